@@ -6,52 +6,19 @@
 #include "attempt.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "planner/transform/couple/couple.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/error.h"
-#include "tarn/simulate.h"
 
-/* Storages for which a search for a placement takes hardly longer than none; steps of search for a
- * placement within the budget, unless the caller says how many. */
-enum { SMALL = 128, PLACE_STEPS = 40 };
+/* Storages for which a search for a placement takes hardly longer than none. */
+enum { SMALL = 128 };
 
 /* Arcs for a budget: at least, and as many more as this divided by ops; the slowdown that they may
  * bring is no limit. */
 enum { ARCS_MIN = 4, ARCS_WORK = 1 << 15, SLOWDOWN_MAX = 1000 };
 
 /* ---- Looking at a graph ---- */
-
-enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,
-                                             struct tarn_graph *graph, struct tarn_plan **plan)
-{
-    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
-                                            .alignment = budgeting->options.alignment,
-                                            .method = "lowest",
-                                            .effort = TARN_NO_EFFORT};
-    return tarn_plan_measure(graph, &quick, plan, budgeting->error);
-}
-
-enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
-                                     struct tarn_graph *graph, uint64_t capacity,
-                                     struct tarn_plan **plan)
-{
-    const struct tarn_plan_options *planning = budgeting->planning;
-    struct tarn_plan_options options = {.struct_size = sizeof options,
-                                        .alignment = budgeting->options.alignment,
-                                        .capacity = capacity,
-                                        .effort = PLACE_STEPS};
-    if (planning) {
-        options.method = planning->method;
-        options.node_limit = planning->node_limit;
-        options.seed = planning->seed;
-        options.threads = planning->threads;
-        if (planning->effort > 0) options.effort = planning->effort;
-    }
-    return budgeting->measures ? tarn_plan_make_beyond(graph, &options, plan, budgeting->error)
-                               : tarn_plan_make(graph, &options, plan, budgeting->error);
-}
 
 /* Is a quick plan near enough to the budget for a search to be worth its time? */
 static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_plan *quick)
@@ -84,60 +51,6 @@ static enum tarn_status place(const struct tarn_budgeting *budgeting, struct tar
     return TARN_OK;
 }
 
-/* May the plan be smaller than the best one, or as small and faster? */
-static bool may_be_less(const struct tarn_attempt *attempt, const struct tarn_plan *quick,
-                        const struct tarn_attempt *best)
-{
-    if (!best->made.graph || quick->claim.bound < best->footprint) return true;
-    return quick->claim.bound == best->footprint && attempt->time_ns < best->time_ns;
-}
-
-/* May the quick plan be the final one? */
-static bool will_do(const struct tarn_budgeting *budgeting, const struct tarn_plan *quick)
-{
-    const char *method = budgeting->planning ? budgeting->planning->method : NULL;
-    bool searches = !method || strcmp(method, "all") == 0 || strcmp(method, "lowest") == 0;
-    bool done = budgeting->hurried || tarn_plan_footprint(quick) == quick->claim.bound;
-    return searches && done && quick->spaces_count <= 1;
-}
-
-/* The plan that it comes down to, whatever the budget is; the footprint of a quick one where that
- * cannot be better than the best. */
-static enum tarn_status place_least(const struct tarn_budgeting *budgeting,
-                                    struct tarn_attempt *attempt, const struct tarn_attempt *best)
-{
-    struct tarn_plan *quick;
-    struct tarn_graph *graph = attempt->made.graph;
-    enum tarn_status status = tarn_budgeting_plan_quickly(budgeting, graph, &quick);
-    if (status != TARN_OK) return status;
-    bool may = may_be_less(attempt, quick, best);
-    attempt->footprint = tarn_plan_footprint(quick);
-    if (may && will_do(budgeting, quick)) {
-        attempt->made.plan = quick;
-        return TARN_OK;
-    }
-    tarn_plan_destroy(quick);
-    if (!may) return TARN_OK;
-    status = tarn_budgeting_plan(budgeting, graph, 0, &attempt->made.plan);
-    attempt->footprint = UINT64_MAX;
-    if (status == TARN_OK) attempt->footprint = tarn_plan_footprint(attempt->made.plan);
-    if (status != TARN_DOES_NOT_FIT) return status;
-    tarn_error_clear(budgeting->error); /* another memory space is too small */
-    return TARN_OK;
-}
-
-enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
-                                     const struct tarn_graph *graph, uint64_t *ns)
-{
-    struct tarn_simulation *simulation;
-    enum tarn_status status = tarn_graph_simulate(graph, budgeting->options.alignment, TARN_WAIT_NS,
-                                                  &simulation, budgeting->error);
-    if (status != TARN_OK) return status;
-    *ns = simulation->makespan_ns;
-    tarn_simulation_destroy(simulation);
-    return TARN_OK;
-}
-
 /* ---- Trying ---- */
 
 static bool changes_nothing(const struct tarn_budgeting *budgeting,
@@ -161,6 +74,7 @@ static bool changes_nothing(const struct tarn_budgeting *budgeting,
 static void count_executions(const struct tarn_schedule *schedule,
                              struct tarn_budget_report *report)
 {
+    report->recomputed = report->implemented = 0;
     for (uint32_t e = 0; e < schedule->count; e++) {
         const struct tarn_execution *execution = &schedule->executions[e];
         report->recomputed += execution->recomputed;
@@ -172,42 +86,14 @@ static void count_executions(const struct tarn_schedule *schedule,
     report->recomputed_ns = schedule->recomputed_ns;
 }
 
-bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget)
-{
-    return attempt->made.graph && attempt->footprint <= budget;
-}
-
-static bool is_better(const struct tarn_attempt *a, const struct tarn_attempt *b, uint64_t budget)
-{
-    if (!b->made.graph || tarn_attempt_fits(a, budget) != tarn_attempt_fits(b, budget))
-        return !b->made.graph || tarn_attempt_fits(a, budget);
-    if (!tarn_attempt_fits(a, budget) && a->footprint != b->footprint)
-        return a->footprint < b->footprint;
-    return a->time_ns < b->time_ns;
-}
-
-void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *other,
-                              uint64_t budget)
-{
-    if (is_better(other, best, budget)) {
-        struct tarn_attempt swap = *best;
-        *best = *other;
-        *other = swap;
-    }
-    tarn_planned_finish(&other->made);
-}
-
 /* Takes over the graph, placed. */
 static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
-                                const struct tarn_schedule *schedule,
-                                const struct tarn_attempt *best, struct tarn_attempt *attempt)
+                                const struct tarn_schedule *schedule, struct tarn_attempt *attempt)
 {
     *attempt = (struct tarn_attempt){.made.graph = graph};
     count_executions(schedule, &attempt->report);
     enum tarn_status status = tarn_budgeting_time(budgeting, graph, &attempt->time_ns);
-    if (status == TARN_OK)
-        status = budgeting->any_budget ? place_least(budgeting, attempt, best)
-                                       : place(budgeting, attempt);
+    if (status == TARN_OK) status = place(budgeting, attempt);
     if (attempt->footprint < budgeting->told) /* by luck: see tarn_recompute_within */
         attempt->footprint = budgeting->options.budget + budgeting->options.alignment;
     if (status != TARN_OK) tarn_planned_finish(&attempt->made);
@@ -221,6 +107,7 @@ struct making {
     const struct tarn_schedule *schedule;
     struct tarn_attempt *best; /* over all policies */
     struct tarn_attempt front; /* the fastest of this one, without its graph */
+    struct tarn_least least;   /* of this one, where the budget does not count */
     bool is_first;
 };
 
@@ -229,16 +116,18 @@ static enum tarn_status offer(struct tarn_budgeting *budgeting, struct making *m
                               struct tarn_graph *graph, bool *fitted)
 {
     struct tarn_attempt attempt;
-    enum tarn_status status = look_at(budgeting, graph, making->schedule, making->best, &attempt);
+    *fitted = false;
+    if (budgeting->any_budget)
+        return tarn_least_add(budgeting, &making->least, graph, &making->front.report);
+    enum tarn_status status = look_at(budgeting, graph, making->schedule, &attempt);
     if (status != TARN_OK) return status;
     struct tarn_attempt *front = &making->front;
     if (making->is_first || attempt.time_ns < front->time_ns ||
         (attempt.time_ns == front->time_ns && attempt.footprint < front->footprint))
         *front = attempt;
     making->is_first = false;
-    *fitted = !budgeting->any_budget && tarn_attempt_fits(&attempt, budgeting->options.budget);
-    tarn_attempt_keep_better(making->best, &attempt,
-                             budgeting->any_budget ? 0 : budgeting->options.budget);
+    *fitted = tarn_attempt_fits(&attempt, budgeting->options.budget);
+    tarn_attempt_keep_better(making->best, &attempt, budgeting->options.budget);
     return TARN_OK;
 }
 
@@ -330,6 +219,16 @@ static const struct tarn_schedule *find_schedule(struct tarn_budgeting *budgetin
     return tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
 }
 
+/* No plan has fewer bytes than the list of its ops has alive at once; where the search came out
+ * above its target, that is as low as it comes. */
+static bool is_hopeless(const struct tarn_budgeting *budgeting, const struct making *making,
+                        uint64_t target)
+{
+    uint64_t peak = making->schedule->peak;
+    if (budgeting->any_budget) return making->best->made.graph && peak > making->best->footprint;
+    return budgeting->descent.least.made.graph && peak > budgeting->options.budget && peak > target;
+}
+
 static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t target,
                                 enum tarn_recompute_streams rule, struct making *making)
 {
@@ -337,6 +236,8 @@ static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t targe
     bool fitted;
     making->schedule = find_schedule(budgeting, target, rule);
     if (!making->schedule) return tarn_error_no_memory(budgeting->error);
+    if (making->is_first) count_executions(making->schedule, &making->front.report);
+    if (is_hopeless(budgeting, making, target)) return TARN_OK;
     enum tarn_status status = TARN_OK;
     if (changes_nothing(budgeting, making->schedule))
         graph = tarn_graph_retain(budgeting->graph);
@@ -365,6 +266,9 @@ enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t ta
         status = make_by(budgeting, target, (enum tarn_recompute_streams)rule, &making);
         if (status == TARN_OK && making.front.report.recomputed == 0) break; /* all the same */
     }
+    if (status == TARN_OK && budgeting->any_budget)
+        status = tarn_least_place(budgeting, &making.least, best);
+    tarn_least_finish(&making.least);
     *front = making.front;
     front->made = (struct tarn_planned){0};
     return status;

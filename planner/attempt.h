@@ -94,6 +94,30 @@ void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *ot
 enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t target,
                                    struct tarn_attempt *best, struct tarn_attempt *front);
 
+/* ---- For the least: the graphs of one policy, compared before they are placed ---- */
+
+enum { TARN_LEAST_GRAPHS = 2 * TARN_RECOMPUTE_RULES };
+
+/* A graph, by its quick plan. */
+struct tarn_least_graph {
+    struct tarn_attempt attempt;
+    struct tarn_plan *quick;
+};
+
+/* All zero: none. */
+struct tarn_least {
+    struct tarn_least_graph graphs[TARN_LEAST_GRAPHS]; /* the lowest bound first */
+    uint32_t count;
+};
+
+/* Takes over the graph. */
+enum tarn_status tarn_least_add(struct tarn_budgeting *budgeting, struct tarn_least *least,
+                                struct tarn_graph *graph, const struct tarn_budget_report *report);
+/* Places those that may be less than `best`, or as small and faster, and keeps the best there. */
+enum tarn_status tarn_least_place(struct tarn_budgeting *budgeting, struct tarn_least *least,
+                                  struct tarn_attempt *best);
+void tarn_least_finish(struct tarn_least *least);
+
 /* The same work in another order, as small as it can be placed, where that makes the footprint
  * smaller and takes no more time; else *ordered stays empty. Its graph is the caller's. */
 enum tarn_status tarn_attempt_reorder(struct tarn_budgeting *budgeting,

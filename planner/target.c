@@ -319,5 +319,6 @@ enum tarn_status tarn_recompute_within(struct tarn_budgeting *budgeting, struct 
         return TARN_OK;
     }
     status = search_within(budgeting, best);
+    if (status == TARN_OK && !best->made.graph) take_least(budgeting, best);
     return status == TARN_OK ? reorder_best(budgeting, best) : status;
 }
