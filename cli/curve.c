@@ -1,8 +1,6 @@
 /* The rows come from the library; here they are printed, and saved where that is asked for. */
 #include "plan.h"
 
-#include <stdlib.h>
-
 #include "command/command.h"
 #include "interrupt.h"
 

@@ -1,6 +1,4 @@
 /* tarn transform: a graph in, the graph that the transforms make of it out, and what changed. */
-#include <stdlib.h>
-
 #include "interrupt.h"
 #include "transforms.h"
 #include "verbs.h"

@@ -3,7 +3,6 @@
 #ifndef TARN_CLI_COMMAND_PRINT_H
 #define TARN_CLI_COMMAND_PRINT_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

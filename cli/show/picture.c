@@ -32,21 +32,6 @@ static bool choose_axis(struct tarn_picture *picture, const enum tarn_axis *axis
     return picture->has_axis[picture->axis];
 }
 
-static void find_moment(struct tarn_picture *picture)
-{
-    const struct tarn_schedule *schedule = tarn_picture_schedule(picture);
-    uint64_t most = 0;
-    if (schedule->has_mark) {
-        picture->moment = (double)schedule->mark_begin;
-        return;
-    }
-    for (size_t i = 0; i < picture->levels_count; i++) {
-        if (picture->levels[i].taken <= most) continue;
-        most = picture->levels[i].taken;
-        picture->moment = picture->levels[i].at;
-    }
-}
-
 /* False: no memory. */
 static bool work_out_axes(struct tarn_picture *picture, const struct tarn_trace_entry *runs,
                           size_t runs_count)
@@ -76,9 +61,7 @@ static bool work_out_spans(struct tarn_picture *picture)
         return false;
     picture->levels = tarn_schedule_levels(&picture->memory, model, picture->spans, TARN_NONE,
                                            &picture->levels_count);
-    if (!picture->levels) return false;
-    find_moment(picture);
-    return true;
+    return picture->levels != NULL;
 }
 
 static enum tarn_status refuse(struct tarn_error *error, const char *text)

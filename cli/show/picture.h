@@ -15,7 +15,6 @@ struct tarn_picture {
     struct tarn_span *spans;
     struct tarn_level *levels;
     size_t levels_count;
-    double moment; /* of the cut where there is one, else when most bytes are taken */
 };
 
 /* The words of axes, in the order of the enum; for command lines and pages. */

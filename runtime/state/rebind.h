@@ -3,8 +3,6 @@
 #ifndef TARN_RUNTIME_STATE_REBIND_H
 #define TARN_RUNTIME_STATE_REBIND_H
 
-#include <stdatomic.h>
-
 #include "streams/base/region.h"
 #include "streams/plan/plan.h"
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "streams/base/memory.h"
+#include "streams/base/random.h"
 #include "streams/graph/report.h"
 
 /* ---- Nodes ---- */
@@ -251,8 +252,7 @@ void tarn_program_finish(struct tarn_program *program)
 /* A number for each wait: the same sum on both sides says that they are the same waits. */
 static uint64_t weigh_wait(uint64_t op, uint64_t on, uint64_t previous)
 {
-    uint64_t x = (op << 32 ^ on << 1 ^ previous) * UINT64_C(0x9e3779b97f4a7c15);
-    return (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return tarn_random_mix(op << 32 ^ on << 1 ^ previous);
 }
 
 static uint64_t weigh_plan(const struct tarn_plan *plan)

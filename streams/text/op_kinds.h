@@ -1,6 +1,6 @@
 /* What the kinds of ops say by the words in them. */
-#ifndef TARN_STREAMS_BASE_OP_KINDS_H
-#define TARN_STREAMS_BASE_OP_KINDS_H
+#ifndef TARN_STREAMS_TEXT_OP_KINDS_H
+#define TARN_STREAMS_TEXT_OP_KINDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

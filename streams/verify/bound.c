@@ -116,8 +116,7 @@ static enum tarn_status prove(struct tarn_proof *proof, struct tarn_verdict *ver
         proved, tarn_space_alignment(proof->plan->graph, proof->space, proof->plan->alignment),
         &proved); /* as all blocks */
     if (proved >= proof->claim.bound) return TARN_OK;
-    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
-    tarn_verdict_add(verdict, &violation, NULL,
+    tarn_verdict_add(verdict, tarn_violation_of(TARN_WRONG_BOUND), TARN_NO_SUSPECTS,
                      "the plan claims that none is below %llu bytes; its certificate proves %llu",
                      (unsigned long long)proof->claim.bound, (unsigned long long)proved);
     return TARN_REJECTED;

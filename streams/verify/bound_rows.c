@@ -30,7 +30,7 @@ enum tarn_status tarn_proof_refuse(struct tarn_verdict *verdict, uint32_t tensor
 {
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
     violation.tensor = tensor;
-    tarn_verdict_add(verdict, &violation, NULL, "%s", why);
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS, "%s", why);
     return TARN_REJECTED;
 }
 

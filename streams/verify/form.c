@@ -17,7 +17,8 @@ static void add_op(struct tarn_verdict *verdict, const struct tarn_plan *plan, u
 {
     struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
     violation.op = op;
-    tarn_verdict_add(verdict, &violation, NULL, "%s %s", tarn_op_label(plan->graph, op).text, what);
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS, "%s %s",
+                     tarn_op_label(plan->graph, op).text, what);
 }
 
 static void check_listed(const struct tarn_plan *plan, uint32_t stream, uint32_t op,
@@ -63,9 +64,9 @@ static void check_waits(const struct tarn_plan *plan, const struct tarn_wait *wa
 static bool check_schedule(const struct tarn_plan *plan, struct tarn_verdict *verdict)
 {
     if (plan->streams_count != plan->graph->streams_count) {
-        struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
-        tarn_verdict_add(verdict, &violation, NULL, "%u stream lists for a graph of %u streams",
-                         plan->streams_count, plan->graph->streams_count);
+        tarn_verdict_add(verdict, tarn_violation_of(TARN_MISSING), TARN_NO_SUSPECTS,
+                         "%u stream lists for a graph of %u streams", plan->streams_count,
+                         plan->graph->streams_count);
         return false;
     }
     size_t before = verdict->count;
@@ -110,7 +111,7 @@ static void check_size(const struct tarn_graph *graph, uint32_t storage,
 {
     if (place->size == graph->storages[storage].size) return;
     struct tarn_violation violation = violation_of_storage(graph, storage, TARN_MISSING);
-    tarn_verdict_add(verdict, &violation, NULL, "%s has %llu bytes, its place has %llu",
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS, "%s has %llu bytes, its place has %llu",
                      tarn_storage_label(graph, storage).text,
                      (unsigned long long)graph->storages[storage].size,
                      (unsigned long long)place->size);
@@ -120,14 +121,13 @@ static void add_missing(const struct tarn_graph *graph, uint32_t storage,
                         struct tarn_verdict *verdict)
 {
     struct tarn_violation violation = violation_of_storage(graph, storage, TARN_MISSING);
-    tarn_verdict_add(verdict, &violation, NULL, "%s has no place",
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS, "%s has no place",
                      tarn_storage_label(graph, storage).text);
 }
 
 static void add_unknown(uint32_t id, bool twice, struct tarn_verdict *verdict)
 {
-    struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
-    tarn_verdict_add(verdict, &violation, NULL,
+    tarn_verdict_add(verdict, tarn_violation_of(TARN_MISSING), TARN_NO_SUSPECTS,
                      twice ? "two places for id %u" : "a place for id %u, which needs none there",
                      id);
 }
@@ -195,7 +195,7 @@ static void check_range(const struct tarn_plan *plan, uint32_t storage,
     }
     if (tarn_size_add(offset, reserved, &end) && end <= limit) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_OUT_OF_RANGE);
-    tarn_verdict_add(verdict, &violation, NULL,
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
                      "%s at offset %llu reserves %llu bytes, which end above the %s of %llu bytes",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
                      (unsigned long long)reserved,
@@ -212,7 +212,7 @@ static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
     if (own > alignment) alignment = own;
     if (offset % alignment == 0) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_MISALIGNED);
-    tarn_verdict_add(verdict, &violation, NULL,
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
                      "%s lies at offset %llu, which is no multiple of %llu",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
                      (unsigned long long)alignment);
@@ -229,7 +229,7 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
     if (offset == front->offset + bytes) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
     violation.other_tensor = plan->graph->storages[before].tensor;
-    tarn_verdict_add(verdict, &violation, NULL,
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
                      "%s lies at offset %llu; its contiguous group needs it at %llu, behind %s",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
                      (unsigned long long)(front->offset + bytes),
@@ -261,8 +261,8 @@ static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *v
 static void add_space(struct tarn_verdict *verdict, enum tarn_violation_kind kind, uint32_t s,
                       const char *what)
 {
-    struct tarn_violation violation = tarn_violation_of(kind);
-    tarn_verdict_add(verdict, &violation, NULL, "memory space %u %s", s, what);
+    tarn_verdict_add(verdict, tarn_violation_of(kind), TARN_NO_SUSPECTS, "memory space %u %s", s,
+                     what);
 }
 
 /* One behind the other, which make up the sums, each within its capacity. */
@@ -300,8 +300,7 @@ static bool check_spaces(const struct tarn_plan *plan, struct tarn_verdict *verd
 static void check_bound(const struct tarn_plan *plan, struct tarn_verdict *verdict)
 {
     if (!plan->claim.threshold || plan->claim.bound <= plan->footprint) return;
-    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
-    tarn_verdict_add(verdict, &violation, NULL,
+    tarn_verdict_add(verdict, tarn_violation_of(TARN_WRONG_BOUND), TARN_NO_SUSPECTS,
                      "the plan claims that none is below %llu bytes, but has a footprint of %llu "
                      "itself: one of the two is wrong",
                      (unsigned long long)plan->claim.bound, (unsigned long long)plan->footprint);
@@ -311,14 +310,13 @@ static bool check_totals(const struct tarn_plan *plan, struct tarn_verdict *verd
 {
     uint64_t total;
     if (!tarn_is_power_of_two(plan->alignment)) {
-        struct tarn_violation violation = tarn_violation_of(TARN_MISALIGNED);
-        tarn_verdict_add(verdict, &violation, NULL, "the alignment %llu is no power of two",
+        tarn_verdict_add(verdict, tarn_violation_of(TARN_MISALIGNED), TARN_NO_SUSPECTS,
+                         "the alignment %llu is no power of two",
                          (unsigned long long)plan->alignment);
         return false;
     }
     if (!tarn_size_add(plan->footprint, plan->persistent, &total)) {
-        struct tarn_violation violation = tarn_violation_of(TARN_OUT_OF_RANGE);
-        tarn_verdict_add(verdict, &violation, NULL,
+        tarn_verdict_add(verdict, tarn_violation_of(TARN_OUT_OF_RANGE), TARN_NO_SUSPECTS,
                          "footprint and persistent part together exceed 64 bits");
         return false;
     }

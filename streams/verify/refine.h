@@ -28,6 +28,13 @@ enum tarn_status tarn_refine_control(struct tarn_comparison *comparison);
 
 /* ---- An op of the final graph and its origin (refine_origin.c) ---- */
 
+/* The op of the source graph that an op of the final graph runs, and the implementation of it that
+ * was chosen; NULL: it runs as it is written. */
+const struct tarn_graph_op *tarn_refine_origin(const struct tarn_comparison *comparison,
+                                               uint32_t v);
+const struct tarn_implementation *
+tarn_refine_implementation(const struct tarn_comparison *comparison, uint32_t v);
+
 /* Does the op of the final graph make tensors of the source graph, not copies? */
 bool tarn_refine_is_primary(const struct tarn_comparison *comparison, uint32_t v);
 

@@ -28,7 +28,7 @@ static void check_demand(void *context, uint32_t u)
         struct tarn_violation violation = tarn_violation_of(TARN_HAZARD_LOST);
         violation.op = v;
         violation.other_op = e;
-        tarn_verdict_add(comparison->verdict, &violation, NULL,
+        tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
                          "%s may start before %s has finished, which a control arc of the source "
                          "graph forbids",
                          tarn_op_label(comparison->final, v).text,

@@ -4,18 +4,17 @@
 
 #include "refine.h"
 
-static const struct tarn_graph_op *origin_of(const struct tarn_comparison *comparison, uint32_t v)
+const struct tarn_graph_op *tarn_refine_origin(const struct tarn_comparison *comparison, uint32_t v)
 {
     uint32_t origin = tarn_plan_op_origin(comparison->plan, v);
     assert(origin < comparison->source->ops_count); /* the shape is checked first */
     return &comparison->source->ops[origin];
 }
 
-/* NULL: the op runs as it is written. */
-static const struct tarn_implementation *implementation_of(const struct tarn_comparison *comparison,
-                                                           uint32_t v)
+const struct tarn_implementation *
+tarn_refine_implementation(const struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *origin = origin_of(comparison, v);
+    const struct tarn_graph_op *origin = tarn_refine_origin(comparison, v);
     uint32_t chosen = tarn_plan_op_implementation(comparison->plan, v);
     assert(chosen == TARN_NONE || chosen < tarn_extra(origin)->implementations_count);
     return chosen == TARN_NONE ? NULL : &tarn_extra(origin)->implementations[chosen];
@@ -23,16 +22,16 @@ static const struct tarn_implementation *implementation_of(const struct tarn_com
 
 struct tarn_list tarn_refine_inputs(const struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *origin = origin_of(comparison, v);
-    const struct tarn_implementation *chosen = implementation_of(comparison, v);
+    const struct tarn_graph_op *origin = tarn_refine_origin(comparison, v);
+    const struct tarn_implementation *chosen = tarn_refine_implementation(comparison, v);
     if (chosen && chosen->inputs.count > 0) return chosen->inputs;
     return (struct tarn_list){origin->inputs, origin->inputs_count};
 }
 
 struct tarn_list tarn_refine_outputs(const struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *origin = origin_of(comparison, v);
-    const struct tarn_implementation *chosen = implementation_of(comparison, v);
+    const struct tarn_graph_op *origin = tarn_refine_origin(comparison, v);
+    const struct tarn_implementation *chosen = tarn_refine_implementation(comparison, v);
     if (chosen && chosen->outputs.count > 0) return chosen->outputs;
     return (struct tarn_list){tarn_outputs(origin), origin->outputs_count};
 }

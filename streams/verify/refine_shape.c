@@ -10,7 +10,7 @@ static bool add_shape(struct tarn_comparison *comparison, uint32_t v, const char
 {
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
     violation.op = v;
-    tarn_verdict_add(comparison->verdict, &violation, NULL, "%s %s",
+    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS, "%s %s",
                      tarn_op_label(comparison->final, v).text, what);
     return false;
 }
@@ -21,8 +21,9 @@ static void add_missing(struct tarn_comparison *comparison, uint32_t origin, uin
     struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
     violation.op = origin;
     violation.tensor = tensor;
-    tarn_verdict_add(comparison->verdict, &violation, NULL, "%s of the source graph %s%s",
-                     tarn_op_label(comparison->source, origin).text, what,
+    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
+                     "%s of the source graph %s%s", tarn_op_label(comparison->source, origin).text,
+                     what,
                      tensor == TARN_NONE ? "" : tarn_tensor_label(comparison->source, tensor).text);
 }
 
@@ -67,15 +68,12 @@ static bool has_outputs(const struct tarn_comparison *comparison, uint32_t v)
 /* Else checked execution would not prove that all runs make the same. */
 static bool has_common(const struct tarn_comparison *comparison, uint32_t v)
 {
-    const struct tarn_graph_op *op = &comparison->final->ops[v];
-    const struct tarn_op_extra *extra = tarn_extra(op);
-    const struct tarn_graph_op *origin =
-        &comparison->source->ops[tarn_plan_op_origin(comparison->plan, v)];
-    if (!extra->common != !tarn_extra(origin)->common ||
-        extra->common_count != tarn_extra(origin)->common_count)
+    const struct tarn_op_extra *extra = tarn_extra(&comparison->final->ops[v]);
+    const struct tarn_op_extra *origin = tarn_extra(tarn_refine_origin(comparison, v));
+    if (!extra->common != !origin->common || extra->common_count != origin->common_count)
         return false;
     for (uint32_t k = 0; k < extra->common_count; k++) {
-        if (extra->common[k] != tarn_extra(origin)->common[k]) return false;
+        if (extra->common[k] != origin->common[k]) return false;
     }
     return true;
 }
@@ -84,11 +82,8 @@ static bool has_workspace(const struct tarn_comparison *comparison, uint32_t v)
 {
     const struct tarn_graph_op *op = &comparison->final->ops[v];
     const struct tarn_op_extra *extra = tarn_extra(op);
-    const struct tarn_graph_op *origin =
-        &comparison->source->ops[tarn_plan_op_origin(comparison->plan, v)];
-    uint32_t implementation = tarn_plan_op_implementation(comparison->plan, v);
-    const struct tarn_implementation *chosen =
-        implementation == TARN_NONE ? NULL : &tarn_extra(origin)->implementations[implementation];
+    const struct tarn_graph_op *origin = tarn_refine_origin(comparison, v);
+    const struct tarn_implementation *chosen = tarn_refine_implementation(comparison, v);
     if (extra->workspace > 0 && extra->workspace_space != tarn_extra(origin)->workspace_space)
         return false;
     return extra->workspace == (chosen ? chosen->workspace : tarn_extra(origin)->workspace) &&
@@ -168,8 +163,7 @@ static void check_spaces(struct tarn_comparison *comparison)
                 source->spaces[s].alignment == final->spaces[s].alignment &&
                 source->spaces[s].capacity == final->spaces[s].capacity;
     if (equal) return;
-    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
-    tarn_verdict_add(comparison->verdict, &violation, NULL,
+    tarn_verdict_add(comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
                      "the plan's graph has not the memory spaces of the source graph");
 }
 
@@ -195,7 +189,7 @@ static void check_group(struct tarn_comparison *comparison, const struct tarn_gr
     if (found && found->padded == padded) return;
     struct tarn_violation violation = tarn_violation_of(TARN_GROUP_BROKEN);
     violation.tensor = group->tensors[0];
-    tarn_verdict_add(comparison->verdict, &violation, NULL,
+    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
                      "the contiguous group of the source graph that begins with %s %s",
                      tarn_tensor_label(comparison->source, violation.tensor).text,
                      !found          ? "is not in the plan's graph"
@@ -207,8 +201,7 @@ bool tarn_refine_shape(struct tarn_comparison *comparison)
 {
     size_t before = comparison->verdict->count;
     if (comparison->final->tensors_count < comparison->source->tensors_count) {
-        struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
-        tarn_verdict_add(comparison->verdict, &violation, NULL,
+        tarn_verdict_add(comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
                          "the plan's graph has %u tensors, the source graph %u",
                          comparison->final->tensors_count, comparison->source->tensors_count);
         return false;

@@ -95,7 +95,7 @@ static void report(const struct check *check, struct content actual, struct cont
     if (!in_the_end) violation.op = check->v;
     violation.other_op = tarn_version_writer(final, actual.version);
     violation.tensor = final->storages[actual.storage].tensor;
-    tarn_verdict_add(check->comparison->verdict, &violation, &who,
+    tarn_verdict_add(check->comparison->verdict, violation, who,
                      "%s must see %s as %s left it, but finds it as %s left it: the launch order "
                      "breaks a hazard",
                      in_the_end ? "who reads it after the iteration"

@@ -71,12 +71,11 @@ static struct tarn_suspects suspects(const struct tarn_replay *replay, uint32_t 
 void tarn_replay_report_overlap(const struct tarn_replay *replay, uint32_t storage, uint32_t victim,
                                 uint32_t toucher)
 {
-    struct tarn_violation violation =
-        violation_with(replay, TARN_UNORDERED_OVERLAP, toucher, storage, victim);
-    struct tarn_suspects who = suspects(replay, toucher, replay->contents[victim].writer);
     bool self = toucher == replay->past.node;
     tarn_verdict_add(
-        replay->verdict, &violation, &who, "%s writes %s, which shares bytes with %s that %s %s%s",
+        replay->verdict, violation_with(replay, TARN_UNORDERED_OVERLAP, toucher, storage, victim),
+        suspects(replay, toucher, replay->contents[victim].writer),
+        "%s writes %s, which shares bytes with %s that %s %s%s",
         label(replay, replay->past.node).text, bytes(replay, storage).text,
         bytes(replay, victim).text, self ? "it" : label(replay, toucher).text,
         self ? "uses itself" : "uses", self ? "" : ", and nothing orders the use before the write");
@@ -86,10 +85,9 @@ void tarn_replay_report_lost_output(const struct tarn_replay *replay, uint32_t s
                                     uint32_t victim)
 {
     uint32_t writer = replay->contents[victim].writer;
-    struct tarn_violation violation =
-        violation_with(replay, TARN_OVERWRITTEN_INPUT, writer, storage, victim);
-    struct tarn_suspects who = suspects(replay, writer, TARN_NONE);
-    tarn_verdict_add(replay->verdict, &violation, &who,
+    tarn_verdict_add(replay->verdict,
+                     violation_with(replay, TARN_OVERWRITTEN_INPUT, writer, storage, victim),
+                     suspects(replay, writer, TARN_NONE),
                      "%s writes %s over the output %s, which must stay until the iteration ends",
                      label(replay, replay->past.node).text, bytes(replay, storage).text,
                      bytes(replay, victim).text);
@@ -101,28 +99,25 @@ void tarn_replay_report_spoiled(const struct tarn_replay *replay, uint32_t stora
     uint32_t spoiler = content->spoiler;
     bool ordered =
         tarn_past_has(&replay->past, tarn_past_step(&replay->past, spoiler)->stream, spoiler);
-    struct tarn_violation violation =
+    tarn_verdict_add(
+        replay->verdict,
         violation_with(replay, ordered ? TARN_OVERWRITTEN_INPUT : TARN_UNORDERED_OVERLAP, spoiler,
-                       storage, content->spoiler_storage);
-    struct tarn_suspects who = suspects(replay, spoiler, content->writer);
-    tarn_verdict_add(replay->verdict, &violation, &who,
-                     "%s reads %s, but %s %s overwritten it with %s",
-                     label(replay, replay->past.node).text, bytes(replay, storage).text,
-                     label(replay, spoiler).text, ordered ? "has" : "may have",
-                     bytes(replay, content->spoiler_storage).text);
+                       storage, content->spoiler_storage),
+        suspects(replay, spoiler, content->writer), "%s reads %s, but %s %s overwritten it with %s",
+        label(replay, replay->past.node).text, bytes(replay, storage).text,
+        label(replay, spoiler).text, ordered ? "has" : "may have",
+        bytes(replay, content->spoiler_storage).text);
 }
 
 void tarn_replay_report_hazard(const struct tarn_replay *replay, uint32_t storage, uint32_t other,
                                const char *does, const char *other_does)
 {
-    struct tarn_violation violation =
-        violation_with(replay, TARN_HAZARD_LOST, other, storage, TARN_NONE);
-    struct tarn_suspects who = suspects(replay, other, TARN_NONE);
-    tarn_verdict_add(replay->verdict, &violation, &who,
-                     "%s %s %s, which %s %s, and nothing orders the two: a wait is missing",
-                     label(replay, replay->past.node).text, does,
-                     tarn_storage_label(replay->graph, storage).text, label(replay, other).text,
-                     other_does);
+    tarn_verdict_add(
+        replay->verdict, violation_with(replay, TARN_HAZARD_LOST, other, storage, TARN_NONE),
+        suspects(replay, other, TARN_NONE),
+        "%s %s %s, which %s %s, and nothing orders the two: a wait is missing",
+        label(replay, replay->past.node).text, does,
+        tarn_storage_label(replay->graph, storage).text, label(replay, other).text, other_does);
 }
 
 void tarn_replay_report_unwritten(const struct tarn_replay *replay, uint32_t storage)
@@ -133,7 +128,7 @@ void tarn_replay_report_unwritten(const struct tarn_replay *replay, uint32_t sto
         violation_with(replay, TARN_HAZARD_LOST, TARN_NONE, storage, TARN_NONE);
     violation.other_op = producer;
     struct tarn_suspects who = suspects(replay, TARN_NONE, TARN_NONE);
-    tarn_verdict_add(replay->verdict, &violation, &who,
+    tarn_verdict_add(replay->verdict, violation, who,
                      "%s reads %s before its producer %s has run in the same iteration",
                      label(replay, replay->past.node).text, tarn_storage_label(graph, storage).text,
                      tarn_op_label(graph, producer).text);
@@ -141,10 +136,9 @@ void tarn_replay_report_unwritten(const struct tarn_replay *replay, uint32_t sto
 
 void tarn_replay_report_lost_arc(const struct tarn_replay *replay, uint32_t node)
 {
-    struct tarn_violation violation =
-        violation_with(replay, TARN_HAZARD_LOST, node, TARN_NONE, TARN_NONE);
-    struct tarn_suspects who = suspects(replay, node, TARN_NONE);
-    tarn_verdict_add(replay->verdict, &violation, &who,
+    tarn_verdict_add(replay->verdict,
+                     violation_with(replay, TARN_HAZARD_LOST, node, TARN_NONE, TARN_NONE),
+                     suspects(replay, node, TARN_NONE),
                      "a control arc says that %s comes after %s, but nothing in the plan does",
                      label(replay, replay->past.node).text, label(replay, node).text);
 }
@@ -155,7 +149,7 @@ void tarn_replay_report_persistent(const struct tarn_replay *replay, uint32_t st
     struct tarn_violation violation = tarn_violation_of(TARN_UNORDERED_OVERLAP);
     violation.tensor = replay->graph->storages[storage].tensor;
     violation.other_tensor = replay->graph->storages[other].tensor;
-    tarn_verdict_add(replay->verdict, &violation, &(struct tarn_suspects){{0}, 1},
+    tarn_verdict_add(replay->verdict, violation, (struct tarn_suspects){{0}, 1},
                      "persistent %s shares bytes with %s; both live for ever",
                      bytes(replay, storage).text, bytes(replay, other).text);
 }

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "streams/base/array.h"
 #include "streams/base/escape.h"
 #include "streams/base/memory.h"
 
@@ -25,7 +26,7 @@ const char *tarn_violation_text(enum tarn_violation_kind kind)
         [TARN_WRONG_BOUND] = "wrong bound",
     };
     size_t k = (size_t)kind;
-    return k < sizeof texts / sizeof *texts ? texts[k] : "unknown violation";
+    return k < TARN_COUNT_OF(texts) ? texts[k] : "unknown violation";
 }
 
 struct tarn_violation tarn_violation_of(enum tarn_violation_kind kind)
@@ -67,15 +68,14 @@ static bool has_room(struct tarn_verdict *verdict)
     return !tarn_verdict_is_full(verdict);
 }
 
-void tarn_verdict_add(struct tarn_verdict *verdict, const struct tarn_violation *violation,
-                      const struct tarn_suspects *suspects, const char *format, ...)
+void tarn_verdict_add(struct tarn_verdict *verdict, struct tarn_violation violation,
+                      struct tarn_suspects suspects, const char *format, ...)
 {
-    assert(!suspects || suspects->count <= sizeof suspects->nodes / sizeof suspects->nodes[0]);
-    if (is_known(verdict, violation) || !has_room(verdict)) return;
+    assert(suspects.count <= TARN_COUNT_OF(suspects.nodes));
+    if (is_known(verdict, &violation) || !has_room(verdict)) return;
     struct tarn_violation *copy = &verdict->violations[verdict->count];
-    *copy = *violation;
-    if (suspects) verdict->suspects[verdict->count] = *suspects;
-    verdict->count++;
+    *copy = violation;
+    verdict->suspects[verdict->count++] = suspects;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(copy->text, sizeof copy->text, format, arguments);

@@ -12,6 +12,7 @@ struct tarn_suspects {
     uint32_t nodes[3];
     uint32_t count;
 };
+#define TARN_NO_SUSPECTS ((struct tarn_suspects){.count = 0})
 
 struct tarn_verdict {
     struct tarn_region region;         /* of both arrays, and of witnesses */
@@ -24,9 +25,9 @@ struct tarn_verdict {
 /* A violation of a kind, about nothing yet. */
 struct tarn_violation tarn_violation_of(enum tarn_violation_kind kind);
 
-/* Writes a violation down, unless it is there already or there are enough. suspects may be NULL. */
-void tarn_verdict_add(struct tarn_verdict *verdict, const struct tarn_violation *violation,
-                      const struct tarn_suspects *suspects, const char *format, ...)
+/* Writes a violation down, unless it is there already or there are enough. */
+void tarn_verdict_add(struct tarn_verdict *verdict, struct tarn_violation violation,
+                      struct tarn_suspects suspects, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 static inline bool tarn_verdict_is_full(const struct tarn_verdict *verdict)

@@ -19,8 +19,7 @@ static bool check_hashes(const struct tarn_plan *plan, const struct tarn_graph *
     bool same = tarn_hash_equal(plan->source_hash, source->hash);
     if (same && (plan->transformed || tarn_hash_equal(plan->graph->hash, source->hash)))
         return true;
-    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
-    tarn_verdict_add(verdict, &violation, NULL,
+    tarn_verdict_add(verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
                      "the plan was made for a graph with hash %s, this one has %s",
                      tarn_hash_format(same ? plan->graph->hash : plan->source_hash).text,
                      tarn_hash_format(source->hash).text);
@@ -37,7 +36,7 @@ static enum tarn_status compile(const struct tarn_plan *plan, const struct tarn_
     if (status == TARN_REJECTED) {
         struct tarn_violation violation = tarn_violation_of(TARN_DEADLOCK);
         violation.op = error.op;
-        tarn_verdict_add(verdict, &violation, NULL, "%s", error.text);
+        tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS, "%s", error.text);
     }
     return status;
 }
