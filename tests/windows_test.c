@@ -685,6 +685,29 @@ static void radix_sort_is_stable(void **state)
     }
 }
 
+static void radix_sort_of_wide_keys_is_stable(void **state)
+{
+    enum { COUNT = 3000 };
+    static struct tarn_radix_item items[COUNT], spare[COUNT];
+    (void)state;
+    for (uint32_t bits = 1; bits <= 64; bits++) {
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < COUNT; i++) /* each key thrice */
+            items[i] = (struct tarn_radix_item){
+                (i % 1000 + 1) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits), i};
+        const struct tarn_radix_item *sorted = tarn_radix_sort_items(items, spare, COUNT);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            sum += sorted[i].number;
+            if (i > 0 && sorted[i - 1].key == sorted[i].key)
+                assert_true(sorted[i - 1].number < sorted[i].number);
+            else if (i > 0)
+                assert_true(sorted[i - 1].key < sorted[i].key);
+        }
+        assert_int_equal(sum, (uint64_t)COUNT * (COUNT - 1) / 2);
+    }
+    assert_ptr_equal(tarn_radix_sort_items(items, spare, 0), items);
+}
+
 static void tiny_windows_of_random_graphs_give_safe_plans(void **state)
 {
     (void)state;
@@ -766,6 +789,7 @@ int main(void)
         cmocka_unit_test(the_first_plan_is_there_before_the_search_goes_on),
         cmocka_unit_test(windows_that_are_too_high_to_be_counted_leave_the_plan_as_it_was),
         cmocka_unit_test(radix_sort_is_stable),
+        cmocka_unit_test(radix_sort_of_wide_keys_is_stable),
         cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),
     };

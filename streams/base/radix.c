@@ -1,5 +1,5 @@
 /* Radix sort, least significant digit first; digits that are the same everywhere are passed over.
- * Cost: for every 11 bits of the largest key, two passes over the numbers. */
+ * Cost: for every 11 bits of the largest key, two passes over what is sorted. */
 #include "radix.h"
 
 #include <assert.h>
@@ -34,4 +34,33 @@ uint64_t *tarn_radix_sort(uint64_t *packed, uint64_t *spare, uint32_t count, uin
         packed = sorted;
     }
     return packed;
+}
+
+static bool sort_item_digit(const struct tarn_radix_item *from, struct tarn_radix_item *to,
+                            size_t count, uint32_t shift)
+{
+    size_t at[DIGITS] = {0}, sum = 0;
+    for (size_t i = 0; i < count; i++) at[from[i].key >> shift & (DIGITS - 1)]++;
+    if (at[from[0].key >> shift & (DIGITS - 1)] == count) return false;
+    for (uint32_t digit = 0; digit < DIGITS; digit++) {
+        size_t own = at[digit];
+        at[digit] = sum;
+        sum += own;
+    }
+    for (size_t i = 0; i < count; i++) to[at[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
+    return true;
+}
+
+struct tarn_radix_item *tarn_radix_sort_items(struct tarn_radix_item *items,
+                                              struct tarn_radix_item *spare, size_t count)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < count; i++) any |= items[i].key;
+    for (uint32_t shift = 0; shift < 64 && any >> shift > 0; shift += DIGIT_BITS) {
+        if (!sort_item_digit(items, spare, count, shift)) continue;
+        struct tarn_radix_item *sorted = spare;
+        spare = items;
+        items = sorted;
+    }
+    return items;
 }

@@ -7,52 +7,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "streams/base/radix.h"
 #include "streams/base/region.h"
 
 /* ---- Cells ---- */
 
-/* One end of a storage: 2 * storage, + 1 for the end behind its last byte. */
-struct point {
-    uint64_t address;
-    uint32_t name;
-};
-
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
-
-static uint32_t digit_of(const struct point *point, uint32_t shift)
-{
-    return (uint32_t)(point->address >> shift) & (DIGITS - 1);
-}
-
-/* Stable; true when the result is in `to`, false when all digits are equal and nothing was done. */
-static bool sort_digit(const struct point *from, struct point *to, uint32_t count, uint32_t shift)
-{
-    uint32_t next[DIGITS] = {0};
-    for (uint32_t i = 0; i < count; i++) next[digit_of(&from[i], shift)]++;
-    if (next[digit_of(&from[0], shift)] == count) return false;
-    uint32_t total = 0;
-    for (uint32_t d = 0; d < DIGITS; d++) {
-        uint32_t here = next[d];
-        next[d] = total;
-        total += here;
-    }
-    for (uint32_t i = 0; i < count; i++) to[next[digit_of(&from[i], shift)]++] = from[i];
-    return true;
-}
-
-/* Returns whichever of the two arrays holds the sorted points. */
-static struct point *sort_points(struct point *points, struct point *spare, uint32_t count)
-{
-    for (uint32_t shift = 0; count > 0 && shift < 64; shift += DIGIT_BITS) {
-        if (!sort_digit(points, spare, count, shift)) continue;
-        struct point *sorted = spare;
-        spare = points;
-        points = sorted;
-    }
-    return points;
-}
-
-static void write_points(struct point *points, const struct tarn_plan *plan,
+/* The ends of storages: 2 * storage is where it begins, + 1 the end behind its last byte. */
+static void write_points(struct tarn_radix_item *points, const struct tarn_plan *plan,
                          enum tarn_byte_map_extent extent)
 {
     const struct tarn_graph *graph = plan->graph;
@@ -62,21 +23,22 @@ static void write_points(struct point *points, const struct tarn_plan *plan,
         uint64_t bytes = extent == TARN_EXACT_BYTES
                              ? graph->storages[a].size
                              : tarn_storage_reserved(graph, a, plan->alignment);
-        points[2 * a] = (struct point){begin, 2 * a};
-        points[2 * a + 1] = (struct point){begin + bytes, 2 * a + 1};
+        points[2 * a] = (struct tarn_radix_item){begin, 2 * a};
+        points[2 * a + 1] = (struct tarn_radix_item){begin + bytes, 2 * a + 1};
     }
 }
 
 /* Cell 0 is byte 0, so that every cell has an interval that holds it. */
-static void number_cells(struct tarn_byte_map *map, const struct point *points, uint32_t count)
+static void number_cells(struct tarn_byte_map *map, const struct tarn_radix_item *points,
+                         uint32_t count)
 {
     uint32_t cell = 0;
     uint64_t address = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (points[i].address != address) cell++;
-        address = points[i].address;
-        uint32_t a = points[i].name / 2;
-        (points[i].name & 1 ? map->end : map->begin)[a] = cell;
+        if (points[i].key != address) cell++;
+        address = points[i].key;
+        uint32_t a = points[i].number / 2;
+        (points[i].number & 1 ? map->end : map->begin)[a] = cell;
     }
     map->cells_count = cell + 1;
 }
@@ -86,11 +48,11 @@ static bool make_cells(struct tarn_byte_map *map, struct tarn_region *region,
 {
     uint32_t count = 2 * plan->graph->storages_count;
     struct tarn_region_mark mark = tarn_region_mark(region);
-    struct point *points = tarn_region_take(region, count, sizeof *points);
-    struct point *spare = tarn_region_take(region, count, sizeof *spare);
+    struct tarn_radix_item *points = tarn_region_take(region, count, sizeof *points);
+    struct tarn_radix_item *spare = tarn_region_take(region, count, sizeof *spare);
     if (!points || !spare) return false;
     write_points(points, plan, extent);
-    number_cells(map, sort_points(points, spare, count), count);
+    number_cells(map, tarn_radix_sort_items(points, spare, count), count);
     tarn_region_release(region, mark);
     return true;
 }

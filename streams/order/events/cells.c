@@ -14,64 +14,29 @@
 #include <assert.h>
 #include <string.h>
 
+#include "streams/base/radix.h"
 #include "streams/base/region.h"
 
 /* ---- Numbers ---- */
 
-/* One end of a storage: 2 * storage, + 1 for the end behind its last byte. */
-struct point {
-    uint64_t address;
-    uint32_t name;
-};
-
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
-
-static uint32_t digit_of(struct point point, uint32_t shift)
-{
-    return (uint32_t)(point.address >> shift) & (DIGITS - 1);
-}
-
-/* One digit, stable. */
-static void sort_digit(const struct point *from, struct point *to, size_t count, uint32_t shift)
-{
-    size_t next[DIGITS + 1] = {0};
-    for (size_t i = 0; i < count; i++) next[digit_of(from[i], shift) + 1]++;
-    for (uint32_t d = 0; d < DIGITS; d++) next[d + 1] += next[d];
-    for (size_t i = 0; i < count; i++) to[next[digit_of(from[i], shift)]++] = from[i];
-}
-
-/* Returns which of the two arrays is sorted; digits above the highest address are all 0. */
-static const struct point *sort(struct point *points, struct point *spare, size_t count,
-                                uint64_t highest)
-{
-    for (uint32_t shift = 0; shift < 64 && highest >> shift != 0; shift += DIGIT_BITS) {
-        sort_digit(points, spare, count, shift);
-        struct point *sorted = spare;
-        spare = points;
-        points = sorted;
-    }
-    return points;
-}
-
+/* Sorts the ends of storages: 2 * storage is where it begins, + 1 the end behind its last byte. */
 static bool number_cells(struct tarn_cells *cells, const struct tarn_graph *graph,
                          struct tarn_layout layout, struct tarn_region *region)
 {
     size_t count = 2 * (size_t)graph->planned_count;
-    uint64_t highest = 0;
-    struct point *points = tarn_region_take(region, count, sizeof *points);
-    struct point *spare = tarn_region_take(region, count, sizeof *spare);
+    struct tarn_radix_item *points = tarn_region_take(region, count, sizeof *points);
+    struct tarn_radix_item *spare = tarn_region_take(region, count, sizeof *spare);
     if (!points || !spare) return false;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         uint64_t begin = layout.offset[a];
         uint64_t end = begin + tarn_storage_reserved(graph, a, layout.alignment);
-        points[2 * a] = (struct point){begin, 2 * a};
-        points[2 * a + 1] = (struct point){end, 2 * a + 1};
-        if (end > highest) highest = end;
+        points[2 * a] = (struct tarn_radix_item){begin, 2 * a};
+        points[2 * a + 1] = (struct tarn_radix_item){end, 2 * a + 1};
     }
-    const struct point *sorted = sort(points, spare, count, highest);
+    const struct tarn_radix_item *sorted = tarn_radix_sort_items(points, spare, count);
     for (size_t i = 0; i < count; i++) {
-        if (i > 0 && sorted[i].address != sorted[i - 1].address) cells->count++;
-        (sorted[i].name & 1 ? cells->end : cells->begin)[sorted[i].name / 2] = cells->count;
+        if (i > 0 && sorted[i].key != sorted[i - 1].key) cells->count++;
+        (sorted[i].number & 1 ? cells->end : cells->begin)[sorted[i].number / 2] = cells->count;
     }
     return true;
 }
