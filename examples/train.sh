@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and trains both networks with 1 and 2 ranks: a table, in which the
-# losses and parameters of a network have the same bits, and a picture of each plan that was trained with.
+# losses and parameters of a network have the same bits, and a picture of each plan.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,12 +18,12 @@ printf '%-8s %5s  %-8s %-14s %11s %8s  %s\n' network ranks loss evaluation "aren
 for network in digits text; do
     for ranks in 1 2; do
         mpirun -n $ranks --oversubscribe --bind-to none build/tests/train --network $network --steps 120 \
-            --save-graph "build/train_$network.json" --save-plan "build/train_$network.plan.json" \
-            --trace "build/train_$network.trace.json" >"$out" || { cat "$out" && exit 1; }
+            --save-graph "build/train_$network.json" --trace "build/train_$network.trace.json" >"$out" || { cat "$out" && exit 1; }
         printf '%-8s %5s  %-8s %-14s %11s %8s  %s\n' $network $ranks "$(value '^step +119  loss ([0-9.]+)')" \
             "$(value '^evaluation: ([0-9]+ of [0-9]+)')" "$(($(value '^arena: ([0-9]+)') / 1000))" \
             "$(value '^arena: .*, ([0-9.]+) ms')" "$(value '^bits: losses ([0-9a-f]+)'), $(value '^bits:.*parameters ([0-9a-f]+)')"
     done
+    build/tarn plan "build/train_$network.json" --effort 1000 -o "build/train_$network.plan.json" >/dev/null
     build/tarn show "build/train_$network.json" "build/train_$network.plan.json" -o "build/train_$network.html" >/dev/null
 done
 echo

@@ -1,4 +1,4 @@
-/* Source: UCI's optical digits (README.md), and any text.
+/* Source: UCI's optical digits, and a text of this project (README.md).
  * Cost: all samples lie in memory; a copy of one is a memcpy. */
 #include <stdlib.h>
 #include <string.h>
@@ -22,52 +22,45 @@ char *read_whole(const char *path, size_t *size)
 }
 
 /* Lines of 64 values from 0 to 16, and the class. */
-static void load_digits(const char *text)
+static void load_digits(char *at)
 {
     size_t lines = 0;
-    for (const char *c = text; *c; c++) lines += *c == '\n';
-    data.pixels = zeros(lines * PIXELS, sizeof *data.pixels);
-    data.tokens = zeros(lines, sizeof *data.tokens);
-    char *at = (char *)text;
-    for (size_t i = 0; i < lines; i++, at++) {
-        for (size_t k = 0; k < PIXELS; k++, at += *at == ',')
-            data.pixels[i * PIXELS + k] = strtof(at, &at) / 16;
-        data.tokens[i] = (int32_t)strtol(at, &at, 10);
-        if (data.tokens[i] < 0 || data.tokens[i] >= DIGITS || *at != '\n')
-            fail(TARN_BAD_INPUT, "%s: line %zu is not 64 values and a class", options.data, i + 1);
+    for (const char *c = at; *c; c++) lines += *c == '\n';
+    float *pixel = zeros(lines * PIXELS, sizeof *pixel);
+    int32_t *class = zeros(lines, sizeof *class);
+    data.samples = lines, data.inputs = pixel, data.wanted = class;
+    data.input_bytes = data.stride = PIXELS * sizeof *pixel, data.classes = 1;
+    for (size_t i = 0; i < lines; i++) {
+        for (size_t k = 0; k < PIXELS; k++, at++) *pixel++ = strtof(at, &at) / 16;
+        *class ++ = (int32_t)strtol(at, &at, 10);
     }
-    data.input_bytes = PIXELS * sizeof(float), data.classes = 1;
-    data.training = lines * 5 / 6, data.testing = lines - data.training;
 }
 
 static void load_text(const char *text, size_t size)
 {
-    if (size < 100 * LENGTH) fail(TARN_BAD_INPUT, "%s: too short a text", options.data);
-    data.tokens = zeros(size, sizeof *data.tokens);
-    for (size_t i = 0; i < size; i++)
-        data.tokens[i] = text[i] == '\n' ? 1 : text[i] >= ' ' && text[i] < 127 ? text[i] : '?';
-    size_t samples = size - LENGTH;
-    data.input_bytes = LENGTH * sizeof(int32_t), data.classes = LENGTH;
-    data.training = samples * 9 / 10, data.testing = samples - data.training;
+    int32_t *token = zeros(size, sizeof *token);
+    data.samples = size - LENGTH, data.inputs = token, data.wanted = token + 1;
+    data.input_bytes = LENGTH * sizeof *token, data.stride = sizeof *token, data.classes = LENGTH;
+    for (const char *c = text; c < text + size; c++)
+        *token++ = *c == '\n' ? 1 : *c >= ' ' && *c < 127 ? *c : '?';
 }
 
 void data_load(void)
 {
     size_t size;
-    char *text = read_whole(options.data, &size);
-    if (trains_text())
+    char *text = read_whole(options.is_text ? TRAIN_TEXT : TRAIN_DIGITS, &size);
+    if (options.is_text)
         load_text(text, size);
     else
         load_digits(text);
+    data.training = data.samples * 5 / 6;
     free(text);
 }
 
 void data_copy(size_t sample, void *input, int32_t *wanted)
 {
-    const int32_t *tokens = data.tokens + sample;
-    memcpy(input, data.pixels ? (void *)(data.pixels + sample * PIXELS) : (void *)tokens,
-           data.input_bytes);
-    memcpy(wanted, data.pixels ? tokens : tokens + 1, data.classes * sizeof *wanted);
+    memcpy(input, (const char *)data.inputs + sample * data.stride, data.input_bytes);
+    memcpy(wanted, data.wanted + sample, data.classes * sizeof *wanted);
 }
 
 /* The k-th sample that training takes. */

@@ -19,21 +19,54 @@ void agree_on_graph(const struct tarn_graph *graph)
 
 /* ---- Costs, which budgets and coupling weigh ---- */
 
-static struct tarn_graph *with_costs(struct tarn_graph *graph, const struct cost *costs)
+struct measuring {
+    struct program *program;
+    uint64_t (*costs)[2]; /* by op, in nanoseconds: the fastest so far, as written and otherwise */
+};
+
+/* Runs an op as written, and then by its other implementation: that of a norm, there is no other
+ * one here, which reads x and the statistics that were written just now. */
+static int measure_op(void *user, const struct tarn_call *call)
+{
+    const struct measuring *m = user;
+    struct tarn_op_info info;
+    struct tarn_call as = *call;
+    void *inputs[3];
+    tarn_graph_op(m->program->graph, call->op, &info);
+    for (size_t i = 0; i <= info.implementations_count; i++) {
+        const double begin = now();
+        const int code = tape_run(&m->program->tape, &as);
+        const uint64_t time = (uint64_t)((now() - begin) * 1e9), fastest = m->costs[call->op][i];
+        m->costs[call->op][i] = fastest && fastest < time ? fastest : time;
+        if (code || i == info.implementations_count) return code;
+        inputs[0] = call->inputs[0], inputs[1] = call->outputs[1], inputs[2] = call->outputs[2];
+        as.implementation = 0, as.inputs = inputs, as.inputs_count = 3, as.outputs_count = 1;
+    }
+    return 0;
+}
+
+static void measure(struct program *p, uint64_t (*costs)[2])
+{
+    TARN(tarn_plan_create(p->graph, NULL, &p->plan, &error));
+    program_open(p, NULL, measure_op, &(struct measuring){p, costs});
+    state_reset(&p->tape);
+    program_run(p, 6);
+    tarn_session_destroy(p->session);
+    tarn_plan_destroy(p->plan);
+}
+
+static struct tarn_graph *with_costs(struct tarn_graph *graph, uint64_t (*costs)[2])
 {
     const uint32_t count = tarn_graph_ops_count(graph);
     struct tarn_op_costs *items = zeros(count, sizeof *items);
     struct tarn_implementation *others = zeros(count, sizeof *others);
     struct tarn_graph *result;
-    struct tarn_error error;
     for (tarn_op op = 0; op < count; op++) {
         struct tarn_op_info info;
         tarn_graph_op(graph, op, &info);
-        items[op] = (struct tarn_op_costs){op, costs[op].written, TARN_AS_IT_IS, &others[op], 0};
-        if (!info.implementations_count) continue; /* there is one at most, here */
-        others[op] = info.implementations[0];
-        others[op].cost = costs[op].other;
-        items[op].implementations_count = 1;
+        const size_t has_other = info.implementations_count;
+        if (has_other) others[op] = info.implementations[0], others[op].cost = costs[op][1];
+        items[op] = (struct tarn_op_costs){op, costs[op][0], TARN_AS_IT_IS, &others[op], has_other};
     }
     TARN(tarn_graph_with_costs(graph, items, count, &result, &error));
     free(items);
@@ -41,61 +74,42 @@ static struct tarn_graph *with_costs(struct tarn_graph *graph, const struct cost
     return result;
 }
 
-/* Fastest of a few steps with malloc, or those of a graph that was saved. */
-static void find_costs(const struct training *t, struct cost *costs)
+void set_costs(struct program *p)
 {
-    struct tarn_graph *saved;
-    struct tarn_error error;
-    if (!options.graph) {
-        struct serial *serial = serial_begin(t, false);
-        serial_run(serial, 6, costs);
-        serial_end(serial);
-        return;
+    const uint32_t count = tarn_graph_ops_count(p->graph);
+    uint64_t(*costs)[2] = zeros(count, sizeof *costs);
+    struct tarn_graph *saved = NULL, *bare = p->graph;
+    struct tarn_op_info info = {0};
+    if (options.graph)
+        TARN(tarn_graph_load(options.graph, &saved, &error));
+    else
+        measure(p, costs);
+    for (tarn_op op = 0; op < count && tarn_graph_op(saved, op, &info); op++) {
+        costs[op][0] = info.cost;
+        if (info.implementations_count) costs[op][1] = info.implementations[0].cost;
     }
-    TARN(tarn_graph_load(options.graph, &saved, &error));
-    for (tarn_op op = 0; op < tarn_graph_ops_count(t->graph); op++) {
-        struct tarn_op_info info = {0};
-        tarn_graph_op(saved, op, &info);
-        costs[op].written = info.cost;
-        if (info.implementations_count) costs[op].other = info.implementations[0].cost;
-    }
-    struct tarn_graph *same = with_costs(t->graph, costs);
-    struct tarn_hash a = tarn_graph_hash(saved), b = tarn_graph_hash(same);
-    if (memcmp(&a, &b, sizeof a))
-        fail(TARN_BAD_INPUT, "%s: not the graph of this training", options.graph);
-    tarn_graph_destroy(same);
-    tarn_graph_destroy(saved);
-}
-
-void set_costs(struct training *t)
-{
-    const uint32_t count = tarn_graph_ops_count(t->graph);
-    struct cost *costs = zeros(count, sizeof *costs);
-    struct tarn_graph *bare = t->graph;
-    find_costs(t, costs);
     ranks_send(costs, count * sizeof *costs);
-    t->graph = with_costs(bare, costs);
+    p->graph = with_costs(bare, costs);
+    const struct tarn_hash a = tarn_graph_hash(saved), b = tarn_graph_hash(p->graph);
+    if (saved && memcmp(&a, &b, sizeof a))
+        fail(TARN_BAD_INPUT, "%s: not the graph of this training", options.graph);
+    tarn_graph_destroy(saved);
     tarn_graph_destroy(bare);
     free(costs);
 }
 
 /* ---- Making the plan, on rank 0 ---- */
 
-/* A budget of "70%" is of the footprint of the plan without one. */
-static uint64_t budget_of(struct tarn_graph *graph, const struct tarn_plan_options *without)
+/* "70%" is of the bytes without which no plan of the graph can be. */
+static uint64_t budget_of(const struct tarn_graph *graph)
 {
     char *end;
-    double amount = strtod(options.budget, &end);
-    struct tarn_plan_summary summary;
-    struct tarn_plan *plan;
-    struct tarn_error error;
+    const double amount = strtod(options.budget, &end);
+    uint64_t bound;
     if (amount <= 0 || strcmp(end, *end ? "%" : ""))
         fail(TARN_USAGE, "--budget: '%s' is neither bytes nor a percentage", options.budget);
-    if (!*end) return (uint64_t)amount;
-    TARN(tarn_plan_create(graph, without, &plan, &error));
-    tarn_plan_summarize(plan, &summary);
-    tarn_plan_destroy(plan);
-    return (uint64_t)((double)summary.footprint * amount / 100);
+    TARN(tarn_graph_bound(graph, &bound, &error));
+    return (uint64_t)(*end ? (double)bound * amount / 100 : amount);
 }
 
 static struct tarn_plan *make(struct tarn_graph *graph)
@@ -111,13 +125,11 @@ static struct tarn_plan *make(struct tarn_graph *graph)
                                options.in_place ? TARN_IN_PLACE_OPTIONS(.report = NULL) : NULL);
     struct tarn_plan_summary s;
     struct tarn_plan *plan;
-    struct tarn_error error;
-    if (options.budget) budget.budget = budget_of(graph, &o), o.budget = &budget;
+    if (options.budget) budget.budget = budget_of(graph), o.budget = &budget;
     if (options.plan)
         TARN(tarn_plan_load(options.plan, graph, TARN_VERIFY, &plan, &error));
     else
         TARN(tarn_plan_create(graph, &o, &plan, &error));
-    if (options.save_plan) TARN(tarn_plan_save(plan, options.save_plan, &error));
     tarn_plan_summarize(plan, &s);
     printf("plan: arena %llu bytes, bound %llu%s, %u waits and %u on the step before\n",
            (unsigned long long)s.footprint, (unsigned long long)s.bound,
@@ -131,11 +143,10 @@ static struct tarn_plan *make(struct tarn_graph *graph)
 
 /* ---- Sending it ---- */
 
-struct tarn_plan *agree_on_plan(struct tarn_graph *graph)
+void agree_on_plan(struct program *p)
 {
     enum { ROOM = 1 << 26 }; /* bytes: far more than a plan of this program has */
-    struct tarn_error error;
-    struct tarn_plan *plan = rank == 0 ? make(graph) : NULL;
+    struct tarn_plan *plan = rank == 0 ? make(p->graph) : NULL;
     struct tarn_plan_identity first = tarn_plan_identify(plan);
     size_t size = 0;
     char *text = zeros(ROOM, 1);
@@ -144,13 +155,13 @@ struct tarn_plan *agree_on_plan(struct tarn_graph *graph)
     ranks_send(&size, sizeof size);
     ranks_send(text, size);
     ranks_send(&first, sizeof first);
-    if (fault("damage", NULL)) text[size / 2] ^= 1;
-    if (fault("plan", NULL))
-        TARN(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 4096), &plan, &error));
+    if (fault("damage")) text[size / 2] ^= 1;
+    if (fault("plan"))
+        TARN(tarn_plan_create(p->graph, TARN_PLAN_OPTIONS(.alignment = 4096), &plan, &error));
     else if (rank > 0)
         TARN(tarn_plan_read(TARN_READER(.name = "rank 0's plan", .bytes = text, .size = size),
-                            graph, TARN_VERIFY, &plan, &error));
+                            p->graph, TARN_VERIFY, &plan, &error));
     TARN(tarn_plan_expect(plan, &first, &error));
     free(text);
-    return plan;
+    p->plan = plan;
 }

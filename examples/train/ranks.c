@@ -9,8 +9,8 @@
 #include "train.h"
 
 int rank, ranks = 1;
-static MPI_Comm
-    communication; /* of the stream: no other stream's collectives are mistaken for its */
+struct tarn_error error;
+static MPI_Comm communication; /* of the stream: nobody else's messages are taken for its */
 
 void fail(int code, const char *format, ...)
 {
@@ -23,6 +23,23 @@ void fail(int code, const char *format, ...)
     fflush(NULL);
     if (ranks > 1) MPI_Abort(MPI_COMM_WORLD, code);
     _Exit(code);
+}
+
+void *zeros(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory) fail(TARN_SYSTEM, "no memory");
+    return memory;
+}
+
+const char *named(const char *format, ...)
+{
+    char *name;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&name, format, arguments) < 0) fail(TARN_SYSTEM, "no memory");
+    va_end(arguments);
+    return name;
 }
 
 void ranks_begin(int *argc, char ***argv)

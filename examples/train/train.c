@@ -4,11 +4,32 @@
  * updates overlap with the next step where the plan allows it.
  * Cost: nothing is allocated while it runs. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "train.h"
+
+/* This machine's cores, wherever the system puts the threads: ranks may share them. */
+static struct tarn_device cores(void)
+{
+    static const struct tarn_host_options host = {.struct_size = sizeof host, .unpinned = true};
+    return tarn_device_host(&host);
+}
+
+void program_open(struct program *p, struct tarn_arena *arena, tarn_kernel run, void *user)
+{
+    /* A stream that waits for other ranks has a thread of its own. */
+    const bool waits = p->tape.training && (ranks > 1 || options.wire);
+    const struct tarn_list blocking = {&p->tape.communication, waits};
+    TARN(tarn_session_create(p->plan, cores(),
+                             TARN_SESSION_OPTIONS(.arena = arena, .binds_persistent = !arena,
+                                                  .blocking = blocking,
+                                                  .flight = options.trace ? 8192 : 0),
+                             &p->session, &error));
+    TARN(tarn_session_bind_default(p->session, run, user));
+    for (tarn_tensor t = 0; t < TENSORS_MAX; t++)
+        if (p->tape.memory[t])
+            TARN(tarn_session_bind_memory(p->session, t, p->tape.memory[t], &error));
+}
 
 double now(void)
 {
@@ -17,80 +38,20 @@ double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void print_line(void *user, const char *line)
-{
-    (void)user;
-    fprintf(stderr, "train: rank %d: %s\n", rank, line);
-}
-
-struct tarn_device cores(void)
-{
-    static const struct tarn_host_options host = {.struct_size = sizeof host, .unpinned = true};
-    return tarn_device_host(&host);
-}
-
-void bind_kernels(struct tarn_session *session, const struct tape *tape)
-{
-    struct tarn_error error;
-    for (tarn_op op = 0; op < tape->ops_count; op++)
-        TARN(tarn_session_bind(session, op, tape->kernels[op].run, tape->kernels[op].user));
-}
-
-static void begin(struct training *t, struct tarn_plan *other)
-{
-    if (strcmp(options.memory, "arena")) return;
-    struct tarn_plan *plans[] = {t->plan, other};
-    /* A stream that waits for other ranks has a thread of its own. */
-    const struct tarn_list waits = {&t->tape.communication, ranks > 1 || options.wire};
-    struct tarn_error error;
-    TARN(tarn_arena_create(plans, 2, cores(), TARN_ARENA_OPTIONS(.binds_persistent = true),
-                           &t->arena, &error));
-    TARN(tarn_session_create(t->plan, cores(),
-                             TARN_SESSION_OPTIONS(.arena = t->arena, .blocking = waits,
-                                                  .flight = options.trace ? 8192 : 16,
-                                                  .flight_line = print_line),
-                             &t->session, &error));
-    bind_kernels(t->session, &t->tape);
-    for (tarn_tensor id = 0; id < t->state.count; id++)
-        if (t->state.at[id])
-            TARN(tarn_session_bind_memory(t->session, id, t->state.at[id], &error));
-    struct tarn_plan_summary summary;
-    tarn_plan_summarize(t->plan, &summary);
-    t->bytes = summary.footprint;
-}
-
 enum { AHEAD = 4 }; /* steps that are submitted and not finished, at most */
 
-static void run_session(struct tarn_session *session, uint64_t steps)
+void program_run(struct program *p, uint64_t steps)
 {
     const uint64_t patience = (uint64_t)options.deadline * 1000000000;
     tarn_ticket tickets[AHEAD];
-    struct tarn_error error;
     for (uint64_t i = 0; i < steps + AHEAD; i++) {
-        if (i >= AHEAD) TARN(tarn_session_wait(session, tickets[i % AHEAD], patience, &error));
-        if (i < steps) TARN(tarn_session_submit(session, 1, &tickets[i % AHEAD], &error));
+        if (i >= AHEAD) TARN(tarn_session_wait(p->session, tickets[i % AHEAD], patience, &error));
+        if (i < steps) TARN(tarn_session_submit(p->session, 1, &tickets[i % AHEAD], &error));
     }
 }
-
-static void run(struct training *t)
-{
-    const uint64_t steps = (uint64_t)options.steps;
-    const double begin = now();
-    if (t->session) {
-        run_session(t->session, steps);
-    } else {
-        struct serial *serial = serial_begin(t, !strcmp(options.memory, "free-at-last-use"));
-        serial_run(serial, steps, NULL);
-        t->bytes = serial_end(serial);
-    }
-    t->seconds = now() - begin;
-    if (options.checkpoint && rank == 0) checkpoint_write(&t->state, first_step + steps);
-}
-
-/* ---- What is printed ---- */
 
 /* The losses of all shards, in their order, whatever rank had them. */
-static void print_curve(const struct training *t)
+static void print_curve(const struct program *p)
 {
     const size_t steps = (size_t)options.steps, shards = (size_t)options.shards;
     ranks_gather(curve, steps * shards * 2);
@@ -104,65 +65,72 @@ static void print_curve(const struct training *t)
                    loss / rows_of_step(), 100 * right / rows_of_step());
     }
     printf("bits: losses %016llx, parameters %016llx\n",
-           (unsigned long long)digest(0, curve, steps * shards * sizeof *curve),
-           (unsigned long long)state_digest(&t->state));
+           (unsigned long long)digest(curve, steps * shards * sizeof *curve),
+           (unsigned long long)state_digest(&p->tape));
 }
 
-/* ---- From options to a plan, and through all steps ---- */
-
-static void prepare(struct training *t)
+/* From options to a plan. */
+static void prepare(struct program *p)
 {
     const bool weighs_time = options.budget || options.couple || options.reorder;
-    struct tarn_error error;
-    t->graph = step_build(&t->tape);
-    agree_on_graph(t->graph);
-    state_create(&t->state, t->graph);
+    p->graph = step_build(&p->tape);
+    agree_on_graph(p->graph);
     curve = zeros((size_t)options.steps * (size_t)options.shards, sizeof *curve);
-    state_reset(&t->state, &t->tape);
-    if (weighs_time || options.graph || options.save_graph) set_costs(t);
+    if (weighs_time || options.graph || options.save_graph) set_costs(p);
     if (options.save_graph && rank == 0)
-        TARN(tarn_graph_save(t->graph, options.save_graph, &error));
+        TARN(tarn_graph_save(p->graph, options.save_graph, &error));
     if (rank == 0)
-        printf("%s: %d steps of %d shards of %d, %d ranks, %s\n", options.network, options.steps,
-               options.shards, options.batch, ranks, options.optimizer);
-    t->plan = agree_on_plan(t->graph);
-    state_reset(&t->state, &t->tape);
-    if (options.resume) checkpoint_read(&t->state, &t->tape);
+        printf("%s: %d steps of %d shards of %d, %d ranks\n", options.network, options.steps,
+               options.shards, options.batch, ranks);
+    agree_on_plan(p);
+    state_reset(&p->tape);
+    if (options.resume) checkpoint_read(&p->tape);
 }
 
-static void train(struct training *t)
+/* Through all steps, in an arena that is the evaluation's, too. */
+static void train(struct program *p, struct program *evaluation)
 {
-    struct tarn_plan *evaluation = evaluation_plan();
-    struct tarn_error error;
-    begin(t, evaluation);
-    if (options.check_gradient) {
-        if (!check_gradient(t)) fail(TARN_CHECK_FAILED, "gradients are wrong");
-    } else {
-        run(t);
-        print_curve(t);
-        if (rank == 0 && t->session) evaluation_run(t, evaluation);
-        if (rank == 0)
-            printf("%s: %llu bytes, %.3f ms a step\n", options.memory, (unsigned long long)t->bytes,
-                   t->seconds * 1e3 / options.steps);
-        if (rank == 0 && t->session && options.trace)
-            TARN(tarn_session_save_trace(t->session, options.trace, &error));
+    struct tarn_plan *plans[] = {p->plan, evaluation->plan};
+    struct heap *heap = options.has_arena ? NULL : heap_create(p, options.frees);
+    struct tarn_arena *arena;
+    struct tarn_plan_summary summary;
+    TARN(tarn_arena_create(plans, 2, cores(), TARN_ARENA_OPTIONS(.binds_persistent = true), &arena,
+                           &error));
+    program_open(p, arena, heap ? heap_run : tape_run, heap ? (void *)heap : &p->tape);
+    const double begin = now();
+    if (options.check_gradient)
+        gradient_check(p);
+    else
+        program_run(p, (uint64_t)options.steps);
+    const double seconds = now() - begin;
+    tarn_plan_summarize(p->plan, &summary);
+    const uint64_t bytes = heap ? heap_destroy(heap) : summary.footprint;
+    if (options.checkpoint && rank == 0)
+        checkpoint_write(&p->tape, first_step + (uint64_t)options.steps);
+    print_curve(p);
+    if (rank == 0) {
+        evaluation_run(evaluation, arena);
+        printf("%s: %llu bytes, %.3f ms a step\n", options.memory, (unsigned long long)bytes,
+               seconds * 1e3 / options.steps);
+        if (options.trace) TARN(tarn_session_save_trace(p->session, options.trace, &error));
     }
-    tarn_session_destroy(t->session);
-    tarn_arena_destroy(t->arena);
-    tarn_plan_destroy(evaluation);
+    tarn_session_destroy(p->session);
+    tarn_arena_destroy(arena);
 }
 
 int main(int argc, char **argv)
 {
-    static struct training t;
+    static struct program training, evaluation;
     ranks_begin(&argc, &argv);
     options_parse(argc, argv);
     data_load();
     primitives_begin();
-    prepare(&t);
-    train(&t);
-    tarn_plan_destroy(t.plan);
-    tarn_graph_destroy(t.graph);
+    prepare(&training);
+    evaluation_plan(&evaluation);
+    train(&training, &evaluation);
+    tarn_plan_destroy(training.plan);
+    tarn_plan_destroy(evaluation.plan);
+    tarn_graph_destroy(training.graph);
     ranks_end();
     return 0;
 }

@@ -5,8 +5,6 @@
  * D. Kingma and J. Ba, "Adam", 2015.
  * Cost: each update is one pass over a parameter. */
 #include <math.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "train.h"
@@ -27,12 +25,9 @@ static int reduce(void *user, const struct tarn_call *call)
 {
     (void)user;
     size_t bytes = 0;
-    int hang;
     for (size_t i = 0; i < call->outputs_count; i++) bytes += call->output_sizes[i];
-    if (fault("hang", &hang) && first_step + call->iteration == (uint64_t)hang)
-        for (;;) pause();
-    if (options.wire)
-        nanosleep(&(struct timespec){options.wire / 1000000, options.wire % 1000000 * 1000L}, NULL);
+    while (fault("hang") && call->iteration == 3) pause();
+    usleep((useconds_t)options.wire);
     return ranks_sum(call->outputs[0], bytes / sizeof(float), call->workspace);
 }
 
@@ -65,63 +60,61 @@ static int update_adam(void *user, const struct tarn_call *call)
 
 /* ---- Ops ---- */
 
+/* Adam for text, momentum for digits. Inputs: gradient, parameter, moments; outputs: all but the
+ * first, over the old ones. */
 static void add_update(struct tape *t, struct parameter *p, tarn_tensor gradient)
 {
-    const bool adam = !strcmp(options.optimizer, "adam");
-    const uint32_t moments = adam ? 2 : 1;
-    uint32_t in[] = {gradient, p->w.id, TARN_NONE, TARN_NONE}, out[3];
-    for (uint32_t i = 0; i < moments; i++) {
+    const uint32_t count = options.is_text ? 3 : 2;
+    uint32_t in[4] = {gradient, p->w.id}, out[3];
+    for (uint32_t i = 0; i + 1 < count; i++)
         in[i + 2] = p->moments[i] = tape_tensor(t, named("%s.moment%u", p->name, i + 1),
-                                                value_bytes(p->w), TARN_OPTIMIZER_STATE);
-    }
-    for (uint32_t i = 0; i <= moments; i++)
-        out[i] = tarn_builder_alias(t->builder, in[i + 1], "new");
+                                                md_bytes(&p->w.md), TARN_OPTIMIZER_STATE);
+    for (uint32_t i = 0; i < count; i++) out[i] = tarn_builder_alias(t->builder, in[i + 1], "new");
     tarn_op op = tape_op(t,
-                         OP(named("%s.update", p->name), options.optimizer, t->update,
-                            .inputs = {in, moments + 2}, .outputs = {out, moments + 1}),
-                         adam ? update_adam : update_sgd, NULL);
+                         OP(named("%s.update", p->name), options.is_text ? "adam" : "sgd",
+                            t->update, .inputs = {in, count + 1}, .outputs = {out, count}),
+                         options.is_text ? update_adam : update_sgd, NULL);
     tarn_builder_after_readers(t->builder, op);
 }
 
 void bucket_flush(struct tape *t)
 {
-    uint32_t roots[PARAMETERS_MAX], in[PARAMETERS_MAX], out[PARAMETERS_MAX];
+    uint32_t roots[LAYERS_MAX], in[LAYERS_MAX], out[LAYERS_MAX];
     const uint32_t count = t->bucket_count;
-    size_t bytes = 0;
     if (!count) return;
     for (uint32_t i = 0; i < count; i++) {
         roots[i] = t->bucket[i]->gradient;
-        in[i] = t->bucket[i]->gradients[0];
+        in[i] = t->bucket[i]->sums[0];
         out[i] = tarn_builder_alias(t->builder, in[i], "reduced");
-        bytes += value_bytes(t->bucket[i]->w);
     }
     tarn_builder_group(t->builder, (struct tarn_list){roots, count});
     tape_op(t,
             OP(named("all_reduce.%u", t->buckets++), "all_reduce", t->communication,
-               .inputs = {in, count}, .outputs = {out, count}, .workspace = ranks > 1 ? bytes : 0),
+               .inputs = {in, count}, .outputs = {out, count},
+               .workspace = ranks > 1 ? t->bucket_bytes : 0),
             reduce, NULL);
     for (uint32_t i = 0; i < count; i++) add_update(t, t->bucket[i], out[i]);
-    t->bucket_count = 0;
+    t->bucket_count = 0, t->bucket_bytes = 0;
 }
 
 /* Shards are summed as a tree, ((0 + 1) + (2 + 3)), each pair as soon as it is there. */
-void gradient_complete(struct tape *t, struct parameter *p)
+void gradient_complete(struct tape *t, struct parameter *p, tarn_tensor gradient)
 {
-    uint32_t s = t->shard;
-    size_t bytes = 0;
-    for (uint32_t distance = 1; (s + 1) % (2 * distance) == 0; distance *= 2) {
-        uint32_t to = s + 1 - 2 * distance, from = s + 1 - distance;
+    const uint32_t next = t->shard + 1;
+    p->sums[t->shard] = gradient;
+    if (t->shard == 0) p->gradient = gradient;
+    for (uint32_t distance = 1; next % (2 * distance) == 0; distance *= 2) {
+        tarn_tensor *to = &p->sums[next - 2 * distance], from = p->sums[next - distance];
         const char *name = named("%s.sum.%u", p->name, distance);
-        tarn_tensor sum = tarn_builder_alias(t->builder, p->gradients[to], name);
+        tarn_tensor sum = tarn_builder_alias(t->builder, *to, name);
         tape_op(t,
-                OP(name, "add", t->weights,
-                   .inputs = TARN_TENSORS(p->gradients[to], p->gradients[from]),
-                   .outputs = TARN_TENSORS(sum)),
+                OP(named("%s/%u", name, t->shard), "add", t->weights,
+                   .inputs = TARN_TENSORS(*to, from), .outputs = TARN_TENSORS(sum)),
                 add_shard, NULL);
-        p->gradients[to] = sum;
+        *to = sum;
     }
-    if (s + 1 < t->shards) return;
+    if (next < t->shards) return;
     t->bucket[t->bucket_count++] = p;
-    for (uint32_t i = 0; i < t->bucket_count; i++) bytes += value_bytes(t->bucket[i]->w);
-    if (bytes >= (size_t)options.bucket) bucket_flush(t);
+    t->bucket_bytes += md_bytes(&p->w.md);
+    if (t->bucket_bytes >= (size_t)options.bucket) bucket_flush(t);
 }
