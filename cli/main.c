@@ -90,16 +90,17 @@ static bool asks_for_help(const char *word)
            strcmp(word, "--help-all") == 0;
 }
 
-/* tarn help [--all | --man] [VERB] */
+/* tarn help [--all | --man] [VERB], or the verb first */
 static enum tarn_status run_help(char **words)
 {
     static char in_brief[] = "--help", in_full[] = "--help-all", manual[] = TARN_ASK_MANUAL;
-    char *question = in_brief;
-    if (*words && strcmp(*words, "--all") == 0)
+    char *question = in_brief, *verb_first[] = {*words, NULL};
+    const char *asked = *words && words[1] && !words[2] && **words != '-' ? words[1] : *words;
+    if (asked && strcmp(asked, "--all") == 0)
         question = in_full;
-    else if (*words && strcmp(*words, "--man") == 0)
+    else if (asked && strcmp(asked, "--man") == 0)
         question = manual;
-    if (question != in_brief) words++;
+    if (question != in_brief) words = asked == *words ? words + 1 : verb_first;
     if (!*words) {
         if (question == manual)
             print_manual();

@@ -190,6 +190,20 @@ static enum tarn_status draw_curve(const struct request *request)
                       request->plan_path, request->json);
 }
 
+/* A curve is of the graph as it is; what it would leave unheeded is refused. */
+static const char *check_curve(const struct request *request)
+{
+    const struct tarn_plan_options *planning = &request->planning;
+    if (planning->assign || planning->reorder || planning->couple || planning->in_place ||
+        request->transforms.pad_groups != TARN_GROUPS_AS_GIVEN)
+        return "--budget-curve is of the graph as it is: make another one of it by 'tarn "
+               "transform' first";
+    if (request->transforms.budget_options.budget > 0 || planning->capacity > 0 ||
+        planning->method || request->effort != EFFORT_UNSAID || planning->seed > 0)
+        return "--budget-curve plans nothing: it takes no budget, capacity, method, effort or seed";
+    return NULL;
+}
+
 /* A list of graphs instead of one. */
 static enum tarn_status plan_batch(struct request *request, const struct tarn_command *command)
 {
@@ -285,6 +299,7 @@ enum tarn_status tarn_verb_plan(char **words)
     if (!tarn_options_parse(&command, words, &request.graph_path, &status)) return status;
     fill_search(&request);
     const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
+    if (!wrong && request.curve_points > 0) wrong = check_curve(&request);
     if (wrong) return tarn_options_refuse(&command, "%s", wrong);
     if (request.curve_points > TARN_CURVE_POINTS_MAX)
         return tarn_options_refuse(&command, "--budget-curve takes up to %d points",

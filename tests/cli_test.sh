@@ -112,6 +112,12 @@ run $toy --trace - --flight -
 run $toy --device cuda:2147483648
 run $toy --device cudas
 plan $toy --budget-curve 1001
+plan $toy --budget-curve 3 --reorder
+plan $toy --budget-curve 3 --slowdown-max 20
+plan $toy --budget-curve 3 --pad-groups auto
+plan $toy --budget-curve 3 --budget 1KiB
+plan $toy --budget-curve 3 --capacity 1KiB
+plan $toy --budget-curve 3 --method exact
 plan $toy --couple --couple-keep 1.5x
 plan $toy --couple --couple-keep half
 plan $toy --in-place --in-place-kinds a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,aa,ab,ac,ad,ae,af,ag

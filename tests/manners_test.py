@@ -52,7 +52,8 @@ def help_fits_a_screen_and_help_all_its_width():
 def help_of_a_verb_is_asked_for_in_three_ways():
     for verb in verbs():
         assert run("help", verb).stdout == run(verb, "--help").stdout == run(verb, "-h").stdout != ""
-        assert run("help", "--all", verb).stdout == run(verb, "--help-all").stdout
+        assert run("help", "--all", verb).stdout == run("help", verb, "--all").stdout == run(verb, "--help-all").stdout
+        assert run("help", "--man", verb).stdout == run("help", verb, "--man").stdout != ""
         text = run(verb, "--help").stdout
         everyday = re.findall(r"^  (?:-., )?(--[a-z-]+)", text, re.M)
         assert everyday and set(everyday) <= set(options_of(verb)), verb
