@@ -14,7 +14,7 @@ enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budget
                                             .alignment = budgeting->options.alignment,
                                             .method = "lowest",
                                             .effort = TARN_NO_EFFORT};
-    return tarn_plan_measure(graph, &quick, plan, budgeting->error);
+    return tarn_plan_make(graph, &quick, TARN_ALL_UNLIMITED, plan, budgeting->error);
 }
 
 enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
@@ -33,8 +33,7 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
         options.threads = planning->threads;
         if (planning->effort > 0) options.effort = planning->effort;
     }
-    return budgeting->measures ? tarn_plan_make_beyond(graph, &options, plan, budgeting->error)
-                               : tarn_plan_make(graph, &options, plan, budgeting->error);
+    return tarn_plan_make(graph, &options, budgeting->measures, plan, budgeting->error);
 }
 
 enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,

@@ -74,10 +74,12 @@ static enum tarn_status make_plan(const struct joint *joint, struct tarn_graph *
     struct tarn_transform_control control = {.struct_size = sizeof control,
                                              .stop = joint->quick.stop};
     struct tarn_couple_options couple = joint->couple;
-    if (!joint->couples) return tarn_plan_measure(graph, &joint->quick, plan, error);
+    if (!joint->couples)
+        return tarn_plan_make(graph, &joint->quick, TARN_ALL_UNLIMITED, plan, error);
     if (!couple.control) couple.control = &control;
     enum tarn_status status = tarn_graph_couple(graph, &couple, &coupled, error);
-    if (status == TARN_OK) status = tarn_plan_measure(coupled, &joint->quick, plan, error);
+    if (status == TARN_OK)
+        status = tarn_plan_make(coupled, &joint->quick, TARN_ALL_UNLIMITED, plan, error);
     tarn_graph_destroy(coupled);
     return status;
 }

@@ -22,21 +22,17 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
                                         const struct tarn_plan_options *given,
                                         struct tarn_error *error);
 
+/* For comparing graphs, and for knowing how much is missing: no capacity of the graph counts. */
+#define TARN_ALL_UNLIMITED UINT32_MAX
+
 /* Lists, waits, bound and places of the graph as it is. Of the options, which have been taken as
  * above, transforms and the boundary do not count: the plan has the simple boundary, and it has not
- * been verified. The caller destroys it. TARN_DOES_NOT_FIT: no plan within the capacity was found.
- * TARN_SYSTEM: no memory. */
+ * been verified. The capacities of the graph's first `unlimited` memory spaces do not count; the
+ * plan may exceed them. The caller destroys it. TARN_DOES_NOT_FIT: no plan within the capacity was
+ * found. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                                struct tarn_plan **plan, struct tarn_error *error);
-/* The same, whatever the capacities of the graph's memory spaces are: for comparing graphs, and for
- * knowing how much is missing. The plan may exceed them. */
-enum tarn_status tarn_plan_measure(struct tarn_graph *graph,
-                                   const struct tarn_plan_options *options, struct tarn_plan **plan,
-                                   struct tarn_error *error);
-/* The same, whatever the capacity of the graph's first memory space is. */
-enum tarn_status tarn_plan_make_beyond(struct tarn_graph *graph,
-                                       const struct tarn_plan_options *options,
-                                       struct tarn_plan **plan, struct tarn_error *error);
+                                uint32_t unlimited, struct tarn_plan **plan,
+                                struct tarn_error *error);
 /* The options' capacity, or what the first memory space's own leaves beside its persistent part,
  * whichever is less: for transforms that are to come down to it. 0: the options have none. */
 enum tarn_status tarn_plan_capacity(const struct tarn_graph *graph,

@@ -205,42 +205,21 @@ static enum tarn_status run(struct tarn_planning *planning, struct tarn_graph *g
     return status == TARN_OK ? tarn_planning_run(planning, error) : status;
 }
 
-static enum tarn_status make(struct tarn_planning *planning, struct tarn_graph *graph,
-                             struct tarn_plan **plan, struct tarn_error *error)
-{
-    assert(tarn_is_power_of_two(planning->options.alignment));
-    *plan = NULL;
-    enum tarn_status status = run(planning, graph, error);
-    tarn_region_finish(&planning->region);
-    assert(status != TARN_OK || planning->plan->footprint >= planning->plan->claim.bound);
-    if (status == TARN_OK)
-        *plan = planning->plan;
-    else
-        tarn_plan_destroy(planning->plan);
-    return status;
-}
-
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                                struct tarn_plan **plan, struct tarn_error *error)
+                                uint32_t unlimited, struct tarn_plan **plan,
+                                struct tarn_error *error)
 {
-    struct tarn_planning planning = {.options = *options};
-    return make(&planning, graph, plan, error);
-}
-
-enum tarn_status tarn_plan_measure(struct tarn_graph *graph,
-                                   const struct tarn_plan_options *options, struct tarn_plan **plan,
-                                   struct tarn_error *error)
-{
-    struct tarn_planning planning = {.options = *options, .unlimited = graph->spaces_count};
-    return make(&planning, graph, plan, error);
-}
-
-enum tarn_status tarn_plan_make_beyond(struct tarn_graph *graph,
-                                       const struct tarn_plan_options *options,
-                                       struct tarn_plan **plan, struct tarn_error *error)
-{
-    struct tarn_planning planning = {.options = *options, .unlimited = 1};
-    return make(&planning, graph, plan, error);
+    struct tarn_planning planning = {.options = *options, .unlimited = unlimited};
+    assert(tarn_is_power_of_two(options->alignment));
+    *plan = NULL;
+    enum tarn_status status = run(&planning, graph, error);
+    tarn_region_finish(&planning.region);
+    assert(status != TARN_OK || planning.plan->footprint >= planning.plan->claim.bound);
+    if (status == TARN_OK)
+        *plan = planning.plan;
+    else
+        tarn_plan_destroy(planning.plan);
+    return status;
 }
 
 bool tarn_plan_keeps_capacities(const struct tarn_plan *plan)

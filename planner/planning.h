@@ -11,7 +11,7 @@
 struct tarn_planning {
     struct tarn_region region; /* of problem and bound */
     struct tarn_plan_options options;
-    uint32_t unlimited; /* so many memory spaces, the first ones, whose capacities do not count */
+    uint32_t unlimited; /* number of memory spaces, the first ones, whose capacities do not count */
     struct tarn_place_request request;
     double begin_ms;   /* of this plan, on the clock of deadlines */
     uint64_t reported; /* the last footprint told to the caller; 0: none */

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "streams/base/bisect.h"
 #include "streams/base/bitset.h"
 #include "streams/base/heap.h"
 #include "streams/base/random.h"
@@ -209,6 +210,19 @@ static void draws_are_in_range_and_every_value_comes(void **state)
 
 /* ---- Bit sets ---- */
 
+static void bisection_ends_where_the_answer_turns(void **state)
+{
+    (void)state;
+    for (uint32_t count = 0; count < 20; count++) {
+        for (uint32_t turn = 0; turn <= count; turn++) {
+            uint32_t low = 0, high = count;
+            TARN_BISECT(low, high, middle, middle < turn);
+            assert_int_equal(low, turn);
+            assert_int_equal(high, turn);
+        }
+    }
+}
+
 static void a_set_holds_what_was_added_and_not_dropped(void **state)
 {
     (void)state;
@@ -229,12 +243,12 @@ static void a_set_holds_what_was_added_and_not_dropped(void **state)
         }
         assert_int_equal(tarn_set_size(set, WORDS), size);
         assert_int_equal(tarn_set_is_empty(set, WORDS), size == 0);
-        for (uint32_t w = 0; w < WORDS; w++) {
-            for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1, next++) {
-                while (!in[next]) next++;
-                assert_int_equal(tarn_set_next(w, rest), next);
-            }
+        TARN_SET_EACH(member, w, WORDS, set[w]) {
+            while (!in[next]) next++;
+            assert_int_equal(member, next++);
+            size--;
         }
+        assert_int_equal(size, 0);
     }
     tarn_set_add(other, 5);
     tarn_set_join(other, set, WORDS);
@@ -255,6 +269,7 @@ int main(void)
         cmocka_unit_test(random_numbers_are_those_of_splitmix64),
         cmocka_unit_test(draws_are_in_range_and_every_value_comes),
         cmocka_unit_test(a_set_holds_what_was_added_and_not_dropped),
+        cmocka_unit_test(bisection_ends_where_the_answer_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

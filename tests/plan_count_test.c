@@ -1,5 +1,5 @@
 /* What is planned while transforms look for the final graph is not planned again, and a plan has
- * its clocks made once: calls of tarn_plan_make, tarn_plan_measure and tarn_clocks_init are counted
+ * its clocks made once: calls of tarn_plan_make and tarn_clocks_init are counted
  * by the linker (--wrap). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +22,18 @@ static struct tarn_plan *made[CALLS_MAX];
 static uint64_t capacity[CALLS_MAX]; /* plan -> of the options that it was made by */
 static uint32_t made_count, calls_count, clocks_count;
 
-static enum tarn_status count(enum tarn_status status, const struct tarn_plan_options *options,
-                              struct tarn_plan *const *plan)
+enum tarn_status __real_tarn_plan_make(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *options, uint32_t unlimited,
+                                       struct tarn_plan **plan, struct tarn_error *error);
+enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *options, uint32_t unlimited,
+                                       struct tarn_plan **plan, struct tarn_error *error);
+
+enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
+                                       const struct tarn_plan_options *options, uint32_t unlimited,
+                                       struct tarn_plan **plan, struct tarn_error *error)
 {
+    enum tarn_status status = __real_tarn_plan_make(graph, options, unlimited, plan, error);
     calls_count++;
     if (status != TARN_OK) return status;
     assert_in_range(made_count, 0, CALLS_MAX - 1);
@@ -32,21 +41,6 @@ static enum tarn_status count(enum tarn_status status, const struct tarn_plan_op
     made[made_count++] = tarn_plan_retain(*plan);
     return TARN_OK;
 }
-
-#define COUNTED(function)                                                                     \
-    enum tarn_status __real_##function(struct tarn_graph *, const struct tarn_plan_options *, \
-                                       struct tarn_plan **, struct tarn_error *);             \
-    enum tarn_status __wrap_##function(struct tarn_graph *, const struct tarn_plan_options *, \
-                                       struct tarn_plan **, struct tarn_error *);             \
-    enum tarn_status __wrap_##function(struct tarn_graph *graph,                              \
-                                       const struct tarn_plan_options *options,               \
-                                       struct tarn_plan **plan, struct tarn_error *error)     \
-    {                                                                                         \
-        return count(__real_##function(graph, options, plan, error), options, plan);          \
-    }
-
-COUNTED(tarn_plan_make)
-COUNTED(tarn_plan_measure)
 
 enum tarn_status __real_tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region *region,
                                          const struct tarn_graph *graph);

@@ -307,7 +307,6 @@ static void leaves_nest(void **state)
         struct tarn_roam_leaves leaves;
         assert_int_equal(tarn_roam_leaves_init(&leaves, &region, &fixture.problem, limit), TARN_OK);
         assert_true(leaves.count > 0 && leaves.count <= before);
-        assert_true(leaves.independent <= leaves.count);
         for (uint32_t a = 0; a < fixture.problem.blocks.count; a++) {
             const struct tarn_roam_block *outer = &leaves.blocks[a];
             assert_true(outer->leaf < leaves.count);

@@ -161,14 +161,12 @@ static uint32_t nodes_between(const struct halves *halves, struct border from, s
            halves->nodes_backward[to.backward] - halves->nodes_backward[from.backward];
 }
 
-static void close_leaf(struct halves *halves, struct border from, struct border to,
-                       bool independent)
+static void close_leaf(struct halves *halves, struct border from, struct border to)
 {
     struct tarn_roam_leaves *leaves = halves->leaves;
     for (uint32_t k = from.forward; k < to.forward; k++) halves->leaf_forward[k] = leaves->count;
     for (uint32_t j = from.backward; j < to.backward; j++) halves->leaf_backward[j] = leaves->count;
     assert(from.forward < to.forward && from.backward <= to.backward);
-    leaves->independent += independent;
     leaves->count++;
 }
 
@@ -191,7 +189,7 @@ static struct border next_leaf(struct halves *halves, struct border from, uint32
         best = border;
         best_independent = independent;
     }
-    close_leaf(halves, from, best, best_independent);
+    close_leaf(halves, from, best);
     return best;
 }
 

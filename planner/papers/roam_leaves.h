@@ -22,7 +22,6 @@ struct tarn_roam_block {
 struct tarn_roam_leaves {
     struct tarn_roam_block *blocks; /* by block of the problem */
     uint32_t count;                 /* leaf 0 is the innermost one */
-    uint32_t independent; /* leaves all of whose activations are their own, and no others */
 };
 
 /* Taken from the region. node_limit: nodes that a leaf has at most, unless a single segment has

@@ -99,12 +99,12 @@ static bool decode_in_slices(struct tarn_search *search, struct tarn_decoder *de
                              const int32_t *key)
 {
     struct tarn_objective objective = {search->aim, 1, 0};
-    uint32_t count = search->lowest.count, deadline = 0;
+    uint32_t count = search->lowest.count, placed = 0;
     tarn_decoder_start(decoder, NULL);
-    while (deadline < count) {
-        deadline = count - deadline > SLICE ? deadline + SLICE : count;
+    while (placed < count) {
+        placed = count - placed > SLICE ? placed + SLICE : count;
         if (tarn_winner_is_before(&search->winner, i)) return false;
-        if (!tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, deadline))
+        if (!tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, placed))
             return false;
     }
     return true;

@@ -151,29 +151,40 @@ bool tarn_placing_is_done(const struct tarn_placing *placing)
            tarn_deadline_is_over(&placing->request.improve.deadline);
 }
 
-enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes)
+/* Exact search within `aim` bytes, for the leaders (NULL: for all blocks). *found is left as it is
+ * where there is no work for it, or too much to search. */
+static enum tarn_status place_exactly(struct tarn_placing *placing, const uint32_t *leader,
+                                      uint64_t nodes, uint64_t aim, enum tarn_exact_result *found)
 {
     const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_place_result *result = placing->result;
     struct tarn_exact_options options = {.seed = improve->seed,
                                          .nodes_max = nodes,
                                          .threads = improve->threads,
+                                         .leader = leader,
                                          .deadline = improve->deadline};
-    const struct tarn_blocks *blocks = &placing->problem.blocks;
     struct tarn_exact_report report;
     if (!may_spend(placing, placing->reserve, &options.work_max)) return TARN_OK;
     enum tarn_status status = make_rows(placing);
     if (status == TARN_OK)
-        status = tarn_exact_place(&placing->problem, NULL, tarn_placing_aim(placing), &options,
-                                  placing->result->offset, &report);
-    if (status == TARN_USAGE) return TARN_OK;
-    if (status != TARN_OK) return status;
+        status = tarn_exact_place(&placing->problem, NULL, aim, &options, result->offset, &report);
+    if (status != TARN_OK) return status == TARN_USAGE ? TARN_OK : status;
     spend(placing, options.work_max, report.work);
-    placing->result->cannot_fit = report.result == TARN_EXACT_INFEASIBLE;
+    *found = report.result;
     if (report.result != TARN_EXACT_FOUND) return TARN_OK;
-    placing->result->footprint = tarn_blocks_footprint(blocks, placing->result->offset);
-    assert(placing->result->footprint <= tarn_placing_aim(placing));
-    snprintf(placing->result->method, sizeof placing->result->method, "exact");
+    result->footprint = tarn_blocks_footprint(&placing->problem.blocks, result->offset);
+    assert(result->footprint <= aim);
+    snprintf(result->method, sizeof result->method, leader ? "exact:fold" : "exact");
     return TARN_OK;
+}
+
+enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes)
+{
+    enum tarn_exact_result found = TARN_EXACT_STOPPED;
+    enum tarn_status status =
+        place_exactly(placing, NULL, nodes, tarn_placing_aim(placing), &found);
+    placing->result->cannot_fit = found == TARN_EXACT_INFEASIBLE;
+    return status;
 }
 
 enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing)
@@ -190,26 +201,13 @@ static enum tarn_status place_leaders(struct tarn_placing *placing, const uint32
                                       bool *searched)
 {
     const struct tarn_improve_options *improve = &placing->request.improve;
-    struct tarn_exact_options options = {.seed = improve->seed,
-                                         .nodes_max = visits / (leaders + 1) + 1,
-                                         .threads = improve->threads,
-                                         .leader = leader,
-                                         .deadline = improve->deadline};
-    struct tarn_place_result *result = placing->result;
-    struct tarn_exact_report report;
-    if (!may_spend(placing, placing->reserve, &options.work_max)) return TARN_OK;
+    enum tarn_exact_result found = TARN_EXACT_INFEASIBLE;
     enum tarn_status status =
-        tarn_exact_place(&placing->problem, NULL, aim, &options, result->offset, &report);
-    if (status == TARN_USAGE) return TARN_OK;
-    if (status != TARN_OK) return status;
-    spend(placing, options.work_max, report.work);
-    *searched = report.result != TARN_EXACT_INFEASIBLE;
-    if (report.result != TARN_EXACT_FOUND) return TARN_OK;
-    result->footprint = tarn_blocks_footprint(&placing->problem.blocks, result->offset);
-    assert(result->footprint <= aim);
-    snprintf(result->method, sizeof result->method, "exact:fold");
-    if (improve->progress) improve->progress(improve->user, result->footprint, 0);
-    return TARN_OK;
+        place_exactly(placing, leader, visits / (leaders + 1) + 1, aim, &found);
+    *searched = found != TARN_EXACT_INFEASIBLE;
+    if (found == TARN_EXACT_FOUND && improve->progress)
+        improve->progress(improve->user, placing->result->footprint, 0);
+    return status;
 }
 
 /* One aim, one number of periods after the other, until FOLD_TRIES of them could not be placed

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "streams/base/array.h"
+#include "streams/base/bisect.h"
 #include "streams/base/error.h"
 #include "streams/base/memory.h"
 #include "streams/base/region.h"
@@ -14,7 +16,7 @@
 struct comparison {
     const struct tarn_graph *before, *after;
     struct tarn_change *changes; /* the caller's in the end, to be freed with tarn_free */
-    size_t count, capacity;
+    size_t count, room;
     uint32_t
         *mark; /* old op -> 1 + the new op whose old self waited for it, the last one met; or 0 */
     bool *stayed;    /* new op -> does it keep its place among those that stay? */
@@ -25,17 +27,12 @@ struct comparison {
 
 static void add(struct comparison *comparison, struct tarn_change change)
 {
-    if (comparison->count == comparison->capacity) {
-        size_t larger = comparison->capacity ? 2 * comparison->capacity : 64;
-        struct tarn_change *moved = tarn_resize(comparison->changes, larger * sizeof *moved);
-        if (!moved) {
-            comparison->no_memory = true;
-            return;
-        }
-        comparison->changes = moved;
-        comparison->capacity = larger;
-    }
-    comparison->changes[comparison->count++] = change;
+    struct tarn_change *changes = tarn_array_grow(comparison->changes, &comparison->room,
+                                                  comparison->count + 1, sizeof *changes);
+    comparison->no_memory = comparison->no_memory || !changes;
+    if (!changes) return;
+    comparison->changes = changes;
+    changes[comparison->count++] = change;
 }
 
 /* ---- Ops ---- */
@@ -55,13 +52,7 @@ static bool is_in_its_stream(const struct comparison *comparison, uint32_t v)
 static uint32_t find_pile(const struct comparison *comparison, uint32_t count, uint32_t position)
 {
     uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (old_position(comparison, comparison->pile[middle]) < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TARN_BISECT(low, high, middle, old_position(comparison, comparison->pile[middle]) < position);
     return low;
 }
 

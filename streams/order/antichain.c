@@ -29,6 +29,20 @@ uint64_t tarn_antichain_weight(const uint32_t *threshold, const struct tarn_reus
     return weight;
 }
 
+uint32_t tarn_antichain_heaviest(const uint32_t *threshold, const struct tarn_reuse *reuse,
+                                 const uint64_t *reserved, uint32_t *list, uint32_t room)
+{
+    uint32_t members = 0;
+    for (uint32_t a = 0; a < reuse->count; a++) {
+        if (!tarn_antichain_has(threshold, reuse, a)) continue;
+        uint32_t i = members++ < room ? members - 1 : room;
+        if (i == room && reserved[list[--i]] >= reserved[a]) continue;
+        for (; i > 0 && reserved[list[i - 1]] < reserved[a]; i--) list[i] = list[i - 1];
+        list[i] = a;
+    }
+    return members;
+}
+
 /* ---- A cut of list order ---- */
 
 /* Storage a is in the antichain of the first n ops of list order from behind its producer up to the

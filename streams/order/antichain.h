@@ -40,6 +40,11 @@ static inline bool tarn_antichain_has(const uint32_t *threshold, const struct ta
     return true;
 }
 
+/* Lists its heaviest members, the heaviest first, of equal ones the first; at most `room` of them.
+ * Returns how many members it has. */
+uint32_t tarn_antichain_heaviest(const uint32_t *threshold, const struct tarn_reuse *reuse,
+                                 const uint64_t *reserved, uint32_t *list, uint32_t room);
+
 /* The weight of the antichain that the thresholds name. */
 uint64_t tarn_antichain_weight(const uint32_t *threshold, const struct tarn_reuse *reuse,
                                const uint64_t *reserved);

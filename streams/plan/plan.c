@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "program.h"
+#include "streams/base/bisect.h"
 #include "streams/base/checked.h"
 #include "streams/base/memory.h"
 #include "streams/base/options.h"
@@ -137,13 +138,7 @@ const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32
                                          uint32_t id)
 {
     uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (places[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TARN_BISECT(low, high, middle, places[middle].id < id);
     return low < count && places[low].id == id ? &places[low] : NULL;
 }
 

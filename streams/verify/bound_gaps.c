@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bound.h"
+#include "streams/base/bisect.h"
 #include "streams/base/region.h"
 
 static const uint64_t EFFORT_MAX = UINT64_C(1) << 27;
@@ -18,13 +19,7 @@ static bool is_named(const struct tarn_proof *proof, uint32_t storage)
 {
     uint32_t low = 0, high = proof->claim.gaps_count;
     uint32_t tensor = proof->plan->graph->storages[storage].tensor;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (proof->claim.gaps[middle] < tensor)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TARN_BISECT(low, high, middle, proof->claim.gaps[middle] < tensor);
     return low < proof->claim.gaps_count && proof->claim.gaps[low] == tensor;
 }
 

@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "planner/place/effort/effort.h"
+#include "streams/base/bisect.h"
 
 /* ---- Distances ---- */
 
@@ -18,14 +19,10 @@ first_forbidden(const struct tarn_exact_instance *instance, uint32_t b, uint32_t
 {
     uint32_t low = instance->forbidden_begin[b], high = instance->forbidden_begin[b + 1];
     assert(!tarn_exact_is_simple(instance, b, c));
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct tarn_exact_forbidden *interval = &instance->forbidden[middle];
-        if (interval->other < c || (interval->other == c && interval->high <= above))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TARN_BISECT(
+        low, high, middle,
+        instance->forbidden[middle].other < c ||
+            (instance->forbidden[middle].other == c && instance->forbidden[middle].high <= above));
     return instance->forbidden + low;
 }
 

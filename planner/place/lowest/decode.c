@@ -9,6 +9,7 @@
 
 #include "limits.h"
 #include "planner/place/effort/effort.h"
+#include "streams/base/bisect.h"
 
 enum { PLACED = INT32_MAX, LOOK_EVERY = 1024, RISES_A_PLACE = 64, RISES_LEAST = 1 << 16 };
 
@@ -30,13 +31,7 @@ static bool is_unsafe(const struct tarn_lowest *lowest, uint32_t a, uint32_t b)
 static uint32_t find_member(const struct tarn_lowest *lowest, uint32_t begin, uint32_t end,
                             int32_t inside)
 {
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (lowest->member_end[lowest->member[middle]] > inside)
-            end = middle;
-        else
-            begin = middle + 1;
-    }
+    TARN_BISECT(begin, end, middle, lowest->member_end[lowest->member[middle]] <= inside);
     return begin;
 }
 
@@ -286,10 +281,10 @@ static bool may_rise(struct tarn_decoder *decoder, uint32_t place)
 }
 
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                          struct tarn_objective objective, int64_t miss_max, uint32_t deadline)
+                          struct tarn_objective objective, int64_t miss_max, uint32_t wanted)
 {
     const struct tarn_lowest *lowest = decoder->lowest;
-    while (decoder->done < deadline) {
+    while (decoder->done < wanted) {
         if (is_over(decoder)) return false;
         decoder->work += TARN_WORK_PLACE;
         uint32_t place = tarn_limits_select(decoder, key);

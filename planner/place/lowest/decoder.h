@@ -132,11 +132,11 @@ void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor);
 /* To be called when keys or floors have changed since the state was made. */
 void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor);
 
-/* Goes on until `until` blocks are placed; key: by place, 0 to TARN_KEY_MAX. False as soon as the
+/* Goes on until `wanted` blocks are placed; key: by place, 0 to TARN_KEY_MAX. False as soon as the
  * objective is missed by more than `miss_max`, or by more than can be counted, or time or work is
  * over. */
 bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                          struct tarn_objective objective, int64_t miss_max, uint32_t deadline);
+                          struct tarn_objective objective, int64_t miss_max, uint32_t wanted);
 
 /* Whether it hurries, and has placed something where it could be at once. */
 bool tarn_decoder_hurried(const struct tarn_decoder *decoder);

@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "streams/base/bisect.h"
+
 enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tarn_region *region,
                                     struct tarn_span span, uint32_t storage)
 {
@@ -44,13 +46,7 @@ enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles, struct ta
 static uint32_t first_above(const struct tarn_obstacles *obstacles, int32_t offset)
 {
     uint32_t begin = 0, end = obstacles->count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (obstacles->reach[middle] > offset)
-            end = middle;
-        else
-            begin = middle + 1;
-    }
+    TARN_BISECT(begin, end, middle, obstacles->reach[middle] <= offset);
     return begin;
 }
 

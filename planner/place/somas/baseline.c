@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/bisect.h"
 #include "streams/base/bitset.h"
 #include "streams/base/checked.h"
 
@@ -214,13 +215,7 @@ static void renumber_edges(struct tarn_placer *placer, uint32_t from)
 static uint32_t edge_at(struct tarn_placer *placer, uint64_t offset, uint64_t object)
 {
     uint32_t low = 0, high = placer->edges_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (placer->edge[middle] < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TARN_BISECT(low, high, middle, placer->edge[middle] < offset);
     if (low < placer->edges_count && placer->edge[low] == offset) return low;
     uint32_t behind = placer->edges_count++ - low;
     memmove(placer->edge + low + 1, placer->edge + low, behind * sizeof *placer->edge);

@@ -12,6 +12,7 @@
  * forward as far as that u allows, which orders even more. Time is looked up: end of u + wait +
  * tail of w. Source: docs/how-it-works.md, "Transforms". Cost: see the header. */
 #include "candidates.h"
+#include "streams/base/bisect.h"
 #include "streams/base/checked.h"
 
 #include <assert.h>
@@ -73,14 +74,9 @@ static uint32_t latest_up_to(const struct finder *finder, uint32_t v, uint32_t c
 {
     const struct tarn_graph_stream *stream = &finder->graph->streams[c];
     if (finder->graph->ops[v].stream == c) return finder->graph->ops[v].position;
-    uint32_t low = 0, high = stream->ops_count; /* ops below `low` do, from `high` on do not */
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (tarn_clocks_before(finder->clocks, finder->graph, stream->ops[middle], v))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    uint32_t low = 0, high = stream->ops_count;
+    TARN_BISECT(low, high, middle,
+                tarn_clocks_before(finder->clocks, finder->graph, stream->ops[middle], v));
     return low > 0 ? low - 1 : TARN_NONE;
 }
 
@@ -126,13 +122,8 @@ static uint32_t latest_before(const struct finder *finder, uint32_t a, uint32_t 
 {
     const struct tarn_graph_stream *stream = &finder->graph->streams[a];
     uint32_t low = 0, high = tarn_clocks_reach(finder->clocks, finder->graph, w, a);
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (tarn_pace_with(finder->pace, stream->ops[middle], w) <= makespan_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TARN_BISECT(low, high, middle,
+                tarn_pace_with(finder->pace, stream->ops[middle], w) <= makespan_ns);
     return low > 0 ? launched_at(finder->graph, a, low - 1) : TARN_NONE;
 }
 
@@ -143,14 +134,9 @@ static uint32_t earliest_behind(const struct finder *finder, uint32_t u, uint32_
     const struct tarn_graph *graph = finder->graph;
     const struct tarn_graph_stream *stream = &graph->streams[graph->ops[latest].stream];
     uint32_t low = 0, high = graph->ops[latest].position;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2, w = stream->ops[middle];
-        if (tarn_pace_with(finder->pace, u, w) <= makespan_ns &&
-            !tarn_clocks_before(finder->clocks, graph, w, u))
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    TARN_BISECT(low, high, middle,
+                tarn_pace_with(finder->pace, u, stream->ops[middle]) > makespan_ns ||
+                    tarn_clocks_before(finder->clocks, graph, stream->ops[middle], u));
     while (graph->ops[stream->ops[low]].view) low++;
     return stream->ops[low];
 }

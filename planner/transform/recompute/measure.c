@@ -67,12 +67,10 @@ uint64_t tarn_execution_ns(const struct tarn_recompute_model *model,
     return model->choices[i].time_ns;
 }
 
-static void note_step(struct tarn_schedule *schedule, uint32_t e, uint64_t bytes, uint64_t budget)
+static void note_step(struct tarn_schedule *schedule, uint64_t bytes, uint64_t budget)
 {
     if (bytes > budget) schedule->excess += (double)(bytes - budget);
-    if (bytes <= schedule->peak) return;
-    schedule->peak = bytes;
-    schedule->peak_at = e;
+    if (bytes > schedule->peak) schedule->peak = bytes;
 }
 
 static void measure(struct measuring *measuring, uint64_t budget)
@@ -88,12 +86,11 @@ static void measure(struct measuring *measuring, uint64_t budget)
         schedule->work_ns += choice->time_ns;
         if (execution->recomputed) schedule->recomputed_ns += choice->time_ns;
         measuring->bytes[e] = (uint64_t)alive + choice->workspace;
-        note_step(schedule, e, measuring->bytes[e], budget);
+        note_step(schedule, measuring->bytes[e], budget);
     }
     for (uint32_t i = 0; i < measuring->rest; i++) {
         alive += measuring->change[schedule->count + i];
-        note_step(schedule, schedule->count + i, (uint64_t)alive + measuring->tail->workspace[i],
-                  budget);
+        note_step(schedule, (uint64_t)alive + measuring->tail->workspace[i], budget);
     }
     if (measuring->rest > 0) schedule->work_ns += measuring->tail->time_ns;
 }

@@ -129,7 +129,6 @@ struct tarn_schedule {
     uint32_t *reads;        /* copies */
     uint64_t peak;          /* reserved bytes of planned storages at once, workspaces included;
                                UINT64_MAX: it cannot be carried out */
-    uint32_t peak_at;       /* execution of the peak */
     const uint64_t *bytes;  /* execution -> reserved bytes while it runs */
     const uint64_t *end_ns; /* execution -> its end; NULL: one stream */
     double excess;          /* bytes above the budget, summed over executions */

@@ -320,7 +320,6 @@ static const struct tarn_schedule *evaluate(struct tarn_evaluator *evaluator,
     bool parallel = evaluator->model->graph->streams_count > 1;
     evaluator->policy = policy;
     schedule->peak = schedule->work_ns = schedule->recomputed_ns = 0;
-    schedule->peak_at = 0;
     schedule->excess = 0;
     run_all(evaluator);
     if (evaluator->no_memory) return NULL;

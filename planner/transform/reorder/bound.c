@@ -13,6 +13,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "streams/base/bisect.h"
+
 enum { SOURCE, SINK, OTHERS };
 
 enum tarn_status tarn_reorder_bound_init(struct tarn_reorder_bound *bound,
@@ -181,12 +183,6 @@ void tarn_reorder_bound_enlarge(struct tarn_reorder_bound *bound)
 bool tarn_reorder_bound_was_free(const struct tarn_reorder_bound *bound, uint32_t u)
 {
     uint32_t low = 0, high = bound->free_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (bound->queue[middle] < u)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TARN_BISECT(low, high, middle, bound->queue[middle] < u);
     return low < bound->free_count && bound->queue[low] == u;
 }

@@ -105,20 +105,11 @@ static void mix(struct search *search, uint32_t *const order[2], uint32_t part)
 static void find_members(struct search *search)
 {
     const struct tarn_weighing *weighing = search->weighing;
-    search->members_count = 0;
     memcpy(search->threshold, weighing->antichain.threshold,
            weighing->graph.streams_count * sizeof *search->threshold);
-    for (uint32_t a = 0; a < weighing->reuse.count; a++) {
-        if (!tarn_antichain_has(search->threshold, &weighing->reuse, a)) continue;
-        uint32_t i = search->members_count;
-        if (i == MEMBERS_MAX && weighing->reserved[search->members[i - 1]] >= weighing->reserved[a])
-            continue;
-        if (i == MEMBERS_MAX) i--;
-        for (; i > 0 && weighing->reserved[search->members[i - 1]] < weighing->reserved[a]; i--)
-            search->members[i] = search->members[i - 1];
-        search->members[i] = a;
-        if (search->members_count < MEMBERS_MAX) search->members_count++;
-    }
+    uint32_t count = tarn_antichain_heaviest(search->threshold, &weighing->reuse,
+                                             weighing->reserved, search->members, MEMBERS_MAX);
+    search->members_count = count < MEMBERS_MAX ? count : MEMBERS_MAX;
 }
 
 /* Is an order of that weight, the one weighed last, better than the best? */

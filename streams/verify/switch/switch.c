@@ -8,6 +8,7 @@
  * Cost: O((steps + waits) S), O(S) for every pair of storages that share bytes. */
 #include <stdlib.h>
 
+#include "streams/base/bisect.h"
 #include "streams/base/error.h"
 #include "streams/graph/report.h"
 #include "streams/plan/program.h"
@@ -150,14 +151,9 @@ static void sort_spans(const struct proof *proof)
 static uint32_t count_below(const struct proof *proof, uint32_t space, uint64_t byte)
 {
     uint32_t low = 0, high = proof->pair->from->graph->planned_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct span *span = &proof->spans[middle];
-        if (span->space < space || (span->space == space && span->begin < byte))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TARN_BISECT(low, high, middle,
+                proof->spans[middle].space < space ||
+                    (proof->spans[middle].space == space && proof->spans[middle].begin < byte));
     return low;
 }
 
