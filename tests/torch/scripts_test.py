@@ -387,6 +387,12 @@ def gradients_of_others_than_the_model_run_eagerly():
     compare(0, "requires a gradient", batch=lambda: (rows()[0].requires_grad_(), rows()[1]))
 
 
+def steps_that_write_to_the_batch_run_eagerly():
+    kept = rows()
+    compare(0, "writes to the batch", batch=lambda: kept, prepare=lambda _: kept[0].fill_(1),
+            loss=lambda model, x, y: loss_of(model, x.mul_(0.5), y), extra=lambda _: [kept[0]])
+
+
 def values_on_the_host_and_unknown_containers_run_eagerly():
     scale = torch.tensor(0.5)
     compare(0, "on the host", loss=lambda model, x, y: loss_of(model, x, y) * scale.item(), before=lambda _, i: scale.fill_(i + 1))

@@ -46,6 +46,8 @@ def mark(value):
 def _leaves(value):
     if not isinstance(value, CONTAINERS):
         return [value], None
+    if not value:
+        return [], type(value)
     return ([value], len(value)) if len(value) > LARGE else pytree.tree_flatten(value)
 
 
@@ -73,21 +75,18 @@ class Place(NamedTuple):
 
     def restore(self):
         if self.get() is not self.value:
-            if isinstance(self.owner, dict):
-                self.owner[self.name] = self.value
-            elif self.value is NONE:
-                delattr(self.owner, self.name)
-            else:
+            if not isinstance(self.owner, dict):
                 setattr(self.owner, self.name, self.value)
+            elif self.value is NONE:
+                del self.owner[self.name]
+            else:
+                self.owner[self.name] = self.value
         for container, contents in self.containers:
             container.clear()
             (container.update if isinstance(container, dict) else container.extend)(contents)
 
 
 def _get(owner, name):
-    if isinstance(owner, nn.Module):  # as `watch` leaves it alone
-        own = object.__getattribute__(owner, "__dict__")
-        return next((d[name] for d in (own, *map(own.get, MEMBERS)) if name in d), NONE)
     if isinstance(owner, dict):
         return owner.get(name, NONE)
     try:
@@ -125,7 +124,11 @@ class Guards:
         """(what has to stay, the tensors that may be replaced by such ones)"""
         marks, tensors, storages = [], [], {}
         for place in self._places.values():
-            leaves, structure = _leaves(place.get())
+            value = place.get()
+            if type(value) in (bool, int, float, str, type(None)):
+                marks.append((type(value), value))
+                continue
+            leaves, structure = _leaves(value)
             marks.append(structure)
             for leaf in leaves:
                 if isinstance(leaf, torch.Tensor):
@@ -162,15 +165,11 @@ class Guards:
 
     def _follow_attribute(self, value, name, names):
         found = inspect.getattr_static(value, name, NONE)
-        own = name in getattr(value, "__dict__", ())
-        if isinstance(found, property):
-            self._follow_function(found.fget, value)
-        elif isinstance(found, (staticmethod, classmethod)):
-            self._follow_function(found.__func__, value)
-        elif isinstance(found, types.FunctionType) and not own:
-            self._follow_function(found, value)
+        is_own = name in getattr(value, "__dict__", ())
+        if isinstance(found, (types.FunctionType, property)) and not is_own:
+            self._follow_function(getattr(found, "fget", found), value)
         elif found is not NONE and not isinstance(value, nn.Module) and (
-                own or isinstance(found, types.MemberDescriptorType)
+                is_own or isinstance(found, types.MemberDescriptorType)
                 or not hasattr(type(found), "__get__")):
             self._add(value, name, names)
 
@@ -196,40 +195,33 @@ class Guards:
     def watch(self, twins):
         """Notes which attributes of modules are read and written, and finds what has changed.
         twins: real tensors, by the ids of those that stand for them."""
-        own, find, put = self._own, nn.Module.__getattr__, nn.Module.__setattr__
+        own, put = self._own, nn.Module.__setattr__
 
         def note(module, name):
-            if type(module) is not nn.Module and (id(module), name) not in self._places:  # the tracer's
-                self._add(module, name, _names_of_methods(type(module)))
-
-        def is_planned(module, name):
-            return id(module) in own and any(name in _get(module, kind) for kind in MEMBERS)
+            kind, attributes = type(module), object.__getattribute__(module, "__dict__")
+            if kind is nn.Module:  # the tracer's
+                return
+            for each in (name,) if id(module) in own else (name, *MEMBERS):
+                if (id(attributes), each) not in self._places:
+                    self._add(attributes, each, _names_of_methods(kind), f"{kind.__name__}.{each}")
 
         def get(module, name):
             value = object.__getattribute__(module, name)
-            if (name in object.__getattribute__(module, "__dict__")
-                    and not (name in MEMBERS and id(module) in own)):
-                note(module, name)
-            return value
-
-        def get_member(module, name):
-            value = find(module, name)
-            if id(module) not in own:
+            if id(module) not in own or (name not in MEMBERS and
+                                         name in object.__getattribute__(module, "__dict__")):
                 note(module, name)
             return value
 
         def set_(module, name, value):
-            if not is_planned(module, name):
-                note(module, name)
+            note(module, name)
             put(module, name, value)
 
-        nn.Module.__getattribute__, nn.Module.__getattr__ = get, get_member
-        nn.Module.__setattr__ = set_
+        nn.Module.__getattribute__, nn.Module.__setattr__ = get, set_
         try:
             yield
         finally:
             del nn.Module.__getattribute__
-            nn.Module.__getattr__, nn.Module.__setattr__ = find, put
+            nn.Module.__setattr__ = put
             changed = self._undo(twins)
         if changed:
             raise ValueError(f"{changed[0].label} changes, and is neither parameter nor buffer (what is "

@@ -73,7 +73,7 @@ class Lowered:
     on ones on the device "meta" that are laid out as the real ones."""
 
     def __init__(self, captured):
-        self.module, self._placeholders = captured.module, len(captured.names)
+        self.module = captured.module
         self.storages, self.ops, self.persistent, self.value = [], [], {}, {}
         self.constants = []  # tensors that are no placeholders
         self.communication = []  # streams that block
@@ -87,7 +87,7 @@ class Lowered:
                 self._persist(node, node.meta["val"], name, kind, position)
             elif node.op == "get_attr":
                 self.constants.append(getattr(self.module, node.target))
-                position = self._placeholders + len(self.constants) - 1
+                position = len(captured.names) + len(self.constants) - 1
                 self._persist(node, node.meta["val"], node.name, "input", position)
             elif node.op == "output":
                 self.results = list(node.args[0])
@@ -136,10 +136,10 @@ class Lowered:
         if has_bytes(tensor):
             self.persistent[self._new(tensor, name, kind)] = position
 
-    def written_constants(self):
-        return [self.constants[self.persistent[root] - self._placeholders]
-                for root, latest in self.latest.items() if latest != root
-                and (self.persistent.get(root) or 0) >= self._placeholders]
+    def written(self):
+        """Positions, as in `persistent`, of what the step writes in place."""
+        return [self.persistent[root] for root, latest in self.latest.items()
+                if latest != root and root in self.persistent]
 
     def _empty(self, key):
         """Uninitialised bytes that are read before they are written."""

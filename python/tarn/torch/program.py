@@ -186,51 +186,36 @@ class Program:
             args = [None if i in statistics else value for i, value in enumerate(args)]
         targets = [self._tensor(fake, places) if self.lowered.root(fake) in places else None
                    for fake in op.made]
-        if not any(target is not None for target in targets):
-            return self._framed(lambda: function(*args, **kwargs), workspace)
-        return self._making(op, lambda: function(*args, **kwargs), targets, workspace)
+        return self._framed(lambda: function(*args, **kwargs), workspace, op=op, targets=targets)
 
-    @staticmethod
-    def _framed(call, workspace, ready=None):
-        """A call that makes nothing new; its temporaries lie in the workspace as soon as it is
-        ready."""
-        if not workspace[1]:
+    def _framed(self, call, workspace, ready=None, op=None, targets=()):
+        """A call whose results are made at their places, or copied there; its temporaries lie in
+        the workspace as soon as it is ready."""
+        made = [(i, target) for i, target in enumerate(targets) if target is not None]
+        if not made and not workspace[1]:
             return call
+        slots = [_Slot(op.ordinals[i], fake.untyped_storage().nbytes(),
+                       target.data_ptr() - fake.storage_offset() * fake.element_size())
+                 for i, target in made for fake in [op.made[i]] if op.ordinals[i] >= 0]
+        native, count = (_Slot * len(slots))(*slots), len(slots)
         begin, end = allocator().tarn_frame_begin, allocator().tarn_frame_end
 
         def run():
             if ready and not ready():
                 return call()
-            begin(None, 0, *workspace)
-            try:
-                call()
-            finally:
-                end()
-
-        return run
-
-    def _making(self, op, call, targets, workspace):
-        """A call whose results are made at their places, or copied there."""
-        slots = [_Slot(ordinal, fake.untyped_storage().nbytes(),
-                       target.data_ptr() - fake.storage_offset() * fake.element_size())
-                 for ordinal, fake, target in zip(op.ordinals, op.made, targets)
-                 if target is not None and ordinal >= 0]
-        native, count = (_Slot * len(slots))(*slots), len(slots)
-        begin, end = allocator().tarn_frame_begin, allocator().tarn_frame_end
-        addresses = [None if target is None else target.data_ptr() for target in targets]
-        copied = self.copied
-
-        def run():
             begin(native, count, *workspace)
             try:
                 results = call()
             finally:
                 end()
-            if isinstance(results, torch.Tensor):
-                results = (results,)
-            for result, target, address in zip(_flat(results), targets, addresses):
-                if target is not None and result.data_ptr() != address:
-                    target.copy_(result)
-                    copied[op.name] += 1
+            if made:
+                self._put(op, results, made)
 
         return run
+
+    def _put(self, op, results, made):
+        results = _flat((results,) if isinstance(results, torch.Tensor) else results)
+        for i, target in made:
+            if results[i].data_ptr() != target.data_ptr():
+                target.copy_(results[i])
+                self.copied[op.name] += 1

@@ -72,8 +72,12 @@ class Variant:
 
     def _guard(self, step, leaves):
         """Notes what has to stay. Tensors of the program around the step are looked up again."""
-        self.written = self.lowered.written_constants()
         self.constants = self.lowered.constants
+        kinds = self.captured.kinds
+        written = self.lowered.written()
+        if any(i < len(kinds) and kinds[i] == "input" for i in written):
+            raise ValueError("the loss writes to the batch")
+        self.written = [self.constants[i - len(kinds)] for i in written if i >= len(kinds)]
         self._numbers = _numbers(leaves)
         self._marks, tensors = self.captured.guards.values()
         where = {id(tensor): i for i, tensor in enumerate(tensors)}
