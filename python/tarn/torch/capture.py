@@ -71,19 +71,12 @@ def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
         finally:
             with _disable_current_modes():
                 outside.undo()
-        constants = module.graph.find_nodes(op="get_attr")
-        for node in constants:
+        for node in module.graph.find_nodes(op="get_attr"):
             constant = getattr(module, node.target)
-            if isinstance(constant, torch.Generator):
-                raise ValueError("random numbers come from a generator of their own")
-            if isinstance(constant, torch.Tensor):
+            if isinstance(constant, torch.Tensor):  # one fake tensor for all its nodes
                 node.meta["val"] = mode.from_tensor(constant)
     _tidy(module)
-    draws = [n for n in module.graph.nodes
-             if torch.Tag.nondeterministic_seeded in getattr(n.target, "tags", ())]
-    if seeds and draws:
-        raise ValueError(f"{draws[0].target} draws, and the step calls torch.{seeds[0]} (a checkpoint "
-                         "does not with preserve_rng_state=False)")
+    _check_random_numbers(module, seeds)
     kinds = (["parameter"] * (len(parameters) + len(buffers)) + ["input"] * len(where))
     names = list(parameters) + list(buffers) + [f"batch{i}" for i in range(len(where))]
     return Captured(module, kinds, names, found["results"], found["count"], found["trained"], guards)
@@ -104,6 +97,17 @@ def _gradients(loss, own, parameters, clip):
         if clip:
             clip([parameter for _, parameter, _ in trained])
     return {name: parameter.grad for name, parameter, _ in trained}
+
+
+def _check_random_numbers(module, seeds):
+    if any(isinstance(getattr(module, node.target), torch.Generator)
+           for node in module.graph.find_nodes(op="get_attr")):
+        raise ValueError("random numbers come from a generator of their own")
+    draws = [node for node in module.graph.nodes
+             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())]
+    if seeds and draws:
+        raise ValueError(f"{draws[0].target} draws, and the step calls torch.{seeds[0]} (a checkpoint "
+                         "does not with preserve_rng_state=False)")
 
 
 class _Outside(TorchDispatchMode):

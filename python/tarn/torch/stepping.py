@@ -19,6 +19,7 @@ from .updates import add_updates, add_state, divided, is_one_by_one, unchanged
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 
+
 def _is_tensor(value):
     return isinstance(value, torch.Tensor)
 
