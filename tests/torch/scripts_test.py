@@ -199,18 +199,21 @@ def numbers_of_closures_globals_and_objects_are_read_anew():
     def loss_with(term):
         return lambda model, x, y: loss_of(model, x, y) + term(model, x)
 
-    beta, settings, options = 0.0, {"beta": 0.0}, types.SimpleNamespace(beta=0.0, other=0)
+    class Settings(dict):
+        __getattr__ = dict.__getitem__
+
+    beta, settings, options = 0.0, Settings(loss=Settings(beta=0.0)), types.SimpleNamespace(beta=0.0, other=0)
 
     def change(_script, i):
         nonlocal beta
         global BETA  # pylint: disable=global-statement
-        BETA = beta = settings["beta"] = options.beta = thirds(i)
+        BETA = beta = settings["loss"]["beta"] = options.beta = thirds(i)
         options.other = i
 
     def own(self, model, x, y):  # self: the Script
         return loss_of(model, x, y) + self.beta * model(x).square().mean()
 
-    for term in (lambda model, x: beta * model(x).square().mean(), lambda model, x: settings["beta"] * model(x).square().mean(),
+    for term in (lambda model, x: beta * model(x).square().mean(), lambda model, x: settings.loss.beta * model(x).square().mean(),
                  lambda model, x: options.beta * model(x).square().mean(), global_term):
         compare(3, loss=loss_with(term), before=change)
     compare(3, loss=own, before=lambda script, i: setattr(script, "beta", thirds(i)))

@@ -36,7 +36,8 @@ class Reduction:
 
 
 class DistributedStep(Step):
-    """A Step of one rank. All ranks make it, and call it, at the same time with the same shapes."""
+    """A Step of one rank. All ranks make it, and call it, at the same time with the same shapes and
+    numbers."""
 
     reduces = True
     streams = ("compute", "communication")

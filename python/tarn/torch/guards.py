@@ -14,7 +14,6 @@ from typing import Any, List, NamedTuple
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device,
          torch.memory_format, slice)
@@ -43,12 +42,14 @@ def mark(value):
     return (type(value), value) if isinstance(value, PLAIN) else (id(value), value)
 
 
-def _leaves(value):
-    if not isinstance(value, CONTAINERS):
-        return [value], None
-    if not value:
-        return [], type(value)
-    return ([value], len(value)) if len(value) > LARGE else pytree.tree_flatten(value)
+def _flatten(value, leaves):
+    """Appends what a container holds to `leaves`, and returns how it is built."""
+    if not isinstance(value, CONTAINERS) or len(value) > LARGE:
+        leaves.append(value)
+        return len(value) if isinstance(value, CONTAINERS) else None
+    is_dict = isinstance(value, dict)
+    members = [_flatten(member, leaves) for member in (value.values() if is_dict else value)]
+    return type(value), members, [mark(key) for key in value] if is_dict else None
 
 
 def _containers(value):
@@ -66,8 +67,8 @@ class Place(NamedTuple):
     name: str
     label: str
     value: Any
-    leaves: List[Any]
     structure: Any
+    leaves: List[Any]
     containers: List[Any]
 
     def get(self):
@@ -128,8 +129,8 @@ class Guards:
             if type(value) in (bool, int, float, str, type(None)):
                 marks.append((type(value), value))
                 continue
-            leaves, structure = _leaves(value)
-            marks.append(structure)
+            leaves = []
+            marks.append(_flatten(value, leaves))
             for leaf in leaves:
                 if isinstance(leaf, torch.Tensor):
                     tensors.append(leaf)
@@ -141,9 +142,9 @@ class Guards:
     def _add(self, owner, name, names=frozenset(), label=None):
         key = id(owner), name
         if key not in self._places:
-            value = _get(owner, name)
+            value, leaves = _get(owner, name), []
             self._places[key] = Place(owner, name, label or f"{type(owner).__name__}.{name}", value,
-                                      *_leaves(value), [*_containers(value)])
+                                      _flatten(value, leaves), leaves, [*_containers(value)])
         for leaf in self._places[key].leaves:
             self._follow(leaf, names)
 
@@ -230,7 +231,8 @@ class Guards:
     def _undo(self, twins):
         changed = []
         for place in self._places.values():
-            leaves, structure = _leaves(place.get())
+            leaves = []
+            structure = _flatten(place.get(), leaves)
             if structure == place.structure and all(map(lambda a, b: a is b, leaves, place.leaves)):
                 continue
             if structure != place.structure or any(
@@ -238,4 +240,6 @@ class Guards:
                     for a, b in zip(leaves, place.leaves)):
                 changed.append(place)
             place.restore()
+        self._places = {key: place._replace(value=None, leaves=[], containers=[])  # frees tensors
+                        for key, place in self._places.items()}
         return changed
