@@ -10,6 +10,7 @@ import sysconfig
 import types
 import weakref
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, List, NamedTuple
 
 import torch
@@ -19,7 +20,8 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.d
          torch.memory_format, slice)
 CONTAINERS = (dict, list, tuple, collections.deque)
 LARGE = 1000  # members from which on a container counts as one object
-LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
+LIBRARIES = (*(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")),
+             str(Path(torch.__file__).parents[1]))  # wherever PyTorch is
 MEMBERS = ("_parameters", "_buffers", "_modules")
 NONE = object()
 
