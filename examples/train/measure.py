@@ -6,6 +6,7 @@
 Runs that are compared take turns; a time is the median of the rounds. About five minutes; the machine
 should have nothing else to do.
 """
+import glob
 import json
 import os
 import platform
@@ -74,8 +75,8 @@ def table(head, rows):
 def bytes_table():
     print("## Bytes\n")
     print("Of an iteration's tensors and workspaces, in thousands; one rank, four shards. `malloc` frees nothing; the arena "
-          "serves streams that run\nside by side, the other two run one op after another. An arena's size is a multiple of 512 "
-          "bytes for each tensor.\n")
+          "serves streams that run\nside by side, the other two run one op after another, and reduce every gradient by itself. In an arena "
+          "every tensor begins at a\nmultiple of 512 bytes.\n")
     transforms = [("as built", []), ("in place", ["--in-place"]),
                   ("reordered, coupled, in place", ["--reorder", "--couple", "--in-place"])]
     rows = []
@@ -177,7 +178,8 @@ def budget_rows(title, network, options, graph):
 
 def budget_table(folder):
     print("## Budgets: predicted and real\n")
-    print("One rank. Costs are measured once, by the trainer; the plan for each budget is made from the same costs. *Predicted*: the model's "
+    print("One rank. Costs are measured once, by the trainer; the plan for each budget is made from the same costs. A "
+          "budget is a\nshare of the graph's lower bound. *Predicted*: the model's "
           "critical\npath against that without a budget. *Real*: the median ratio of step times over "
           f"{ROUNDS} rounds in which all budgets take turns (and the\nratio of the fastest rounds).\n")
     table(["network, shards, budget", "arena, KB", "ops run again", "predicted", "real"],
@@ -187,10 +189,11 @@ def budget_table(folder):
 
 def main():
     load = os.getloadavg()[0]
+    lines = [line for path in glob.glob(os.path.join(os.path.dirname(__file__), "*.[ch]")) for line in open(path)]
     print("# Training with Tarn, measured\n")
     print("`examples/train/` trains a convolutional net on digits and a transformer on a text ([its README](../examples/train/README.md)). "
           "Losses and\nparameters have the same bits in every row of these tables that has the same shards; `tests/train_test.sh` holds that for "
-          "1, 2 and 4 ranks.\n")
+          f"1, 2 and 4 ranks. It has\n{len(lines):,} lines of C, of which {sum(bool(re.search('tarn_|TARN', line)) for line in lines)} name Tarn.\n")
     print(f"Made by `examples/train/measure.py build/tests/train > docs/training.md` on {os.cpu_count()} cores ({platform.machine()}, "
           f"virtual machine), load at the\nbegin {load:.1f}. Bytes are the same in every run. Times are not: with a load above 1 other programs take "
           "part of the cores, and a row\nsays no more than its fastest round.\n")

@@ -205,7 +205,6 @@ void agree_on_plan(struct program *program);
 void program_open(struct program *program, struct tarn_arena *arena, tarn_kernel run, void *user);
 /* Runs so many steps to their end. */
 void program_run(struct program *program, uint64_t steps);
-double now(void); /* seconds since some time */
 
 /* ---- Beside the trainer (check.c, heap.c) ---- */
 
