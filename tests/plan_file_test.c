@@ -420,7 +420,7 @@ static void an_outline_tells_of_spaces_with_and_without_a_bound(void **state)
     struct tarn_error error;
     static const char bound[] = "\"footprint_bytes\":9,\"persistent_bytes\":2,\"bound_bytes\":7",
                       none[] = "\"footprint_bytes\":9,\"persistent_bytes\":2,\"bound_bytes\":null",
-                      missing[] = "\"footprint_bytes\":9,\"persistent_bytes\":2";
+                      missing[] = "\"footprint_bytes\":9,\"persistent_bytes\":2},{";
     assert_int_equal(outline_with_space(bound, &outline, &error), TARN_OK);
     assert_int_equal(outline->spaces_count, 1);
     assert_int_equal(outline->spaces[0].footprint, 9);
@@ -587,6 +587,7 @@ static void malformed_orders_are_refused_with_place_and_reason(void **state)
     } cases[] = {
         {"[1,2", "", "line 1"},
         {"[1,-2]", "/1", "must be an integer from 0"},
+        {"[-1,2]", "/0", "must be an integer from 0"},
         {"[[1,0]]", "/0", "must be an integer"},
         {"{\"format\":\"tarn.plan\",\"version\":1}", "/format", "not a \"tarn.order\""},
         {"{\"format\":\"tarn.order\",\"version\":1}", "", "the field \"order\" is missing"},
