@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/bitset.h"
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
 
@@ -225,7 +226,7 @@ static uint64_t best_sum(struct tarn_gaps *gaps, const struct tarn_gap *gap, uin
         if (!tarn_gaps_spend(gaps, words)) return gap->size;
         add_to_sums(gaps->sums, words, gaps->items[i].size / unit);
     }
-    while (!(gaps->sums[room / 64] >> room % 64 & 1)) room--;
+    while (!tarn_set_has(gaps->sums, (uint32_t)room)) room--;
     return room * unit;
 }
 

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "streams/base/bitset.h"
 #include "streams/base/radix.h"
 #include "streams/base/region.h"
 
@@ -86,21 +87,15 @@ enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, struct tarn_regio
 
 /* ---- Interval starts ---- */
 
-static bool is_start(const struct tarn_byte_map *map, uint32_t cell)
-{
-    return map->bits[0][cell / 64] >> (cell % 64) & 1;
-}
-
 static void set_start(struct tarn_byte_map *map, uint32_t cell)
 {
-    for (uint32_t l = 0; l < map->levels; l++, cell /= 64)
-        map->bits[l][cell / 64] |= UINT64_C(1) << (cell % 64);
+    for (uint32_t l = 0; l < map->levels; l++, cell /= 64) tarn_set_add(map->bits[l], cell);
 }
 
 static void clear_start(struct tarn_byte_map *map, uint32_t cell)
 {
     for (uint32_t l = 0;; l++, cell /= 64) { /* the start of cell 0 is never cleared */
-        map->bits[l][cell / 64] &= ~(UINT64_C(1) << (cell % 64));
+        tarn_set_drop(map->bits[l], cell);
         if (map->bits[l][cell / 64] != 0) return;
     }
 }
@@ -158,30 +153,28 @@ void tarn_byte_map_clear(struct tarn_byte_map *map)
 void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t storage)
 {
     uint32_t begin = map->begin[storage], end = map->end[storage];
-    if (!is_start(map, end)) {
+    if (!tarn_set_has(map->bits[0], end)) {
         map->owner[end] = map->owner[tarn_byte_map_floor(map, end)];
         set_start(map, end);
     }
     for (uint32_t c = tarn_byte_map_next(map, begin); c < end; c = tarn_byte_map_next(map, c))
         clear_start(map, c);
     map->owner[begin] = storage;
-    if (!is_start(map, begin)) set_start(map, begin);
+    if (!tarn_set_has(map->bits[0], begin)) set_start(map, begin);
 }
 
 /* Does a bit of level l + 1 say whether the word of level l has bits? */
 static bool are_levels_equal(const struct tarn_byte_map *map, uint32_t level, size_t words)
 {
-    for (size_t w = 0; w < words; w++) {
-        bool is_set = map->bits[level + 1][w / 64] >> w % 64 & 1;
-        if (is_set != (map->bits[level][w] != 0)) return false;
-    }
+    for (uint32_t w = 0; w < words; w++)
+        if (tarn_set_has(map->bits[level + 1], w) != (map->bits[level][w] != 0)) return false;
     return true;
 }
 
 bool tarn_byte_map_is_valid(const struct tarn_byte_map *map)
 {
     size_t words = ((size_t)map->cells_count + 63) / 64;
-    if (map->levels == 0 || !is_start(map, 0)) return false;
+    if (map->levels == 0 || !tarn_set_has(map->bits[0], 0)) return false;
     for (uint32_t l = 0; l + 1 < map->levels; l++, words = (words + 63) / 64)
         if (!are_levels_equal(map, l, words)) return false;
     for (uint32_t c = 0; c < map->cells_count; c = tarn_byte_map_next(map, c)) {
