@@ -30,7 +30,7 @@ bool tarn_placing_is_done(const struct tarn_placing *placing);
 /* Keys, and that many steps of walks. */
 enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps);
 
-/* How many of the paper's methods there is work for; they are paid for here. */
+/* How many of the paper's methods there is work for; theirs is taken from what is left. */
 uint32_t tarn_stage_count_methods(struct tarn_placing *placing);
 /* One of the paper's methods; TARN_NONE: the best of the first `methods`. */
 enum tarn_status tarn_stage_somas(struct tarn_placing *placing, uint32_t method, uint32_t methods);

@@ -47,9 +47,9 @@ struct contest {
     struct searcher searchers[SEARCHERS];
     struct tarn_team team;
     uint32_t round;
-    uint64_t nodes_max, visits_max, work_max; /* of each run of the round */
-    uint64_t nodes, visits, work;
-    struct tarn_winner winner; /* the first searcher that is conclusive in this round */
+    struct tarn_exact_effort most; /* of each run of the round */
+    struct tarn_exact_effort done; /* by all runs */
+    struct tarn_winner winner;     /* the first searcher that is conclusive in this round */
     atomic_bool no_memory;
 };
 
@@ -146,9 +146,7 @@ static void run_searcher(void *user, uint32_t thread, uint32_t number)
         return;
     }
     struct tarn_exact_guide guide = {.rank = searcher->rank,
-                                     .nodes_max = contest->nodes_max,
-                                     .visits_max = contest->visits_max,
-                                     .work_max = contest->work_max,
+                                     .most = contest->most,
                                      .deadline = &contest->options->deadline,
                                      .winner = &contest->winner,
                                      .number = number};
@@ -162,18 +160,19 @@ static void run_searcher(void *user, uint32_t thread, uint32_t number)
 static void count_work(struct contest *contest, uint32_t searchers)
 {
     for (uint32_t i = 0; i < searchers; i++) {
-        contest->nodes += tarn_exact_search_nodes(contest->searchers[i].search);
-        contest->visits += tarn_exact_search_visits(contest->searchers[i].search);
-        contest->work += tarn_exact_search_work(contest->searchers[i].search);
+        struct tarn_exact_effort own = tarn_exact_search_effort(contest->searchers[i].search);
+        contest->done.nodes += own.nodes;
+        contest->done.visits += own.visits;
+        contest->done.work += own.work;
     }
 }
 
 static bool is_over(const struct contest *contest)
 {
     const struct tarn_exact_options *options = contest->options;
-    if (options->nodes_max > 0 && contest->nodes >= options->nodes_max) return true;
-    if (options->visits_max > 0 && contest->visits >= options->visits_max) return true;
-    if (options->work_max > 0 && contest->work >= options->work_max) return true;
+    if (options->nodes_max > 0 && contest->done.nodes >= options->nodes_max) return true;
+    if (options->visits_max > 0 && contest->done.visits >= options->visits_max) return true;
+    if (options->work_max > 0 && contest->done.work >= options->work_max) return true;
     return contest->no_memory || tarn_deadline_is_over(&options->deadline);
 }
 
@@ -187,11 +186,11 @@ static void limit_round(struct contest *contest)
 {
     const struct tarn_exact_options *options = contest->options;
     uint64_t nodes = NODES_PER_BLOCK * (uint64_t)(contest->instance->count + 10);
-    uint64_t share = share_of(options->nodes_max, contest->nodes);
+    uint64_t share = share_of(options->nodes_max, contest->done.nodes);
     nodes *= luby(contest->round + 1);
-    contest->nodes_max = nodes < share ? nodes : share;
-    contest->visits_max = share_of(options->visits_max, contest->visits);
-    contest->work_max = share_of(options->work_max, contest->work);
+    contest->most.nodes = nodes < share ? nodes : share;
+    contest->most.visits = share_of(options->visits_max, contest->done.visits);
+    contest->most.work = share_of(options->work_max, contest->done.work);
 }
 
 /* Where one searcher failed, the others had better be careful, too. */
@@ -203,7 +202,7 @@ static void share_weights(const struct contest *contest)
 }
 
 /* The conclusive searcher; NULL: the search was ended without one. */
-static struct searcher *hold(struct contest *contest)
+static struct searcher *run_rounds(struct contest *contest)
 {
     for (; !is_over(contest); contest->round++) {
         limit_round(contest);
@@ -251,11 +250,11 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
                               .options = options,
                               .capacity = (int64_t)(units < CAPACITY_MAX ? units : CAPACITY_MAX)};
     tarn_team_init(&contest.team, options->threads, instance->count >= EAGER_BLOCKS);
-    const struct searcher *winner = hold(&contest);
+    const struct searcher *winner = run_rounds(&contest);
     report->result = winner ? winner->result : TARN_EXACT_STOPPED;
-    report->nodes = contest.nodes;
-    report->visits = contest.visits;
-    report->work += contest.work;
+    report->nodes = contest.done.nodes;
+    report->visits = contest.done.visits;
+    report->work += contest.done.work;
     report->rounds = contest.round;
     report->storages = instance->piece_begin[instance->count];
     if (report->result == TARN_EXACT_FOUND)

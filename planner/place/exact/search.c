@@ -135,9 +135,10 @@ static struct depth depth_at(const struct tarn_exact_search *search, uint32_t de
 static bool should_stop(const struct tarn_exact_search *search)
 {
     const struct tarn_exact_guide *guide = search->guide;
-    if (search->nodes > guide->nodes_max) return true;
-    if (tarn_exact_search_visits(search) > guide->visits_max) return true;
-    if (tarn_exact_search_work(search) > guide->work_max) return true;
+    struct tarn_exact_effort done = tarn_exact_search_effort(search);
+    if (done.nodes > guide->most.nodes || done.visits > guide->most.visits ||
+        done.work > guide->most.work)
+        return true;
     if (search->nodes % STOP_EVERY != 0) return false;
     if (guide->winner && tarn_winner_is_before(guide->winner, guide->number)) return true;
     return tarn_deadline_is_over(guide->deadline);
@@ -287,20 +288,15 @@ const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *searc
     return search->positions;
 }
 
-uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search) { return search->nodes; }
-
-uint64_t tarn_exact_search_visits(const struct tarn_exact_search *search)
-{
-    const struct tarn_exact_instance *instance = search->state.instance;
-    return search->nodes * instance->piece_begin[instance->count] + search->state.packed;
-}
-
-uint64_t tarn_exact_search_work(const struct tarn_exact_search *search)
+struct tarn_exact_effort tarn_exact_search_effort(const struct tarn_exact_search *search)
 {
     const struct tarn_exact_instance *instance = search->state.instance;
     uint64_t node = TARN_WORK_EXACT_NODE + (uint64_t)TARN_WORK_EXACT_BLOCK * instance->count +
                     instance->section_words;
-    return search->nodes * node + search->state.work;
+    return (struct tarn_exact_effort){
+        .nodes = search->nodes,
+        .visits = search->nodes * instance->piece_begin[instance->count] + search->state.packed,
+        .work = search->nodes * node + search->state.work};
 }
 
 /* How many failed states are remembered: a power of two. */

@@ -8,12 +8,19 @@
 
 struct tarn_exact_search;
 
+/* What a search has done, or may do at most. */
+struct tarn_exact_effort {
+    uint64_t nodes;
+    uint64_t visits; /* pieces that were looked at, about, which is what it cost */
+    uint64_t work;   /* the same as work, see work.h */
+};
+
 /* How a run goes about it; none of this decides what is true, only how soon it is found. */
 struct tarn_exact_guide {
     bool by_section; /* pick in the tightest section, else the lowest of all blocks */
     double slack;    /* units added to every section's slack: the more, the more weights count */
     const uint32_t *rank; /* block -> its rank among equally low ones */
-    uint64_t nodes_max, visits_max, work_max;
+    struct tarn_exact_effort most;
     /* Each ends the run: the deadline, a run with a smaller number that is conclusive. */
     const struct tarn_deadline *deadline;
     const struct tarn_winner *winner; /* NULL: none */
@@ -38,10 +45,7 @@ void tarn_exact_search_share(struct tarn_exact_search *const *searches, uint32_t
 
 /* By block, in units: the placement that the last run found. */
 const int64_t *tarn_exact_search_positions(const struct tarn_exact_search *search);
-/* Of the last run: nodes; pieces that were looked at, about, which is what it cost. */
-uint64_t tarn_exact_search_nodes(const struct tarn_exact_search *search);
-uint64_t tarn_exact_search_visits(const struct tarn_exact_search *search);
-/* The same as work, see work.h. */
-uint64_t tarn_exact_search_work(const struct tarn_exact_search *search);
+/* Of the last run. */
+struct tarn_exact_effort tarn_exact_search_effort(const struct tarn_exact_search *search);
 
 #endif

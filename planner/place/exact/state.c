@@ -11,7 +11,7 @@
 #include "streams/base/memory.h"
 #include "streams/base/random.h"
 
-/* So much that a section of which it is told is packed again whatever rises. */
+/* More than any capacity: a section with that much open is packed again whatever rises. */
 #define OPEN_UNKNOWN ((int64_t)1 << 62)
 /* Words of saved explanations that a state keeps from one run to the next: 1 MiB. */
 enum { REST_WORDS = 1 << 17 };

@@ -87,7 +87,7 @@ static void keep_better(struct outcome *best, struct outcome *other)
 }
 
 /* What a thread works in; all zero until it takes its first method. */
-struct bench {
+struct worker {
     struct tarn_region region;
     struct outcome trial, best; /* their offsets live in the region */
 };
@@ -97,39 +97,39 @@ struct run {
     const struct tarn_deadline *deadline;
     uint32_t methods_max;
     uint64_t bound;
-    struct tarn_winner winner;           /* the first method in the order that has met the bound */
-    struct bench benches[METHODS_COUNT]; /* by thread */
+    struct tarn_winner winner;            /* the first method in the order that has met the bound */
+    struct worker workers[METHODS_COUNT]; /* by thread */
     atomic_bool no_memory;
 };
 
-static bool bench_init(struct bench *bench, uint32_t storages_count)
+static bool worker_init(struct worker *worker, uint32_t storages_count)
 {
-    if (bench->trial.offset) return true;
-    bench->best = bench->trial = (struct outcome){.method = TARN_NONE};
-    bench->best.offset =
-        tarn_region_take(&bench->region, storages_count, sizeof *bench->best.offset);
-    bench->trial.offset =
-        tarn_region_take(&bench->region, storages_count, sizeof *bench->trial.offset);
-    return !bench->region.is_exhausted;
+    if (worker->trial.offset) return true;
+    worker->best = worker->trial = (struct outcome){.method = TARN_NONE};
+    worker->best.offset =
+        tarn_region_take(&worker->region, storages_count, sizeof *worker->best.offset);
+    worker->trial.offset =
+        tarn_region_take(&worker->region, storages_count, sizeof *worker->trial.offset);
+    return !worker->region.is_exhausted;
 }
 
 static void run_method(void *user, uint32_t thread, uint32_t m)
 {
     struct run *run = user;
-    struct bench *bench = &run->benches[thread];
-    struct outcome *trial = &bench->trial;
+    struct worker *worker = &run->workers[thread];
+    struct outcome *trial = &worker->trial;
     if (run->no_memory || tarn_winner_is_before(&run->winner, m) ||
         !is_worth_running(run->problem, m) || count_before(run->problem, m) >= run->methods_max)
         return;
-    if (!bench_init(bench, run->problem->blocks.storages_count) ||
-        tarn_baseline_place(run->problem, &bench->region, &tarn_methods[m], run->deadline,
+    if (!worker_init(worker, run->problem->blocks.storages_count) ||
+        tarn_baseline_place(run->problem, &worker->region, &tarn_methods[m], run->deadline,
                             trial->offset, &trial->footprint) != TARN_OK) {
         run->no_memory = true;
         return;
     }
     trial->method = m;
     if (trial->footprint <= run->bound) tarn_winner_note(&run->winner, m);
-    keep_better(&bench->best, trial);
+    keep_better(&worker->best, trial);
 }
 
 static enum tarn_status run_methods(struct run *run, uint32_t threads, uint64_t *offset,
@@ -141,14 +141,14 @@ static enum tarn_status run_methods(struct run *run, uint32_t threads, uint64_t 
     tarn_team_run(&team, METHODS_COUNT, run_method, run);
     tarn_team_finish(&team);
     for (uint32_t t = 0; t < METHODS_COUNT; t++)
-        if (run->benches[t].trial.offset) keep_better(&best, &run->benches[t].best);
+        if (run->workers[t].trial.offset) keep_better(&best, &run->workers[t].best);
     if (!run->no_memory) {
         assert(best.method != TARN_NONE); /* the first method is never left out */
         memcpy(offset, best.offset, run->problem->blocks.storages_count * sizeof *offset);
         *footprint = best.footprint;
         *winner = best.method;
     }
-    for (uint32_t t = 0; t < METHODS_COUNT; t++) tarn_region_finish(&run->benches[t].region);
+    for (uint32_t t = 0; t < METHODS_COUNT; t++) tarn_region_finish(&run->workers[t].region);
     return run->no_memory ? TARN_SYSTEM : TARN_OK;
 }
 

@@ -30,7 +30,7 @@ static void try_all(struct tarn_search *search)
     for (uint32_t d = 0; d < space->count; d++) tarn_decision_set(space, search->policy, d, 0);
     for (uint32_t d = 0; d < space->count && !search->ended;) {
         tarn_search_evaluate(search);
-        for (d = 0; d < space->count; d++) { /* the next point, as on a milometer */
+        for (d = 0; d < space->count; d++) { /* the next point, as an odometer counts */
             uint32_t value = tarn_decision_get(space, search->policy, d) + 1;
             tarn_decision_set(space, search->policy, d, value % space->decisions[d].values);
             if (value < space->decisions[d].values) break;

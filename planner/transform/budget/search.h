@@ -7,8 +7,9 @@
 #include "space.h"
 
 enum {
-    TARN_MOVE_MAX = 64,           /* decisions that one move changes */
-    TARN_SEARCH_WORK_WEIGHT = 32, /* so much work costs as much as one of the critical path */
+    TARN_MOVE_MAX = 64, /* decisions that one move changes */
+    TARN_SEARCH_WORK_WEIGHT =
+        32, /* nanoseconds of work that cost as much as one of the critical path */
 };
 
 /* A decision and a value of it. */

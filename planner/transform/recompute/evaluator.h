@@ -30,7 +30,6 @@ struct tarn_evaluator {
     struct tarn_schedule schedule;
     struct tarn_region *region; /* that lists grow in */
     size_t executions_room, copies_room, reads_room;
-    uint32_t reads_count;
     struct tarn_lives lives;
     uint32_t *latest;  /* version -> its copy that can be read, or TARN_NONE */
     uint32_t *updates; /* persistent storage -> writes so far */

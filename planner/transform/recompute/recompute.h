@@ -126,7 +126,8 @@ struct tarn_schedule {
     uint32_t count;
     struct tarn_copy *copies;
     uint32_t copies_count;
-    uint32_t *reads;        /* copies */
+    uint32_t *reads; /* copies */
+    uint32_t reads_count;
     uint64_t peak;          /* reserved bytes of planned storages at once, workspaces included;
                                UINT64_MAX: it cannot be carried out */
     const uint64_t *bytes;  /* execution -> reserved bytes while it runs */

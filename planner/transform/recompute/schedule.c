@@ -59,7 +59,7 @@ static bool has_room(struct tarn_evaluator *evaluator, const struct tarn_form *f
     size_t executions = (size_t)evaluator->schedule.count + 1;
     size_t copies =
         (size_t)evaluator->schedule.copies_count + form->writes.end - form->writes.begin;
-    size_t reads = (size_t)evaluator->reads_count + form->reads.end - form->reads.begin;
+    size_t reads = (size_t)evaluator->schedule.reads_count + form->reads.end - form->reads.begin;
     if (executions <= evaluator->executions_room && copies <= evaluator->copies_room &&
         reads <= evaluator->reads_room)
         return true;
@@ -105,49 +105,24 @@ struct tarn_evaluator *tarn_evaluator_create(struct tarn_region *region,
 
 /* ---- Executions ---- */
 
-static void write_version(struct tarn_evaluator *evaluator, uint32_t w, bool recomputed)
-{
-    const struct tarn_version *version = &evaluator->model->versions[w];
-    uint32_t e = evaluator->schedule.count, over = TARN_NONE;
-    assert(w < evaluator->model->versions_count);
-    if (version->previous != TARN_NONE) {
-        over = evaluator->latest[version->previous];
-        if (version->forced) evaluator->latest[version->previous] = TARN_NONE;
-    }
-    uint32_t copy = evaluator->schedule.copies_count++;
-    evaluator->schedule.copies[copy] = (struct tarn_copy){w, e, e, over, recomputed};
-    if (recomputed && evaluator->latest[w] != TARN_NONE) return; /* nobody has asked for it */
-    evaluator->latest[w] = copy;
-    if (recomputed && !evaluator->policy->retain[w])
-        evaluator->passing[evaluator->passing_count++] = w;
-}
-
 static void execute(struct tarn_evaluator *evaluator, uint32_t f, bool recomputed)
 {
     const struct tarn_recompute_model *model = evaluator->model;
     const struct tarn_form *form = &model->forms[f];
-    struct tarn_schedule *schedule = &evaluator->schedule;
+    uint32_t copy = evaluator->schedule.copies_count;
     if (!has_room(evaluator, form)) {
         evaluator->no_memory = true;
         return;
     }
-    uint32_t e = schedule->count;
-    schedule->executions[e] = (struct tarn_execution){.form = f,
-                                                      .implementation = TARN_NONE,
-                                                      .place = evaluator->place,
-                                                      .stream = model->graph->ops[form->op].stream,
-                                                      .reads = evaluator->reads_count,
-                                                      .copies = schedule->copies_count,
-                                                      .recomputed = recomputed};
-    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-        uint32_t copy = evaluator->latest[model->reads[i]];
-        assert(copy < schedule->copies_count);
-        schedule->copies[copy].last_read = e;
-        schedule->reads[evaluator->reads_count++] = copy;
+    bool is_there = tarn_schedule_append(&evaluator->schedule, model, evaluator->latest, f,
+                                         evaluator->place, recomputed);
+    assert(is_there);
+    (void)is_there;
+    for (uint32_t i = form->writes.begin; i < form->writes.end && recomputed; i++, copy++) {
+        uint32_t w = model->writes[i];
+        if (evaluator->latest[w] == copy && !evaluator->policy->retain[w])
+            evaluator->passing[evaluator->passing_count++] = w;
     }
-    for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-        write_version(evaluator, model->writes[i], recomputed);
-    schedule->count++;
 }
 
 /* The first read of a frame that is not there, or TARN_NONE. */
@@ -239,7 +214,8 @@ static void run_places(struct tarn_evaluator *evaluator, uint32_t begin, uint32_
 static void run_beginning(struct tarn_evaluator *evaluator)
 {
     const struct tarn_recompute_model *model = evaluator->model;
-    evaluator->schedule.count = evaluator->schedule.copies_count = evaluator->reads_count = 0;
+    evaluator->schedule.count = evaluator->schedule.copies_count = 0;
+    evaluator->schedule.reads_count = 0;
     memset(evaluator->updates, 0, model->graph->storages_count * sizeof *evaluator->updates);
     memset(evaluator->latest, 0xff, model->versions_count * sizeof *evaluator->latest);
     run_places(evaluator, 0, model->first_backward);
@@ -260,7 +236,7 @@ static void remember_beginning(struct tarn_evaluator *evaluator)
         last_read[c] = schedule->copies[c].last_read;
     beginning->count = schedule->count;
     beginning->copies_count = schedule->copies_count;
-    beginning->reads_count = evaluator->reads_count;
+    beginning->reads_count = schedule->reads_count;
     memcpy(beginning->latest, evaluator->latest,
            evaluator->model->versions_count * sizeof *evaluator->latest);
     memcpy(beginning->updates, evaluator->updates,
@@ -276,7 +252,7 @@ static void recall_beginning(struct tarn_evaluator *evaluator)
     struct tarn_schedule *schedule = &evaluator->schedule;
     schedule->count = beginning->count;
     schedule->copies_count = beginning->copies_count;
-    evaluator->reads_count = beginning->reads_count;
+    schedule->reads_count = beginning->reads_count;
     for (uint32_t c = 0; c < schedule->copies_count; c++)
         schedule->copies[c].last_read = beginning->last_read[c];
     memcpy(evaluator->latest, beginning->latest,

@@ -11,9 +11,8 @@
 /* A script that is run, up to some step. */
 struct scripting {
     struct tarn_schedule *schedule;
-    uint32_t *latest;     /* version -> its copy that can be read, or TARN_NONE */
-    uint32_t reads_count; /* of the schedule so far */
-    uint32_t place;       /* of the next primary op */
+    uint32_t *latest; /* version -> its copy that can be read, or TARN_NONE */
+    uint32_t place;   /* of the next primary op */
 };
 
 static bool make_room(struct scripting *scripting, struct tarn_region *region,
@@ -37,47 +36,13 @@ static bool make_room(struct scripting *scripting, struct tarn_region *region,
     return true;
 }
 
-static void write_version(struct scripting *scripting, const struct tarn_recompute_model *model,
-                          uint32_t w, bool recomputed)
-{
-    struct tarn_schedule *schedule = scripting->schedule;
-    const struct tarn_version *version = &model->versions[w];
-    uint32_t e = schedule->count, over = TARN_NONE;
-    if (version->previous != TARN_NONE) {
-        over = scripting->latest[version->previous];
-        if (version->forced) scripting->latest[version->previous] = TARN_NONE;
-    }
-    uint32_t copy = schedule->copies_count++;
-    schedule->copies[copy] = (struct tarn_copy){w, e, e, over, recomputed};
-    if (!recomputed || scripting->latest[w] == TARN_NONE) scripting->latest[w] = copy;
-}
-
 /* False: it reads what is not there. */
 static bool run(struct scripting *scripting, const struct tarn_recompute_model *model, uint32_t f)
 {
-    struct tarn_schedule *schedule = scripting->schedule;
-    const struct tarn_form *form = &model->forms[f];
-    bool primary =
-        scripting->place < model->ops_count && model->order[scripting->place] == form->op;
-    uint32_t e = schedule->count;
-    schedule->executions[e] = (struct tarn_execution){.form = f,
-                                                      .implementation = TARN_NONE,
-                                                      .place = scripting->place,
-                                                      .stream = model->graph->ops[form->op].stream,
-                                                      .reads = scripting->reads_count,
-                                                      .copies = schedule->copies_count,
-                                                      .recomputed = !primary};
-    for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
-        uint32_t copy = scripting->latest[model->reads[i]];
-        if (copy == TARN_NONE) return false;
-        schedule->copies[copy].last_read = e;
-        schedule->reads[scripting->reads_count++] = copy;
-    }
-    for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-        write_version(scripting, model, model->writes[i], !primary);
-    schedule->count++;
+    uint32_t place = scripting->place;
+    bool primary = place < model->ops_count && model->order[place] == model->forms[f].op;
     scripting->place += primary;
-    return true;
+    return tarn_schedule_append(scripting->schedule, model, scripting->latest, f, place, !primary);
 }
 
 static bool run_all(struct scripting *scripting, const struct tarn_recompute_model *model,
