@@ -160,7 +160,7 @@ def modules_may_be_frozen_tied_replaced_and_set_to_other_modes():
 
 
 def gradients_that_are_there_are_added_to():
-    compare(1, before=lambda script, i: i % 2 or loss_of(script.model, *rows()).backward())
+    compare(1, "gradients before", before=lambda script, i: i % 2 or loss_of(script.model, *rows()).backward())
 
 
 class Attributes(nn.Module):

@@ -151,7 +151,9 @@ class Step:
     def __call__(self, *batch):
         """One step; returns what loss_fn returns, detached."""
         variant = self._variant(batch)
-        if variant is None or any(p.grad is not None for p in _of_optimizer(self.optimizer)):
+        if variant and any(p.grad is not None for p in _of_optimizer(self.optimizer)):
+            variant, self.reason = None, "there were gradients before the step"
+        if variant is None:
             return self.eager(*batch)
         program = self._program(variant)
         for own, given in zip(variant.batch, filter(_is_tensor, pytree.tree_leaves(batch))):
