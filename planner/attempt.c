@@ -154,7 +154,9 @@ static enum tarn_status offer_arcs(struct tarn_budgeting *budgeting, struct maki
     struct tarn_graph *coupled;
     const struct tarn_transform_control control = {.struct_size = sizeof control,
                                                    .steps = ARCS_MIN + ARCS_WORK / graph->ops_count,
-                                                   .stop = (const bool *)budgeting->deadline.stop};
+                                                   .stop = (const bool *)budgeting->deadline.stop,
+                                                   .seconds =
+                                                       tarn_deadline_left(&budgeting->deadline)};
     const struct tarn_couple_options options = {.struct_size = sizeof options,
                                                 .alignment = budgeting->options.alignment,
                                                 .capacity = budgeting->options.budget,

@@ -25,7 +25,8 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
     struct tarn_plan_options options = {.struct_size = sizeof options,
                                         .alignment = budgeting->options.alignment,
                                         .capacity = capacity,
-                                        .effort = PLACE_STEPS};
+                                        .effort = PLACE_STEPS,
+                                        .seconds = tarn_deadline_left(&budgeting->deadline)};
     if (planning) {
         options.method = planning->method;
         options.node_limit = planning->node_limit;

@@ -14,6 +14,10 @@ static enum tarn_status find_order(struct tarn_budgeting *budgeting, struct tarn
                                    struct tarn_graph **result)
 {
     struct tarn_reorder_options options = *budgeting->reorder;
+    struct tarn_transform_control control = {.struct_size = sizeof control};
+    if (options.control) control = *options.control;
+    if (budgeting->deadline.at_ms > 0) control.seconds = tarn_deadline_left(&budgeting->deadline);
+    options.control = &control;
     options.report = NULL;
     options.keep_time = true;
     enum tarn_status status = tarn_graph_reorder(graph, &options, result, budgeting->error);

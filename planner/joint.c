@@ -12,6 +12,7 @@
 
 #include "planner/transform/beat.h"
 #include "planner/transform/reorder/reorder.h"
+#include "streams/base/deadline.h"
 #include "streams/base/options.h"
 #include "tarn/transform.h"
 
@@ -19,6 +20,7 @@ struct joint {
     struct tarn_plan_options quick;        /* how orders are compared */
     struct tarn_couple_options couple;     /* if `couples` */
     struct tarn_transform_control control; /* of both */
+    struct tarn_deadline deadline;         /* of all that is compared */
     bool couples;                          /* waits are added before an order is placed */
     bool lowest_will_do;                   /* the final plan may be made by the method of `quick` */
     struct tarn_planned best; /* its plan, if it has one, is not of the coupled graph */
@@ -36,6 +38,7 @@ static enum tarn_status init(struct joint *joint, const struct tarn_graph *graph
                              const struct tarn_plan_options *plan, struct tarn_error *error)
 {
     *joint = (struct joint){.footprint = UINT64_MAX, .couples = plan->couple};
+    joint->deadline = tarn_deadline_in(NULL, plan->seconds);
     joint->lowest_will_do = is_method(plan, "all") || is_method(plan, "lowest");
     joint->quick = (struct tarn_plan_options){
         .struct_size = sizeof joint->quick,
@@ -66,6 +69,13 @@ static bool has_groups(const struct tarn_graph *graph)
     return false;
 }
 
+/* Searches one after another share the time of the plan. */
+static void limit(const struct joint *joint, struct tarn_transform_control *control)
+{
+    double left = tarn_deadline_left(&joint->deadline);
+    if (left > 0 && (control->seconds == 0 || left < control->seconds)) control->seconds = left;
+}
+
 /* The plan by which an order is compared. */
 static enum tarn_status make_plan(const struct joint *joint, struct tarn_graph *graph,
                                   struct tarn_plan **plan, struct tarn_error *error)
@@ -74,9 +84,11 @@ static enum tarn_status make_plan(const struct joint *joint, struct tarn_graph *
     struct tarn_transform_control control = {.struct_size = sizeof control,
                                              .stop = joint->quick.stop};
     struct tarn_couple_options couple = joint->couple;
+    if (couple.control) control = *couple.control;
+    limit(joint, &control);
     if (!joint->couples)
         return tarn_plan_make(graph, &joint->quick, TARN_ALL_UNLIMITED, plan, error);
-    if (!couple.control) couple.control = &control;
+    couple.control = &control;
     enum tarn_status status = tarn_graph_couple(graph, &couple, &coupled, error);
     if (status == TARN_OK)
         status = tarn_plan_make(coupled, &joint->quick, TARN_ALL_UNLIMITED, plan, error);
@@ -128,7 +140,11 @@ static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
         struct tarn_reorder_report report;
         struct tarn_reorder_options own = *options;
         bool better;
+        struct tarn_transform_control control = {.struct_size = sizeof control};
         uint32_t left_out = kind & 1 ? 1u << TARN_REORDER_WITNESS : 0;
+        if (options->control) control = *options->control;
+        limit(joint, &control);
+        own.control = &control;
         if (kind & 2) own.keep_time = true;
         if (kind > 0 && left_out == 0 && own.keep_time == options->keep_time) continue;
         own.report = &report;

@@ -8,6 +8,7 @@
 
 #include "planner/transform/beat.h"
 #include "planner/transform/recipe.h"
+#include "streams/base/deadline.h"
 #include "streams/base/options.h"
 
 static enum tarn_status pad_groups(struct tarn_graph *graph,
@@ -39,7 +40,8 @@ static enum tarn_status take_control(struct tarn_transform_control *taken,
     if (!*control) *control = &none;
     enum tarn_status status = tarn_control_take(taken, control, error);
     if (!taken->stop) taken->stop = options->stop;
-    if (taken->seconds == 0) taken->seconds = options->seconds;
+    if (taken->seconds == 0 || (options->seconds > 0 && options->seconds < taken->seconds))
+        taken->seconds = options->seconds;
     taken->beat = NULL;
     return status;
 }
@@ -116,18 +118,23 @@ struct stage {
     stage_run *run;
 };
 
-/* source: what origins are brought back to. changed: by stage. */
+/* source: what origins are brought back to. changed: by stage. The options' seconds are for all
+ * stages together; where the first one has found another order, the budget leaves half of them for
+ * the order that came in. */
 static enum tarn_status run_stages(const struct stage *stages, size_t count,
                                    struct tarn_graph *source, struct tarn_graph *graph,
                                    const struct tarn_plan_options *options, bool *changed,
                                    struct tarn_planned *result, struct tarn_error *error)
 {
+    const struct tarn_deadline deadline = tarn_deadline_in(NULL, options->seconds);
     struct tarn_planned now = {.graph = tarn_graph_retain(graph)};
     *result = (struct tarn_planned){0};
     for (size_t i = 0; i < count; i++) {
         struct tarn_planned next = {0};
+        struct tarn_plan_options within = *options;
         if (!stages[i].is_wanted) continue;
-        enum tarn_status status = stages[i].run(now.graph, options, &next, error);
+        within.seconds = tarn_deadline_left(&deadline) / (options->budget && changed[0] ? 2 : 1);
+        enum tarn_status status = stages[i].run(now.graph, &within, &next, error);
         changed[i] = next.graph != now.graph;
         assert(status != TARN_OK || tarn_planned_is_valid(&next));
         if (status == TARN_OK && changed[i] && now.graph != source)

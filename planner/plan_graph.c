@@ -113,12 +113,13 @@ static enum tarn_status raise_bound(void *user, uint64_t *bound)
 }
 
 /* Says why the capacity is too small for any plan, where that is known. */
-static enum tarn_status check_bound(const struct tarn_planning *planning, struct tarn_error *error)
+static enum tarn_status check_bound(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_reserve reserve =
         tarn_problem_reserve(&planning->problem, planning->plan->alignment);
     uint64_t capacity = planning->options.capacity;
     if (capacity == 0 || planning->bound.bound <= capacity) return TARN_OK;
+    planning->needed = planning->bound.bound;
     return tarn_blocking_refuse(&planning->bound, &reserve, capacity, error);
 }
 
@@ -163,11 +164,11 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
     return options->effort;
 }
 
-/* 0: no limit, where `seconds` are given. */
+/* 0: no limit, where `seconds` are given and no effort is. */
 static uint64_t work_for(const struct tarn_planning *planning, uint64_t steps)
 {
     uint64_t work = tarn_work_default(planning->problem.blocks.storages_count);
-    if (planning->options.seconds > 0) return 0;
+    if (planning->options.seconds > 0 && planning->options.effort == 0) return 0;
     if (steps <= EFFORT_DEFAULT) return work;
     return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;
 }
@@ -255,12 +256,12 @@ enum tarn_status tarn_planning_persistent(struct tarn_planning *planning, struct
     return status;
 }
 
-static enum tarn_status check_capacity(const struct tarn_planning *planning,
-                                       struct tarn_error *error)
+static enum tarn_status check_capacity(struct tarn_planning *planning, struct tarn_error *error)
 {
     uint64_t footprint = planning->plan->footprint, capacity = planning->options.capacity;
     enum tarn_status status = check_bound(planning, error);
     if (status != TARN_OK || capacity == 0 || footprint <= capacity) return status;
+    planning->needed = footprint;
     if (planning->cannot_fit)
         return tarn_error_set(error, TARN_DOES_NOT_FIT,
                               "no plan fits %llu bytes, although the bound is %llu: exact search "

@@ -9,6 +9,7 @@
 struct tarn_planned {
     struct tarn_graph *graph;
     struct tarn_plan *plan; /* NULL: none; its graph is `graph` */
+    uint64_t needed;        /* where no plan fits, the bytes that the refusal names; 0: none */
 };
 
 void tarn_planned_finish(struct tarn_planned *planned);
@@ -33,6 +34,10 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 uint32_t unlimited, struct tarn_plan **plan,
                                 struct tarn_error *error);
+/* The same for the graph of `planned`, which receives the plan, or what is needed. */
+enum tarn_status tarn_planned_make(struct tarn_planned *planned,
+                                   const struct tarn_plan_options *options,
+                                   struct tarn_error *error);
 /* The options' capacity, or what the first memory space's own leaves beside its persistent part,
  * whichever is less: for transforms that are to come down to it. 0: the options have none. */
 enum tarn_status tarn_plan_capacity(const struct tarn_graph *graph,

@@ -98,8 +98,8 @@ static enum tarn_status place_within(struct tarn_planning *planning, uint64_t le
     return tarn_planning_run(planning, error);
 }
 
-static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_planning *whole,
-                                   uint32_t s, struct tarn_error *error)
+static enum tarn_status plan_space(struct tarn_plan *plan, struct tarn_planning *whole, uint32_t s,
+                                   struct tarn_error *error)
 {
     struct tarn_plan part = {.alignment =
                                  tarn_space_alignment(plan->graph, s, whole->options.alignment)};
@@ -121,6 +121,7 @@ static enum tarn_status plan_space(struct tarn_plan *plan, const struct tarn_pla
     if (status == TARN_OK && s >= whole->unlimited)
         status = find_capacity(&planning, info, &left, error);
     if (status == TARN_OK) status = place_within(&planning, left, error);
+    if (s == 0) whole->needed = planning.needed;
     take_part(plan, s, &part, origin);
     tarn_region_finish(&planning.region);
     tarn_region_finish(&view.region);
@@ -177,7 +178,7 @@ static enum tarn_status stack(struct tarn_plan *plan, struct tarn_error *error)
     return TARN_OK;
 }
 
-static enum tarn_status plan_spaces(const struct tarn_planning *planning, struct tarn_error *error)
+static enum tarn_status plan_spaces(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
     uint32_t count = plan->graph->spaces_count;
@@ -205,20 +206,36 @@ static enum tarn_status run(struct tarn_planning *planning, struct tarn_graph *g
     return status == TARN_OK ? tarn_planning_run(planning, error) : status;
 }
 
+static enum tarn_status make(struct tarn_planning *planning, struct tarn_graph *graph,
+                             struct tarn_plan **plan, struct tarn_error *error)
+{
+    assert(tarn_is_power_of_two(planning->options.alignment));
+    *plan = NULL;
+    enum tarn_status status = run(planning, graph, error);
+    tarn_region_finish(&planning->region);
+    assert(status != TARN_OK || planning->plan->footprint >= planning->plan->claim.bound);
+    if (status == TARN_OK)
+        *plan = planning->plan;
+    else
+        tarn_plan_destroy(planning->plan);
+    return status;
+}
+
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 uint32_t unlimited, struct tarn_plan **plan,
                                 struct tarn_error *error)
 {
     struct tarn_planning planning = {.options = *options, .unlimited = unlimited};
-    assert(tarn_is_power_of_two(options->alignment));
-    *plan = NULL;
-    enum tarn_status status = run(&planning, graph, error);
-    tarn_region_finish(&planning.region);
-    assert(status != TARN_OK || planning.plan->footprint >= planning.plan->claim.bound);
-    if (status == TARN_OK)
-        *plan = planning.plan;
-    else
-        tarn_plan_destroy(planning.plan);
+    return make(&planning, graph, plan, error);
+}
+
+enum tarn_status tarn_planned_make(struct tarn_planned *planned,
+                                   const struct tarn_plan_options *options,
+                                   struct tarn_error *error)
+{
+    struct tarn_planning planning = {.options = *options};
+    enum tarn_status status = make(&planning, planned->graph, &planned->plan, error);
+    planned->needed = planning.needed;
     return status;
 }
 

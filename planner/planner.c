@@ -50,7 +50,7 @@ static enum tarn_status make_plan(struct tarn_plan_options *options, struct tarn
     if (!is_kept(final->plan, options)) {
         tarn_plan_destroy(final->plan);
         final->plan = NULL;
-        enum tarn_status status = tarn_plan_make(final->graph, options, 0, &final->plan, error);
+        enum tarn_status status = tarn_planned_make(final, options, error);
         if (status != TARN_OK) return status;
     } else if (options->progress) {
         struct tarn_plan_progress progress = {sizeof progress, final->plan->footprint,

@@ -9,7 +9,8 @@
  * comes before what does not. Within a budget the least modelled time is best, then the smallest
  * footprint; without one the first order that fits, and the padding with the smallest footprint.
  * Where nothing fits, the refusal with the least footprint is told. Only the reports of the best
- * way are handed to the caller. Cost: the transforms and a plan for each way. */
+ * way are handed to the caller. The caller's seconds are for all ways together: one that may be
+ * followed by another leaves it half. Cost: the transforms and a plan for each way. */
 #include "pipeline.h"
 
 #include "planner/transform/beat.h"
@@ -31,6 +32,7 @@ struct way {
     struct tarn_budget_report budgeted;
     bool reorders; /* another order is looked for, and then: it has been found */
     struct tarn_planned made;
+    uint64_t needed; /* bytes, where nothing fits and no budget says so; 0: not known */
     enum tarn_status status;
     struct tarn_error error;
 };
@@ -39,6 +41,7 @@ struct ways {
     struct tarn_graph *graph;
     const struct tarn_plan_options *asked;
     tarn_pipeline_plan *plan;
+    struct tarn_deadline deadline; /* of the whole call */
     struct way best;
     bool is_any; /* there is a best one */
 };
@@ -119,7 +122,8 @@ static void tell(struct way *way, const struct tarn_plan_options *asked)
 /* The least that a refusal tells; UINT64_MAX: none. */
 static uint64_t least_of(const struct way *way)
 {
-    return way->budgeted.footprint > 0 ? way->budgeted.footprint : UINT64_MAX;
+    if (way->budgeted.footprint > 0) return way->budgeted.footprint;
+    return way->needed > 0 ? way->needed : UINT64_MAX;
 }
 
 static uint64_t footprint_of(const struct way *way)
@@ -127,10 +131,16 @@ static uint64_t footprint_of(const struct way *way)
     return way->made.plan ? tarn_plan_footprint(way->made.plan) : way->budgeted.footprint;
 }
 
+/* Before it was known whether it fits. */
+static bool was_ended(const struct way *way)
+{
+    return way->status != TARN_OK && way->status != TARN_DOES_NOT_FIT;
+}
+
 static bool is_better(const struct way *a, const struct way *b)
 {
     if ((a->status == TARN_OK) != (b->status == TARN_OK)) return a->status == TARN_OK;
-    if (a->status != TARN_OK && a->status != TARN_DOES_NOT_FIT) return true; /* it was ended */
+    if (was_ended(a) || was_ended(b)) return was_ended(a);
     if (a->status != TARN_OK) return least_of(a) < least_of(b);
     if (a->budgeted.time_ns != b->budgeted.time_ns)
         return a->budgeted.time_ns < b->budgeted.time_ns;
@@ -155,14 +165,14 @@ static bool may_be_the_order(const struct tarn_graph *graph)
 }
 
 /* Is the order that came in to be tried, too? */
-static bool is_kept_tried(const struct ways *ways, const struct way *other,
-                          const struct tarn_deadline *deadline)
+static bool is_kept_tried(const struct ways *ways, const struct way *other)
 {
     if (!other->reorders) return false; /* it has been */
     if (!ways->asked->budget)
         return other->status == TARN_DOES_NOT_FIT && may_be_the_order(ways->graph);
     if (other->status == TARN_DOES_NOT_FIT) return true;
-    return !takes_no_time(ways->graph, other) && !tarn_deadline_is_over(deadline);
+    if (other->status == TARN_DEADLINE) return !tarn_deadline_is_over(&ways->deadline);
+    return !takes_no_time(ways->graph, other) && !tarn_deadline_is_over(&ways->deadline);
 }
 
 /* ---- Trying ---- */
@@ -170,12 +180,16 @@ static bool is_kept_tried(const struct ways *ways, const struct way *other,
 /* From the graph that the transforms begin with on. */
 static void run(const struct ways *ways, struct way *way, struct tarn_graph *begun)
 {
+    const struct tarn_deadline deadline = tarn_deadline_in(NULL, way->options.seconds);
     point_to_own(way);
     tarn_error_clear(&way->error);
     way->status = tarn_pipeline_end(ways->graph, begun, &way->options, &way->reorders, &way->made,
                                     &way->error);
+    bool halves = way->reorders && may_be_the_order(ways->graph);
+    way->options.seconds = tarn_deadline_left(&deadline) / (halves ? 2 : 1);
     if (way->status == TARN_OK && ways->plan)
         way->status = ways->plan(&way->options, &way->made, &way->error);
+    way->needed = way->made.needed;
     if (way->status != TARN_OK) tarn_planned_finish(&way->made);
 }
 
@@ -204,6 +218,7 @@ static enum tarn_status offer(struct ways *ways, struct way *way, struct tarn_er
 /* May a way be better still? */
 static bool goes_on(const struct ways *ways)
 {
+    if (ways->best.status == TARN_DEADLINE) return !tarn_deadline_is_over(&ways->deadline);
     return ways->best.status == TARN_OK || ways->best.status == TARN_DOES_NOT_FIT;
 }
 
@@ -225,8 +240,7 @@ static enum tarn_status try_kept(struct ways *ways, const struct tarn_plan_optio
 static enum tarn_status try_orders(struct ways *ways, const struct tarn_plan_options *asked,
                                    struct tarn_error *error)
 {
-    const struct tarn_deadline deadline =
-        tarn_deadline_in((const atomic_bool *)asked->stop, asked->seconds);
+    const struct tarn_deadline deadline = tarn_deadline_in(NULL, asked->seconds);
     struct tarn_graph *begun = NULL;
     struct way way;
     enum tarn_status status = take(&way, asked, error);
@@ -235,11 +249,14 @@ static enum tarn_status try_orders(struct ways *ways, const struct tarn_plan_opt
     point_to_own(&way);
     status = tarn_pipeline_begin(ways->graph, &way.options, &begun, error);
     if (status != TARN_OK) return status;
+    way.options.seconds = tarn_deadline_left(&deadline);
     run(ways, &way, begun);
     const struct way other = {.assigned = way.assigned, .reordered = way.reordered};
-    bool again = is_kept_tried(ways, &way, &deadline);
+    bool again = is_kept_tried(ways, &way);
+    struct tarn_plan_options left = *asked;
+    left.seconds = tarn_deadline_left(&deadline);
     status = offer(ways, &way, error);
-    if (status == TARN_OK && again) status = try_kept(ways, asked, &other, begun, error);
+    if (status == TARN_OK && again) status = try_kept(ways, &left, &other, begun, error);
     tarn_graph_destroy(begun);
     return status;
 }
@@ -258,10 +275,11 @@ static enum tarn_status try_paddings(struct ways *ways, struct tarn_error *error
         return try_orders(ways, &asked, error);
     asked.pad_groups = TARN_GROUPS_AS_GIVEN;
     if (!has_groups(ways->graph)) return try_orders(ways, &asked, error);
-    asked.seconds /= 2;
+    asked.seconds = tarn_deadline_left(&ways->deadline) / 2;
     asked.pad_groups = TARN_GROUPS_EXACT;
     enum tarn_status status = try_orders(ways, &asked, error);
     if (status != TARN_OK || !goes_on(ways)) return status;
+    asked.seconds = tarn_deadline_left(&ways->deadline);
     asked.pad_groups = TARN_GROUPS_PADDED;
     return try_orders(ways, &asked, error);
 }
@@ -272,6 +290,7 @@ enum tarn_status tarn_pipeline_run(struct tarn_graph *graph,
                                    struct tarn_error *error)
 {
     struct ways ways = {.graph = graph, .asked = options, .plan = plan};
+    ways.deadline = tarn_deadline_in((const atomic_bool *)options->stop, options->seconds);
     *result = (struct tarn_planned){0};
     enum tarn_status status = try_paddings(&ways, error);
     if (status == TARN_OK) {

@@ -11,6 +11,7 @@
 
 #include "streams/base/bisect.h"
 #include "streams/base/bitset.h"
+#include "streams/base/deadline.h"
 #include "streams/base/heap.h"
 #include "streams/base/random.h"
 #include "streams/base/region.h"
@@ -257,6 +258,20 @@ static void a_set_holds_what_was_added_and_not_dropped(void **state)
     assert_true(tarn_set_is_empty(other, WORDS));
 }
 
+/* ---- Deadlines ---- */
+
+/* No seconds mean no limit, so that a time that is over must leave some. */
+static void what_is_left_of_a_time_that_is_over_is_not_unlimited(void **state)
+{
+    (void)state;
+    const struct tarn_deadline none = tarn_deadline_in(NULL, 0), over = {NULL, 1e-3},
+                               later = tarn_deadline_in(NULL, 1e6);
+    assert_true(tarn_deadline_left(&none) == 0);
+    assert_true(tarn_deadline_is_over(&over));
+    assert_true(tarn_deadline_left(&over) > 0 && tarn_deadline_left(&over) < 1e-6);
+    assert_true(tarn_deadline_left(&later) > 0 && tarn_deadline_left(&later) <= 1e6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +285,7 @@ int main(void)
         cmocka_unit_test(draws_are_in_range_and_every_value_comes),
         cmocka_unit_test(a_set_holds_what_was_added_and_not_dropped),
         cmocka_unit_test(bisection_ends_where_the_answer_turns),
+        cmocka_unit_test(what_is_left_of_a_time_that_is_over_is_not_unlimited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

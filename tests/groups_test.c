@@ -191,6 +191,43 @@ static void the_least_of_both_paddings_is_told(void **state)
     assert_true(exact_less > 0);
 }
 
+/* The bytes that a plan within one byte is told to need, with this padding. */
+static uint64_t needed_by(struct tarn_graph *graph, enum tarn_group_padding padding,
+                          uint64_t capacity)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    struct tarn_plan_options *options =
+        TARN_PLAN_OPTIONS(.pad_groups = padding, .threads = 1, .effort = 40, .capacity = capacity);
+    assert_int_equal(tarn_plan_create(graph, options, &plan, &error), TARN_DOES_NOT_FIT);
+    const char *word = strstr(error.text, "need ");
+    if (!word) word = strstr(error.text, "needs ");
+    if (!word) fail_msg("no number in: %s", error.text);
+    return strtoull(word + strcspn(word, "0123456789"), NULL, 10);
+}
+
+/* Of a capacity that is refused; in the order of the paddings the first may be the worse one. */
+static void the_padding_that_needs_least_is_told(void **state)
+{
+    (void)state;
+    uint32_t padded_less = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 30);
+        options.group_share = 60;
+        struct tarn_graph *graph = random_graph(&options);
+        if (graph->planned_count > 0) {
+            uint64_t exact = needed_by(graph, TARN_GROUPS_EXACT, 1);
+            uint64_t padded = needed_by(graph, TARN_GROUPS_PADDED, 1);
+            assert_int_equal(needed_by(graph, TARN_GROUPS_SMALLER, 1),
+                             exact < padded ? exact : padded);
+            padded_less += padded < exact;
+        }
+        tarn_graph_destroy(graph);
+    }
+    print_message("# padded less %u times\n", padded_less);
+    assert_true(padded_less > 0);
+}
+
 /* The plan of another graph, as if that had come out of the source by a transform. */
 static void assert_refused(struct tarn_graph *source, struct tarn_graph *other, const char *why)
 {
@@ -292,6 +329,7 @@ int main(void)
         cmocka_unit_test(the_caller_overrules_the_graph_and_the_plan_says_so),
         cmocka_unit_test(the_smaller_plan_is_taken_and_exact_groups_where_both_are_equal),
         cmocka_unit_test(the_least_of_both_paddings_is_told),
+        cmocka_unit_test(the_padding_that_needs_least_is_told),
         cmocka_unit_test(refuses_groups_that_are_gone_or_padded_without_being_asked_to),
         cmocka_unit_test(refuses_a_padded_group_whose_members_lie_end_to_end),
         cmocka_unit_test(a_group_of_one_is_planned_as_its_tensor_alone),

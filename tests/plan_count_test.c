@@ -22,24 +22,48 @@ static struct tarn_plan *made[CALLS_MAX];
 static uint64_t capacity[CALLS_MAX]; /* plan -> of the options that it was made by */
 static uint32_t made_count, calls_count, clocks_count;
 
+static double least_seconds, most_seconds; /* that plans with a search were given */
+
+static enum tarn_status count(enum tarn_status status, const struct tarn_plan_options *options,
+                              struct tarn_plan *const *plan)
+{
+    calls_count++;
+    if (options->effort != TARN_NO_EFFORT) {
+        if (options->seconds < least_seconds) least_seconds = options->seconds;
+        if (options->seconds > most_seconds) most_seconds = options->seconds;
+    }
+    if (status != TARN_OK) return status;
+    assert_in_range(made_count, 0, CALLS_MAX - 1);
+    capacity[made_count] = options->capacity;
+    made[made_count++] = tarn_plan_retain(*plan);
+    return TARN_OK;
+}
+
 enum tarn_status __real_tarn_plan_make(struct tarn_graph *graph,
                                        const struct tarn_plan_options *options, uint32_t unlimited,
                                        struct tarn_plan **plan, struct tarn_error *error);
 enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
                                        const struct tarn_plan_options *options, uint32_t unlimited,
                                        struct tarn_plan **plan, struct tarn_error *error);
+enum tarn_status __real_tarn_planned_make(struct tarn_planned *planned,
+                                          const struct tarn_plan_options *options,
+                                          struct tarn_error *error);
+enum tarn_status __wrap_tarn_planned_make(struct tarn_planned *planned,
+                                          const struct tarn_plan_options *options,
+                                          struct tarn_error *error);
 
 enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
                                        const struct tarn_plan_options *options, uint32_t unlimited,
                                        struct tarn_plan **plan, struct tarn_error *error)
 {
-    enum tarn_status status = __real_tarn_plan_make(graph, options, unlimited, plan, error);
-    calls_count++;
-    if (status != TARN_OK) return status;
-    assert_in_range(made_count, 0, CALLS_MAX - 1);
-    capacity[made_count] = options->capacity;
-    made[made_count++] = tarn_plan_retain(*plan);
-    return TARN_OK;
+    return count(__real_tarn_plan_make(graph, options, unlimited, plan, error), options, plan);
+}
+
+enum tarn_status __wrap_tarn_planned_make(struct tarn_planned *planned,
+                                          const struct tarn_plan_options *options,
+                                          struct tarn_error *error)
+{
+    return count(__real_tarn_planned_make(planned, options, error), options, &planned->plan);
 }
 
 enum tarn_status __real_tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region *region,
@@ -110,6 +134,37 @@ static void the_plan_that_keeps_to_a_budget_is_delivered(void **state)
     assert_in_range(met, GRAPHS / 4, GRAPHS);
 }
 
+/* ---- Time ---- */
+
+/* Every plan that is made on the way has a part of the caller's seconds: a call that began later,
+ * or comes before another, has less. */
+static void all_plans_share_the_seconds_of_the_call(void **state)
+{
+    uint32_t searched = 0;
+    const double seconds = 1000;
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct tarn_graph *graph = random_training(
+            &(struct random_training_options){.seed = seed, .ops = 12, .weight_share = 50});
+        struct tarn_plan_options *options =
+            TARN_PLAN_OPTIONS(.alignment = 1, .effort = 10, .seconds = seconds,
+                              .budget = TARN_BUDGET_OPTIONS(.budget = footprint_of(graph) * 7 / 10),
+                              .reorder = TARN_REORDER_OPTIONS(.effort = 2));
+        struct tarn_plan *plan;
+        forget();
+        least_seconds = 2 * seconds;
+        most_seconds = 0;
+        enum tarn_status status = tarn_plan_create(graph, options, &plan, NULL);
+        assert_true(status == TARN_OK || status == TARN_DOES_NOT_FIT);
+        assert_true(least_seconds > 0 && most_seconds < seconds);
+        searched += most_seconds > 0;
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    forget();
+    assert_true(searched > 0);
+}
+
 /* ---- Orders ---- */
 
 static struct tarn_graph *grouped_graph(uint64_t seed)
@@ -173,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_that_keeps_to_a_budget_is_delivered),
+        cmocka_unit_test(all_plans_share_the_seconds_of_the_call),
         cmocka_unit_test(a_reordered_graph_placed_at_its_bound_is_planned_once),
         cmocka_unit_test(without_transforms_a_graph_is_planned_once_and_has_its_clocks_once),
     };

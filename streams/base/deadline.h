@@ -31,6 +31,14 @@ static inline struct tarn_deadline tarn_deadline_in(const atomic_bool *stop, dou
     return (struct tarn_deadline){stop, seconds > 0 ? tarn_now_ms() + seconds * 1e3 : 0};
 }
 
+/* What is left of it, in seconds: above 0 also where it is over, and 0 where there is none. */
+static inline double tarn_deadline_left(const struct tarn_deadline *deadline)
+{
+    if (deadline->at_ms <= 0) return 0;
+    double seconds = (deadline->at_ms - tarn_now_ms()) * 1e-3;
+    return seconds > 1e-9 ? seconds : 1e-9;
+}
+
 static inline enum tarn_stop tarn_deadline_reason(const struct tarn_deadline *deadline)
 {
     if (deadline->stop && atomic_load_explicit(deadline->stop, memory_order_relaxed))
