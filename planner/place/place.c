@@ -7,6 +7,7 @@
  *     exact      complete search at the aim, briefly: where blocks are few and it is tight
  *     fold       the same for what repeats, a few periods of it instead of all (fold.h)
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
+ *     apart      every stream in a band of its own, where that can be lower (apart.h)
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
  *     fold       above the aim
  *     core   ┐   closer to the aim by 1/2, 1/4, 1/8 of the distance, then at the aim, with other
@@ -34,6 +35,9 @@ enum { EXACT_VISITS_A_STEP = 80000 };
  * it: the methods of SOMAS, cores short of the aim, walks. Cores leave one part in WALKS_SHARE
  * to the walks. These find in milliseconds what exact search may not find in seconds. */
 enum { PLANS_SHARE = 2, WALKS_SHARE = 4 };
+/* Of the work that is left after keys, what is for other plans included, bands may do one part in
+ * APART_SHARE. */
+enum { APART_SHARE = 2 };
 /* The first round has at most ROUND_STEPS steps, each of the next ones twice as many as the one
  * before. For more than ROUND_BLOCKS_MAX blocks there is no round. */
 enum { ROUND_STEPS = 1000, ROUND_BLOCKS_MAX = 65536 };
@@ -106,17 +110,20 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
         status = tarn_stage_core(placing, tarn_placing_aim(placing),
                                  tarn_stage_core_visits(placing, first));
     placing->reserve = improve->work_max / WALKS_SHARE;
+    if (goes_on(placing, status) && left > 0)
+        status = tarn_stage_apart(placing, APART_SHARE, tarn_stage_core_visits(placing, first));
     if (goes_on(placing, status) && count <= BASELINE_BLOCKS_MAX) {
         uint32_t methods = tarn_stage_count_methods(placing);
         if (methods > 0) status = tarn_stage_somas(placing, TARN_NONE, methods);
     }
     if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing, true);
-    if (count > ROUND_BLOCKS_MAX) return status;
+    if (count > ROUND_BLOCKS_MAX) left = 0;
     for (; goes_on(placing, status) && left > 0 && placing->work_left > 0;
          left -= steps, steps *= 2) {
         if (steps > left) steps = left;
         status = run_round(placing, steps);
     }
+    if (status == TARN_OK) tarn_stage_take_apart(placing);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apart.h"
 #include "core.h"
 #include "planner/place/exact/exact.h"
 #include "planner/place/fold.h"
@@ -30,6 +31,10 @@ enum { WALK_PATIENCE = 4 };
 enum { FOLD_PERIODS = 12, FOLD_LEADERS = 600, FOLD_SHARE = 8, FOLD_BLOCKS_MAX = 65536 };
 enum { FOLD_TRIES = 2, FOLD_BRIEFLY = 4000000, FOLD_NEAR = 1000000 };
 enum { FOLD_LEVELS = 6, FOLD_FAILURES = 2 };
+
+/* Bands get keys and cores: there is no point in them with less work than APART_DECODES decodes of
+ * everything. */
+enum { APART_DECODES = 8 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -266,6 +271,46 @@ enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near)
         status = fold(placing, &folded, leader, near ? FOLD_NEAR : FOLD_BRIEFLY, near);
     tarn_region_release(placing->region, mark);
     return status;
+}
+
+/* ---- Streams apart ---- */
+
+enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, uint64_t visits)
+{
+    const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_apart_options options = {.visits = visits,
+                                         .seed = improve->seed,
+                                         .threads = improve->threads,
+                                         .deadline = improve->deadline};
+    uint64_t work = 0;
+    if (!may_spend(placing, 0, &options.work_max)) return TARN_OK;
+    if (options.work_max > 0) {
+        options.work_max = options.work_max / share + 1;
+        if (options.work_max / APART_DECODES < placing->costs.decode) return TARN_OK;
+    }
+    placing->apart_footprint = placing->result->footprint;
+    placing->apart = tarn_region_take(placing->region, placing->problem.blocks.storages_count,
+                                      sizeof *placing->apart);
+    if (!placing->apart) return TARN_SYSTEM;
+    enum tarn_status status = tarn_apart_place(&placing->problem, &options, placing->apart,
+                                               &placing->apart_footprint, &work);
+    spend(placing, 0, work);
+    if (status == TARN_OK && placing->apart_footprint < placing->result->footprint &&
+        improve->progress)
+        improve->progress(improve->user, placing->apart_footprint, 0);
+    if (status == TARN_OK && placing->apart_footprint <= tarn_placing_aim(placing))
+        tarn_stage_take_apart(placing);
+    return status;
+}
+
+void tarn_stage_take_apart(struct tarn_placing *placing)
+{
+    struct tarn_place_result *result = placing->result;
+    if (!placing->apart || placing->apart_footprint >= result->footprint) return;
+    memcpy(result->offset, placing->apart,
+           placing->problem.blocks.storages_count * sizeof *result->offset);
+    result->footprint = placing->apart_footprint;
+    snprintf(result->method, sizeof result->method, "apart");
 }
 
 /* ---- Cores ---- */

@@ -17,6 +17,8 @@ struct tarn_placing {
     struct tarn_work_costs costs; /* where work is limited */
     bool cut;                     /* a stage would have gone on, but for want of work */
     struct tarn_region *region;   /* of the rows */
+    uint64_t *apart;              /* offsets of the plan that waits; NULL: there is none */
+    uint64_t apart_footprint;
 };
 
 /* Bytes: a plan up to there ends the placement. */
@@ -41,6 +43,10 @@ enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes);
 enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing);
 /* The same with what repeats folded (fold.h); near: above the aim, ever closer to it. */
 enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near);
+/* Streams in bands of their own (apart.h), for one part in `share` of the work that is left. That
+ * plan waits: search goes on from the other one, and the lower one is taken in the end. */
+enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, uint64_t visits);
+void tarn_stage_take_apart(struct tarn_placing *placing);
 /* steps * visits_a_step, or UINT64_MAX. */
 uint64_t tarn_stage_visits(uint64_t steps, uint64_t visits_a_step);
 

@@ -10,7 +10,7 @@
 
 #include "streams/base/region.h"
 
-/* Of more streams than STREAMS_MAX none goes first. It is enough when one storage in ENOUGH is kept
+/* Of more streams than STREAMS_MAX, or of a part, none goes first. It is enough when one storage in ENOUGH is kept
  * far. */
 enum { STREAMS_MAX = 64, ENOUGH = 8 };
 
@@ -129,7 +129,7 @@ enum tarn_status tarn_split_streams(const struct tarn_problem *problem, uint32_t
     struct tarn_region region = {.chunks = NULL};
     *phases_count = 0;
     for (size_t s = 0; s < streams_count; s++) phase[s] = 0;
-    if (streams_count > STREAMS_MAX) {
+    if (streams_count > STREAMS_MAX || !problem->graph) {
         *phases_count = 1;
         return TARN_OK;
     }
