@@ -10,8 +10,8 @@
 
 #include "streams/base/region.h"
 
-/* Of more streams than STREAMS_MAX, or of a part, none goes first. It is enough when one storage in ENOUGH is kept
- * far. */
+/* Of more streams than STREAMS_MAX, or of a part, none goes first. It is enough when one storage in
+ * ENOUGH is kept far. */
 enum { STREAMS_MAX = 64, ENOUGH = 8 };
 
 struct split {
