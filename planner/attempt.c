@@ -14,9 +14,10 @@
 /* Storages for which a search for a placement takes hardly longer than none. */
 enum { SMALL = 128 };
 
-/* Arcs for a budget: at least, and as many more as this divided by ops; the slowdown that they may
+/* Steps of choosing arcs, for all graphs of a call: that many ops are looked at, divided by those
+ * of the graph, and no graph has more than its share of what is left. The slowdown that arcs may
  * bring is no limit. */
-enum { ARCS_MIN = 4, ARCS_WORK = 1 << 15, SLOWDOWN_MAX = 1000 };
+enum { ARCS_WORK = 1 << 14, ARCS_SHARE = 4, SLOWDOWN_MAX = 1000 };
 
 /* ---- Looking at a graph ---- */
 
@@ -146,17 +147,27 @@ static enum tarn_status offer_coupled(struct tarn_budgeting *budgeting, struct m
     return status;
 }
 
+static void count_step(void *user, const struct tarn_transform_progress *progress)
+{
+    (void)progress;
+    ++*(uint64_t *)user;
+}
+
 /* The arcs that lower the bound most for their modelled time, until it is at the budget. */
 static enum tarn_status offer_arcs(struct tarn_budgeting *budgeting, struct making *making,
                                    struct tarn_graph *graph)
 {
     bool fitted;
     struct tarn_graph *coupled;
-    const struct tarn_transform_control control = {.struct_size = sizeof control,
-                                                   .steps = ARCS_MIN + ARCS_WORK / graph->ops_count,
-                                                   .stop = (const bool *)budgeting->deadline.stop,
-                                                   .seconds =
-                                                       tarn_deadline_left(&budgeting->deadline)};
+    uint64_t limit = ARCS_WORK / (budgeting->graph->ops_count + 1) + 1;
+    if (budgeting->arc_steps >= limit) return TARN_OK;
+    const struct tarn_transform_control control = {
+        .struct_size = sizeof control,
+        .steps = 1 + (limit - budgeting->arc_steps) / ARCS_SHARE,
+        .progress = count_step,
+        .user = &budgeting->arc_steps,
+        .stop = (const bool *)budgeting->deadline.stop,
+        .seconds = tarn_deadline_left(&budgeting->deadline)};
     const struct tarn_couple_options options = {.struct_size = sizeof options,
                                                 .alignment = budgeting->options.alignment,
                                                 .capacity = budgeting->options.budget,

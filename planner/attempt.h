@@ -60,6 +60,7 @@ struct tarn_budgeting {
     struct tarn_descent descent;
     uint64_t told;                 /* the least, once the descent is complete; 0: not yet */
     uint64_t evaluations;          /* of all searches */
+    uint64_t arc_steps;            /* of all choices of arcs */
     struct tarn_deadline deadline; /* when to end */
     struct tarn_error *error;
 };

@@ -1,9 +1,12 @@
-/* The ways of a plan: which padding of groups, and which order, where the options leave that open.
+/* The ways of a plan: which padding of groups, which order, and which waits, where the options
+ * leave that open.
  *
  *     padding   as asked, or exact and padded
  *     order     another one, and, where that may be worse, the one that came in: with less alive at
  *               once there may be less that can be computed again, and an order is chosen for the
  *               first memory space alone
+ *     waits     within a budget, coupled and in place, as asked, or, where that takes time,
+ *               without: it may leave less that can be computed again
  *
  * Each way runs the transforms, with options and reports of its own, and is planned. What fits
  * comes before what does not. Within a budget the least modelled time is best, then the smallest
@@ -17,6 +20,8 @@
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
+
+#define NO_COUPLING UINT64_MAX /* bytes that are no reason for waits */
 
 struct way {
     struct tarn_plan_options options; /* which point to these */
@@ -112,6 +117,7 @@ static void tell(struct way *way, const struct tarn_plan_options *asked)
     tarn_report_give(caller.budget.report, caller.budget.report_size, &way->budgeted,
                      sizeof way->budgeted);
     if (!caller.couple.report) return;
+    if (way->coupled.target == NO_COUPLING) way->coupled.target = way->coupled.bound;
     tarn_report_give(caller.couple.report, caller.couple.report_size, &way->coupled,
                      sizeof way->coupled);
     way->coupled = (struct tarn_couple_report){0}; /* its rows are the caller's */
@@ -261,6 +267,26 @@ static enum tarn_status try_orders(struct ways *ways, const struct tarn_plan_opt
     return status;
 }
 
+/* Waits that are there before the budget is looked at, and outputs that take inputs over, may stand
+ * in the way of computing again; the budget chooses waits of its own. */
+static enum tarn_status try_freedoms(struct ways *ways, const struct tarn_plan_options *given,
+                                     struct tarn_error *error)
+{
+    struct tarn_plan_options asked = *given;
+    struct tarn_couple_options none;
+    if (!asked.budget || (!asked.couple && !asked.in_place)) return try_orders(ways, given, error);
+    asked.seconds /= 2;
+    enum tarn_status status = try_orders(ways, &asked, error);
+    if (status != TARN_OK || !goes_on(ways)) return status;
+    if (ways->best.status == TARN_OK && takes_no_time(ways->graph, &ways->best)) return TARN_OK;
+    if (asked.couple)
+        status = tarn_options_take(&none, sizeof none, asked.couple, "couple options", error);
+    none.capacity = NO_COUPLING;
+    if (asked.couple) asked.couple = &none;
+    asked.in_place = NULL;
+    return status == TARN_OK ? try_orders(ways, &asked, error) : status;
+}
+
 static bool has_groups(const struct tarn_graph *graph)
 {
     for (uint32_t g = 0; g < graph->groups_count; g++)
@@ -272,16 +298,16 @@ static enum tarn_status try_paddings(struct ways *ways, struct tarn_error *error
 {
     struct tarn_plan_options asked = *ways->asked;
     if (asked.pad_groups != TARN_GROUPS_SMALLER || !ways->plan)
-        return try_orders(ways, &asked, error);
+        return try_freedoms(ways, &asked, error);
     asked.pad_groups = TARN_GROUPS_AS_GIVEN;
-    if (!has_groups(ways->graph)) return try_orders(ways, &asked, error);
+    if (!has_groups(ways->graph)) return try_freedoms(ways, &asked, error);
     asked.seconds = tarn_deadline_left(&ways->deadline) / 2;
     asked.pad_groups = TARN_GROUPS_EXACT;
-    enum tarn_status status = try_orders(ways, &asked, error);
+    enum tarn_status status = try_freedoms(ways, &asked, error);
     if (status != TARN_OK || !goes_on(ways)) return status;
     asked.seconds = tarn_deadline_left(&ways->deadline);
     asked.pad_groups = TARN_GROUPS_PADDED;
-    return try_orders(ways, &asked, error);
+    return try_freedoms(ways, &asked, error);
 }
 
 enum tarn_status tarn_pipeline_run(struct tarn_graph *graph,

@@ -264,6 +264,40 @@ static void takes_no_more_time_than_waits_alone(void **state)
     assert_true(costly > 0);
 }
 
+/* Coupling and in-place outputs come before the budget, and may leave it less to choose from. */
+static void coupling_and_in_place_take_nothing_from_a_budget(void **state)
+{
+    (void)state;
+    uint32_t kept = 0;
+    for (uint64_t seed = 0; seed < DRAWS(60); seed++) {
+        struct tarn_graph *graph = random_graph(&(struct random_graph_options){
+            .seed = seed, .ops = 30, .streams = 2 + (uint32_t)(seed % 3), .reach = 8});
+        struct tarn_budget_report plain, report;
+        struct tarn_couple_report waits;
+        uint64_t budget = budget_footprint_of(graph) / 100 * (60 + seed % 40);
+        struct tarn_plan *plan = NULL, *other = NULL;
+        struct tarn_error error;
+        enum tarn_status status = budget_plan_within(graph, budget, EFFORT, &plain, &plan, &error);
+        enum tarn_status freer = tarn_plan_create(
+            graph,
+            TARN_PLAN_OPTIONS(.alignment = BUDGET_ALIGNMENT,
+                              .couple = TARN_COUPLE_OPTIONS(.report = &waits),
+                              .in_place = TARN_IN_PLACE_OPTIONS(.kinds = NULL),
+                              .budget = TARN_BUDGET_OPTIONS(.budget = budget, .effort = EFFORT,
+                                                            .report = &report)),
+            &other, &error);
+        if (status == TARN_OK) require(freer, &error);
+        if (status == TARN_OK) assert_true(report.time_ns <= plain.time_ns);
+        if (freer == TARN_OK) assert_true(waits.rows_count > 0 && waits.target < UINT64_MAX);
+        kept += status == TARN_OK;
+        if (freer == TARN_OK) tarn_couple_report_finish(&waits);
+        tarn_plan_destroy(other);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(kept > 0);
+}
+
 /* ---- Large graphs ---- */
 
 /* What a search takes is counted in evaluations, each of which looks at every op, so that it does
@@ -453,6 +487,7 @@ int main(void)
         cmocka_unit_test(streams_beside_each_other_cost_hardly_more_than_one),
         cmocka_unit_test(waits_come_before_computing_again),
         cmocka_unit_test(takes_no_more_time_than_waits_alone),
+        cmocka_unit_test(coupling_and_in_place_take_nothing_from_a_budget),
         cmocka_unit_test(effort_is_linear_in_depth),
         cmocka_unit_test(a_search_that_is_stopped_ends_with_what_fits_or_says_so),
         cmocka_unit_test(time_that_is_over_is_no_refusal),
