@@ -288,6 +288,7 @@ enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, 
         options.work_max = options.work_max / share + 1;
         if (options.work_max / APART_DECODES < placing->costs.decode) return TARN_OK;
     }
+    struct tarn_region_mark mark = tarn_region_mark(placing->region);
     placing->apart_footprint = placing->result->footprint;
     placing->apart = tarn_region_take(placing->region, placing->problem.blocks.storages_count,
                                       sizeof *placing->apart);
@@ -295,12 +296,14 @@ enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, 
     enum tarn_status status = tarn_apart_place(&placing->problem, &options, placing->apart,
                                                &placing->apart_footprint, &work);
     spend(placing, 0, work);
-    if (status == TARN_OK && placing->apart_footprint < placing->result->footprint &&
-        improve->progress)
-        improve->progress(improve->user, placing->apart_footprint, 0);
-    if (status == TARN_OK && placing->apart_footprint <= tarn_placing_aim(placing))
-        tarn_stage_take_apart(placing);
-    return status;
+    if (status != TARN_OK || placing->apart_footprint >= placing->result->footprint) {
+        tarn_region_release(placing->region, mark);
+        placing->apart = NULL;
+        return status;
+    }
+    if (improve->progress) improve->progress(improve->user, placing->apart_footprint, 0);
+    if (placing->apart_footprint <= tarn_placing_aim(placing)) tarn_stage_take_apart(placing);
+    return TARN_OK;
 }
 
 void tarn_stage_take_apart(struct tarn_placing *placing)
