@@ -139,20 +139,27 @@ static double value_of(const struct tarn_lowest *lowest, const struct tarn_trait
 }
 
 /* Turns numbers by place into keys: the smallest number, of equal ones the first place, has the
- * largest key. */
+ * largest key. Sorted by their lower halves, then by their higher ones. */
 static enum tarn_status spread(struct tarn_region *region, uint32_t count, const uint64_t *number,
                                int32_t *key)
 {
-    struct tarn_radix_item *items = tarn_region_take(region, count, sizeof *items);
-    struct tarn_radix_item *spare = tarn_region_take(region, count, sizeof *spare);
-    if (!items || !spare) return TARN_SYSTEM;
-    for (uint32_t place = 0; place < count; place++)
-        items[place] = (struct tarn_radix_item){number[place], place};
-    const struct tarn_radix_item *sorted = tarn_radix_sort_items(items, spare, count);
-    for (uint32_t rank = 0; rank < count; rank++)
-        key[sorted[rank].number] =
-            (int32_t)((uint64_t)(count - rank) * TARN_KEY_MAX / ((uint64_t)count + 1));
-    return TARN_OK;
+    uint64_t *packed = tarn_region_take(region, count, sizeof *packed);
+    uint64_t *spare = tarn_region_take(region, count, sizeof *spare);
+    bool ok = packed && spare;
+    if (ok) {
+        for (uint32_t place = 0; place < count; place++)
+            packed[place] = tarn_radix_pack((uint32_t)number[place], place);
+        uint64_t *sorted = tarn_radix_sort(packed, spare, count, UINT32_MAX);
+        for (uint32_t rank = 0; rank < count; rank++) {
+            uint32_t place = tarn_radix_number(sorted[rank]);
+            sorted[rank] = tarn_radix_pack((uint32_t)(number[place] >> 32), place);
+        }
+        sorted = tarn_radix_sort(sorted, sorted == packed ? spare : packed, count, UINT32_MAX);
+        for (uint32_t rank = 0; rank < count; rank++)
+            key[tarn_radix_number(sorted[rank])] =
+                (int32_t)((uint64_t)(count - rank) * TARN_KEY_MAX / ((uint64_t)count + 1));
+    }
+    return ok ? TARN_OK : TARN_SYSTEM;
 }
 
 enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, struct tarn_region *region,
