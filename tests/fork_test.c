@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,6 +154,61 @@ static void a_child_does_everything_beside_a_session_of_its_parent(void **state)
     tarn_session_destroy(session);
 }
 
+static int wait_for_the_parent(void *user, const struct tarn_call *call)
+{
+    atomic_bool *goes_on = user;
+    (void)call;
+    while (!*goes_on) sched_yield();
+    return 0;
+}
+
+/* It has none of the session's threads, and what it began would never end. 0, or the number of the
+ * call that is not refused. */
+static int use(struct tarn_session *session)
+{
+    unsigned char byte = 0;
+    uint64_t finished;
+    tarn_ticket ticket;
+    struct tarn_error errors[7];
+    const enum tarn_status answers[] = {
+        tarn_session_submit(session, 1, &ticket, &errors[0]),
+        tarn_session_wait(session, 1, TARN_FOREVER, &errors[1]),
+        tarn_session_wait(session, 1, 0, &errors[2]),
+        tarn_session_query(session, &finished, &errors[3]),
+        tarn_session_write(session, 0, &byte, 1, &errors[4]),
+        tarn_session_read(session, 0, &byte, 1, &errors[5]),
+        tarn_session_destroy_within(session, TARN_FOREVER, &errors[6]),
+    };
+    for (int i = 0; i < 7; i++)
+        if (answers[i] != TARN_USAGE || !strstr(errors[i].text, "was forked from it")) return i + 1;
+    return 0;
+}
+
+static void a_child_is_refused_the_session_of_its_parent(void **state)
+{
+    (void)state;
+    if (SANITIZED) skip(); /* sanitizers do not follow a fork of several threads */
+    struct tarn_session *session;
+    struct tarn_error error;
+    tarn_ticket ticket;
+    atomic_bool goes_on = false;
+    int status;
+    require(tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error), &error);
+    tarn_session_bind_default(session, wait_for_the_parent, &goes_on);
+    require(tarn_session_submit(session, 1, &ticket, &error), &error);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CHILD_SECONDS);
+        _exit(use(session));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    goes_on = true;
+    require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
+    assert_int_equal(tarn_session_destroy(session), TARN_OK);
+}
+
 struct worker {
     bool (*work)(void);
     atomic_bool stop;
@@ -249,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_does_everything_after_its_parent_has),
         cmocka_unit_test(a_child_does_everything_beside_a_session_of_its_parent),
+        cmocka_unit_test(a_child_is_refused_the_session_of_its_parent),
         cmocka_unit_test(a_child_does_everything_while_its_parent_does),
         cmocka_unit_test(a_search_goes_on_after_a_fork_in_its_callback),
         cmocka_unit_test(a_session_goes_on_after_a_fork_in_a_kernel),

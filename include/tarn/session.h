@@ -194,8 +194,9 @@ static inline enum tarn_status tarn_session_memory_size(const struct tarn_plan *
 /* Compiles the plan, allocates the arena and the persistent part, zero-filled, and creates queues
  * and events. The session keeps the plan alive. The caller keeps alive what the session works with
  * until tarn_session_destroy answers TARN_OK: devices, memory that it brings or binds, and what
- * kernels use. It is used from one thread at a time, by the process that created it. TARN_SYSTEM:
- * no memory for the arena (the text says how much is there); TARN_DEVICE; TARN_USAGE: a table of
+ * kernels use. It is used from one thread at a time, by the process that created it: a forked child
+ * has none of its threads, and every call that works with it is TARN_USAGE there. TARN_SYSTEM: no
+ * memory for the arena (the text says how much is there); TARN_DEVICE; TARN_USAGE: a table of
  * another ABI, an option that does not fit the plan or the device, memory that another session has;
  * TARN_REJECTED: lists and waits of a plan that was loaded on trust form a cycle. */
 TARN_API enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device device,

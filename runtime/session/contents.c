@@ -34,7 +34,8 @@ static enum tarn_status check_access(const struct tarn_session *session, tarn_te
         return tarn_error_set(error, TARN_USAGE, "%llu bytes for %s of %llu bytes",
                               (unsigned long long)size, tarn_tensor_label(graph, tensor).text,
                               (unsigned long long)graph->tensors[tensor].size);
-    if (session->refused) return tarn_session_refuse(error);
+    enum tarn_status status = tarn_session_check_life(session, error);
+    if (status) return status;
     if (!tarn_session_is_idle(session))
         return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
                               tarn_tensor_label(graph, tensor).text,

@@ -39,14 +39,11 @@ enum tarn_status tarn_session_destroy_within(struct tarn_session *session, uint6
 {
     tarn_error_clear(error);
     if (!session) return TARN_OK;
-    if (session->process != getpid())
-        return tarn_error_set(error, TARN_USAGE,
-                              "the session belongs to the process that created it; this one was "
-                              "forked from it");
+    enum tarn_status status = tarn_session_check_process(session, error);
+    if (status) return status;
     session->refused = true;
     if (session->executor) {
-        enum tarn_status status =
-            session->executor_table->destroy(session->executor, timeout_ns, error);
+        status = session->executor_table->destroy(session->executor, timeout_ns, error);
         session->overdue |= status != TARN_OK;
         if (status) return status;
     }
@@ -147,8 +144,8 @@ static enum tarn_status bind_under_way(struct tarn_session *session, tarn_tensor
                                        void *address, struct tarn_error *error)
 {
     uint32_t storage = session->graph->tensors[tensor].storage;
-    enum tarn_status status = TARN_OK;
-    if (session->refused) return tarn_session_refuse(error);
+    enum tarn_status status = tarn_session_check_life(session, error);
+    if (status) return status;
     if (session->settings.options.capture)
         return tarn_error_set(
             error, TARN_USAGE, "%s is in use in a captured block: wait for ticket %llu first",
@@ -272,11 +269,12 @@ static enum tarn_status prepare(struct tarn_session *session, uint64_t iteration
                                 const struct tarn_submit_options *options,
                                 struct tarn_submit_options *around, struct tarn_error *error)
 {
-    if (session->refused) return tarn_session_refuse(error);
+    enum tarn_status status = tarn_session_check_life(session, error);
+    if (status) return status;
     if (!is_countable(session, iterations))
         return tarn_error_set(error, TARN_USAGE, "%llu iterations are too many to count",
                               (unsigned long long)iterations);
-    enum tarn_status status = surround(session, iterations, options, around, error);
+    status = surround(session, iterations, options, around, error);
     if (!status) status = get_ready(session, error);
     if (!status && iterations > 0) status = tarn_shared_begin(session, true, error);
     if (status) session->executor_table->surround(session->executor, NULL, NULL);
@@ -318,8 +316,9 @@ enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *fini
     tarn_error_clear(error);
     if (!session || !finished) return tarn_error_set(error, TARN_USAGE, "null argument");
     *finished = session->finished;
-    if (session->refused) return tarn_session_refuse(error);
-    enum tarn_status status = session->executor_table->query(session->executor, finished, error);
+    enum tarn_status status = tarn_session_check_life(session, error);
+    if (status) return status;
+    status = session->executor_table->query(session->executor, finished, error);
     if (status == TARN_OK) note_finished(session, *finished);
     return end(session, status, error);
 }
@@ -344,10 +343,10 @@ enum tarn_status tarn_session_wait(struct tarn_session *session, tarn_ticket tic
         return tarn_error_set(error, TARN_USAGE, "ticket %llu was never given; the last is %llu",
                               (unsigned long long)ticket, (unsigned long long)session->submitted);
     if (ticket <= session->finished) return TARN_OK;
-    if (session->refused) return tarn_session_refuse(error);
+    enum tarn_status status = tarn_session_check_life(session, error);
+    if (status) return status;
     if (timeout_ns == 0) return ask(session, ticket, error);
-    enum tarn_status status =
-        session->executor_table->wait(session->executor, ticket, timeout_ns, error);
+    status = session->executor_table->wait(session->executor, ticket, timeout_ns, error);
     if (!status) note_finished(session, ticket);
     return end(session, status, error);
 }

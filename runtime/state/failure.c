@@ -3,6 +3,8 @@
  * text. */
 #include "failure.h"
 
+#include <unistd.h>
+
 #include "state.h"
 #include "streams/base/error.h"
 #include "streams/graph/report.h"
@@ -73,8 +75,19 @@ enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error 
                           tarn_device_name(device.table));
 }
 
-enum tarn_status tarn_session_refuse(struct tarn_error *error)
+enum tarn_status tarn_session_check_process(const struct tarn_session *session,
+                                            struct tarn_error *error)
 {
+    if (session->process == getpid()) return TARN_OK;
+    return tarn_error_set(error, TARN_USAGE,
+                          "the session belongs to the process that created it; this one was forked "
+                          "from it");
+}
+
+enum tarn_status tarn_session_check_life(const struct tarn_session *session,
+                                         struct tarn_error *error)
+{
+    if (!session->refused) return tarn_session_check_process(session, error);
     return tarn_error_set(error, TARN_USAGE,
                           "the session has stopped after an error: it can only be destroyed");
 }

@@ -37,8 +37,13 @@ enum tarn_status tarn_session_lost(struct tarn_device device, struct tarn_error 
 enum tarn_status tarn_session_forsaken(const struct tarn_session *session,
                                        struct tarn_error *error);
 
-/* An error has ended the session: TARN_USAGE. */
-enum tarn_status tarn_session_refuse(struct tarn_error *error);
+/* This process was forked from the one that made the session, and has none of its threads:
+ * TARN_USAGE. */
+enum tarn_status tarn_session_check_process(const struct tarn_session *session,
+                                            struct tarn_error *error);
+/* The same, or an error has ended the session: TARN_USAGE. */
+enum tarn_status tarn_session_check_life(const struct tarn_session *session,
+                                         struct tarn_error *error);
 
 /* TARN_INTERRUPTED. */
 enum tarn_status tarn_session_was_cancelled(struct tarn_error *error);
