@@ -5,7 +5,8 @@ import ctypes as c
 import ctypes.util
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 NONE = 0xFFFFFFFF  # no id
 NO_OFFSET = FOREVER = NO_EFFORT = 0xFFFFFFFFFFFFFFFF
@@ -167,34 +168,26 @@ _FUNCTIONS = {
 }
 
 
-def _find():
-    """TARN_LIBRARY, else the one in this package, else what the system's loader finds."""
-    given = os.environ.get("TARN_LIBRARY")
-    if given:
-        return given
+def _load() -> Any:
+    """The functions of TARN_LIBRARY, else of the library in this package, else of the system's."""
     own = Path(__file__).with_name("libtarn_python.so")
-    return str(own) if own.exists() else ctypes.util.find_library("tarn") or "libtarn.so.0"
+    path = os.environ.get("TARN_LIBRARY") or (str(own) if own.exists() else
+                                              ctypes.util.find_library("tarn") or "libtarn.so.0")
+    try:
+        library = c.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"tarn: the library cannot be loaded ({error}); install the package "
+                          "with pip, or name libtarn.so in TARN_LIBRARY") from None
+    functions = SimpleNamespace()
+    for names, (result, *arguments) in _FUNCTIONS.items():
+        for name in names.split():
+            function = getattr(library, "tarn_" + name)
+            function.restype, function.argtypes = result, arguments
+            setattr(functions, name, function)
+    return functions
 
 
-class _Functions:
-    def __init__(self):
-        path = _find()
-        try:
-            library = c.CDLL(path)
-        except OSError as error:
-            raise ImportError(f"tarn: the library cannot be loaded ({error}); install the package "
-                              "with pip, or name libtarn.so in TARN_LIBRARY") from None
-        for names, (result, *arguments) in _FUNCTIONS.items():
-            for name in names.split():
-                function = getattr(library, "tarn_" + name)
-                function.restype, function.argtypes = result, arguments
-                setattr(self, name, function)
-
-    if TYPE_CHECKING:
-        def __getattr__(self, name: str) -> Any: ...
-
-
-lib = _Functions()
+lib = _load()
 
 
 def version():
@@ -218,9 +211,9 @@ def sized(structure):
 
 
 def list_of(ids):
-    """A struct tarn_list, and what must stay alive as long as it is used."""
-    array = (c.c_uint32 * len(ids))(*ids)
-    return List(c.cast(array, Ids), len(ids)), array
+    """A struct tarn_list; it and structs that it is put into keep its array alive."""
+    ids = list(ids)
+    return List((u32 * len(ids))(*ids), len(ids))
 
 
 def ids_of(native):
@@ -230,9 +223,31 @@ def ids_of(native):
 
 def fields_of(native):
     """A struct's fields as a dict."""
-    return {field[0]: getattr(native, field[0]) for field in native._fields_}
+    return {name: getattr(native, name) for name, _ in native._fields_}
+
+
+def record_of(kind, native, /, **known):
+    """A named tuple of the struct's fields of the same names, but for those that are known."""
+    return kind(**known, **{name: _plain(getattr(native, name)) for name in kind._fields
+                            if name not in known})
+
+
+def _plain(value):
+    if isinstance(value, List):
+        return tuple(ids_of(value))
+    return decoded(value) if value is None or isinstance(value, bytes) else value
+
+
+def decoded(value):
+    """A C string as Python's; names may hold any bytes."""
+    return value.decode(errors="surrogateescape") if value else ""
+
+
+def encoded(value):
+    """The inverse."""
+    return value.encode(errors="surrogateescape")
 
 
 def words_of(words):
     """An array of C strings."""
-    return (c.c_char_p * len(words))(*(word.encode() for word in words))
+    return (text * len(words))(*(word.encode() for word in words))

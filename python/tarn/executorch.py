@@ -10,6 +10,8 @@ from collections import defaultdict
 from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult, greedy
 
 import tarn
+from tarn.torch import recording
+from tarn.torch.recording import RELEASE, REQUEST, Event
 
 
 def planner(alignment, specs, graph_module, graph_signature, extra_padding=0):
@@ -55,22 +57,16 @@ def _root(spec):
 
 def _plan(lifetimes, alignment):
     """(offset of each, bytes, whether they are the fewest). A lifetime is its first and last step;
-    each step is an op."""
-    builder = tarn.Builder("executorch")
-    stream = builder.stream()
-    planned = {spec: builder.tensor("", spec.allocated_memory) for spec in lifetimes
-               if spec.allocated_memory > 0}
-    begins, ends = defaultdict(list), defaultdict(list)
-    for spec, tensor in planned.items():
-        first, last = lifetimes[spec]
-        begins[first].append(tensor)
-        if last > first:
-            ends[last].append(tensor)
-    for step in sorted(begins.keys() | ends.keys()):
-        builder.op(str(step), stream, inputs=ends[step], outputs=begins[step])
+    what begins at a step is requested before what ends at it is released."""
+    planned = [spec for spec in lifetimes if spec.allocated_memory > 0]
     if not planned:
         return dict.fromkeys(lifetimes, 0), 0, True
-    plan = tarn.plan(builder.finish(), alignment=alignment)
-    offsets = {spec: plan.offset(planned[spec]) if spec in planned else 0 for spec in lifetimes}
+    steps = [(lifetimes[spec][action], action, block) for block, spec in enumerate(planned)
+             for action in (REQUEST, RELEASE)]
+    graph, tensors = recording.graph([Event(action, block, planned[block].allocated_memory, 0)
+                                      for _step, action, block in sorted(steps)], "executorch")
+    plan = tarn.plan(graph, alignment=alignment)
+    offsets = dict.fromkeys(lifetimes, 0)
+    offsets.update((spec, plan.offset(tensors[block])) for block, spec in enumerate(planned))
     size = max(offsets[spec] + spec.allocated_memory for spec in planned)
     return offsets, size, plan.optimal

@@ -85,14 +85,6 @@ class _Records(Sequence):
         return [self._get(i) for i in where] if isinstance(index, slice) else self._get(where)
 
 
-def _text(value):
-    return value.decode(errors="surrogateescape") if value else ""
-
-
-def _bytes(text):
-    return text.encode(errors="surrogateescape")
-
-
 class Graph:
     """An immutable graph. Made by Graph.load, Builder.finish or a plan's transforms."""
 
@@ -124,7 +116,7 @@ class Graph:
 
     @property
     def name(self) -> str:
-        return _text(n.lib.graph_name(self._handle))
+        return n.decoded(n.lib.graph_name(self._handle))
 
     @property
     def hash(self) -> str:
@@ -135,7 +127,7 @@ class Graph:
     def streams(self) -> list[str]:
         """The streams' names."""
         count = n.lib.graph_streams_count(self._handle)
-        return [_text(n.lib.graph_stream_name(self._handle, s)) for s in range(count)]
+        return [n.decoded(n.lib.graph_stream_name(self._handle, s)) for s in range(count)]
 
     @property
     def spaces(self) -> Sequence[Space]:
@@ -165,25 +157,20 @@ class Graph:
     def _space(self, s):
         info = n.SpaceInfo()
         n.lib.graph_space_sized(self._handle, s, *n.sized(info))
-        return Space(s, _text(info.name), SPACE_KINDS[info.kind], info.alignment, info.capacity)
+        return n.record_of(Space, info, id=s, kind=SPACE_KINDS[info.kind])
 
     def _tensor(self, t):
         info = n.TensorInfo()
         n.lib.graph_tensor_sized(self._handle, t, *n.sized(info))
-        return Tensor(t, _text(info.name), info.size, KINDS[info.kind], info.alignment,
-                      n.lib.graph_root(self._handle, t), info.space)
+        return n.record_of(Tensor, info, id=t, kind=KINDS[info.kind],
+                           root=n.lib.graph_root(self._handle, t))
 
     def _op(self, v):
         info = n.OpInfo()
         n.lib.graph_op_sized(self._handle, v, *n.sized(info))
-        lists = (tuple(n.ids_of(ids)) for ids in (info.inputs, info.outputs, info.control))
         ways = info.implementations[:info.implementations_count]
-        return Op(v, _text(info.name), _text(info.kind), info.stream, *lists, info.workspace,
-                  info.cost, info.flops, info.view, info.workspace_first,
-                  tuple(Implementation(_text(way.name), way.cost, way.workspace,
-                                       tuple(n.ids_of(way.inputs)), tuple(n.ids_of(way.outputs)),
-                                       way.workspace_first) for way in ways),
-                  info.workspace_space)
+        return n.record_of(Op, info, id=v, implementations=tuple(
+            n.record_of(Implementation, way) for way in ways))
 
     def summary(self) -> dict[str, int]:
         """Counts and sums, as a dict; see struct tarn_graph_summary."""
@@ -233,29 +220,29 @@ class Builder:
     """
 
     def __init__(self, name: str = ""):
-        self._handle = n.lib.builder_create(_bytes(name))
+        self._handle = n.lib.builder_create(n.encoded(name))
 
     def __del__(self):
         if getattr(self, "_handle", None):
             n.lib.builder_destroy(self._handle)
 
     def stream(self, name: str = "") -> int:
-        return n.lib.builder_stream(self._handle, _bytes(name))
+        return n.lib.builder_stream(self._handle, n.encoded(name))
 
     def space(self, name: str, kind: str = "device", alignment: int = 0, capacity: int = 0) -> int:
         """A memory space; see Space. A graph to which none is added has one."""
-        info = n.SpaceInfo(_bytes(name), index_of(SPACE_KINDS, "kind", kind), alignment, capacity)
+        info = n.SpaceInfo(n.encoded(name), index_of(SPACE_KINDS, "kind", kind), alignment, capacity)
         return n.lib.builder_space_sized(self._handle, *n.sized(info))
 
     def tensor(self, name: str, size: int, kind: str = "intermediate", alignment: int = 0,
                space: int = 0) -> int:
         """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent."""
-        info = n.TensorInfo(_bytes(name), size, index_of(KINDS, "kind", kind), alignment, space)
+        info = n.TensorInfo(n.encoded(name), size, index_of(KINDS, "kind", kind), alignment, space)
         return n.lib.builder_tensor_sized(self._handle, *n.sized(info))
 
     def alias(self, of: int, name: str = "") -> int:
         """A further name for the bytes of a tensor; an op that outputs it writes in place."""
-        return n.lib.builder_alias(self._handle, of, _bytes(name))
+        return n.lib.builder_alias(self._handle, of, n.encoded(name))
 
     def op(self, name: str, stream: int, inputs: Iterable[int] = (), outputs: Iterable[int] = (),
            *, kind: str = "", control: Iterable[int] = (), workspace: int = 0, cost: int = 0,
@@ -267,20 +254,17 @@ class Builder:
         workspace before it writes any byte of its outputs, so that they may share bytes.
         implementations: other ways of carrying it out, for a budget to choose from.
         workspace_space: where the workspace lies."""
-        lists = [n.list_of(list(ids)) for ids in (inputs, outputs, control)]
-        own = [(n.list_of(list(way.inputs)), n.list_of(list(way.outputs)))
-               for way in implementations]
-        ways = (n.Implementation * len(own))(*(
-            n.Implementation(_bytes(way.name), way.cost, way.workspace, read[0], made[0],
-                             way.workspace_first)
-            for way, (read, made) in zip(implementations, own)))
-        pairs = ((c.c_uint32 * 2) * len(inplace))(*(tuple(pair) for pair in inplace))
-        info = n.OpInfo(name=_bytes(name), kind=_bytes(kind), stream=stream, inputs=lists[0][0],
-                        outputs=lists[1][0], control=lists[2][0], workspace=workspace, cost=cost,
-                        flops=flops, view=view, workspace_first=workspace_first,
-                        recomputable={None: 0, True: 1, False: 2}[recomputable],
-                        inplace=c.cast(pairs, c.POINTER(c.c_uint32 * 2)),
-                        inplace_count=len(inplace), implementations=ways,
+        ways = (n.Implementation * len(implementations))(*(
+            n.Implementation(n.encoded(way.name), way.cost, way.workspace, n.list_of(way.inputs),
+                             n.list_of(way.outputs), way.workspace_first)
+            for way in implementations))
+        pairs = (c.c_uint32 * 2 * len(inplace))(*map(tuple, inplace))
+        info = n.OpInfo(name=n.encoded(name), kind=n.encoded(kind), stream=stream,
+                        inputs=n.list_of(inputs), outputs=n.list_of(outputs),
+                        control=n.list_of(control), workspace=workspace, cost=cost, flops=flops,
+                        view=view, workspace_first=workspace_first,
+                        recomputable={None: 0, True: 1, False: 2}[recomputable], inplace=pairs,
+                        inplace_count=len(pairs), implementations=ways,
                         implementations_count=len(ways), workspace_space=workspace_space)
         return n.lib.builder_op_sized(self._handle, *n.sized(info))
 
@@ -296,9 +280,8 @@ class Builder:
     def group(self, tensors: Iterable[int], padded: bool = False) -> None:
         """These tensors lie back to back, in this order; padded: each begins at a multiple of the
         plan's alignment."""
-        native, _alive = n.list_of(list(tensors))
         add = n.lib.builder_group_padded if padded else n.lib.builder_group
-        add(self._handle, native)
+        add(self._handle, n.list_of(tensors))
 
     def finish(self) -> Graph:
         """The graph; the builder is used up."""

@@ -203,8 +203,7 @@ class Plan:
         made, summary = [], n.PlanSpaceSummary()
         for space in self.graph.spaces:
             n.lib.plan_space_sized(self._handle, space.id, *n.sized(summary))
-            made.append(PlanSpace(space.name, summary.method.decode(), summary.footprint,
-                                  summary.persistent, summary.bound, summary.optimal))
+            made.append(n.record_of(PlanSpace, summary, name=space.name))
         return made
 
     @property

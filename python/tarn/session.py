@@ -17,6 +17,10 @@ def _bytes_at(address: int, size: int) -> memoryview:
     return memoryview((c.c_char * size).from_address(address)).cast("B")
 
 
+def _nanoseconds(timeout):
+    return n.FOREVER if timeout is None else max(0, int(timeout * 1e9))
+
+
 class Call:
     """What a kernel gets; valid during the call only. inputs and outputs are writable memoryviews
     of the tensors' bytes, in the op's order; workspace is one, or None."""
@@ -32,14 +36,12 @@ class Call:
     @property
     def inputs(self) -> list[memoryview]:
         native = self._native
-        return [_bytes_at(native.inputs[i], native.input_sizes[i])
-                for i in range(native.inputs_count)]
+        return list(map(_bytes_at, native.inputs[:native.inputs_count], native.input_sizes))
 
     @property
     def outputs(self) -> list[memoryview]:
         native = self._native
-        return [_bytes_at(native.outputs[i], native.output_sizes[i])
-                for i in range(native.outputs_count)]
+        return list(map(_bytes_at, native.outputs[:native.outputs_count], native.output_sizes))
 
     @property
     def workspace(self) -> Optional[memoryview]:
@@ -73,8 +75,7 @@ class Session:
         self._raised = None
         self._kernels: list[Any] = []
         self._host = n.make(n.HostOptions, workers=workers)
-        streams, self._blocking = n.list_of(list(blocking))
-        options = n.make(n.SessionOptions, blocking=streams, flight=flight)
+        options = n.make(n.SessionOptions, blocking=n.list_of(blocking), flight=flight)
         if memory:
             arenas = [memory] if isinstance(memory[0], int) else memory
             options.memory, options.memory_size = arenas[0]
@@ -152,9 +153,8 @@ class Session:
 
     def wait(self, ticket: int, timeout: Optional[float] = None) -> None:
         """Until the ticket's iterations have finished; timeout in seconds."""
-        limit = n.FOREVER if timeout is None else max(0, int(timeout * 1e9))
         try:
-            call(n.lib.session_wait, self._live(), ticket, limit)
+            call(n.lib.session_wait, self._live(), ticket, _nanoseconds(timeout))
         except Exception as error:
             if self._raised is not None:
                 raise self._raised from error
@@ -192,8 +192,7 @@ class Session:
     def close(self, timeout: Optional[float] = None) -> None:
         """Waits for what is under way and frees the session; views of its memory are dead."""
         if self._handle:
-            limit = n.FOREVER if timeout is None else max(0, int(timeout * 1e9))
-            call(n.lib.session_destroy_within, self._handle, limit)
+            call(n.lib.session_destroy_within, self._handle, _nanoseconds(timeout))
             self._handle = None
 
     def _live(self):

@@ -7,12 +7,14 @@
 """
 import importlib
 
-_WHERE = {"iteration": "allocator", "ddp": "distributed", "step": "stepping"}
+_WHERE = {"iteration": ("allocator", "iteration"), "step": ("stepping", "Step"),
+          "ddp": ("distributed", "DistributedStep")}
 
 
 def __getattr__(name):
     if name in _WHERE:
-        return getattr(importlib.import_module("." + _WHERE[name], __name__), name)
+        module, attribute = _WHERE[name]
+        return getattr(importlib.import_module("." + module, __name__), attribute)
     if name in ("allocator", "snapshot"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -36,18 +36,22 @@ class Reduction:
 
 
 class DistributedStep(Step):
-    """A Step of one rank. All ranks make it, and call it, at the same time with the same shapes and
-    numbers."""
+    """tarn.torch.ddp: a Step on every rank of a process group, gradients averaged over the ranks.
+    All ranks make it, and call it, at the same time with the same shapes and numbers.
+
+    Gradients of a bucket lie back to back in the arena and are reduced there by one call, on a
+    stream beside the backward pass; nothing is copied. options: those of tarn.torch.step but
+    `streams`. The ranks compare their plans before the first step.
+    """
 
     reduces = True
     streams = ("compute", "communication")
 
-    def __init__(self, *arguments, process_group=None, bucket_mb=25, **options):
+    def __init__(self, model, *arguments, process_group=None, bucket_mb=25, **options):
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
-        model = arguments[0]
         for tensor in [*model.parameters(), *model.buffers()]:
             dist.broadcast(tensor.detach(), 0, group=process_group)
-        super().__init__(*arguments, **options)
+        super().__init__(model, *arguments, **options)
 
     def __call__(self, *batch):
         buffers = list(self.model.buffers())
@@ -90,15 +94,3 @@ class DistributedStep(Step):
         if variant is None or set(everybodys) != {mine}:
             raise RuntimeError(f"the ranks' plans differ: {everybodys}")
         return variant
-
-
-def ddp(model: torch.nn.Module, optimizer, loss_fn, example_batch, *, process_group=None,
-        bucket_mb=25, **options):
-    """tarn.torch.step on every rank of a process group, gradients averaged over the ranks.
-
-    Gradients of a bucket lie back to back in the arena and are reduced there by one call, on a
-    stream beside the backward pass; nothing is copied. options: those of tarn.torch.step but
-    `streams`. The ranks compare their plans before the first step.
-    """
-    return DistributedStep(model, optimizer, loss_fn, example_batch, process_group=process_group,
-                           bucket_mb=bucket_mb, **options)

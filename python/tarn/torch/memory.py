@@ -75,21 +75,20 @@ class Arena:
         return self._bytes[self._shift + offset:self._shift + offset + size]
 
 
-class Trace:
-    """What an op asks for while it runs on the heap."""
-
-    def __enter__(self):
-        allocator().tarn_frame_trace()
-        return self
-
-    def __exit__(self, *_exception):
+@contextmanager
+def traced():
+    """Notes what an op asks for while it runs on the heap."""
+    allocator().tarn_frame_trace()
+    try:
+        yield
+    finally:
         allocator().tarn_frame_end()
 
-    @staticmethod
-    def summarize(outputs):
-        """(bytes of workspace, the request that each output was or -1, temporaries alive)"""
-        count = len(outputs)
-        addresses = (c.c_void_p * count)(*(o.untyped_storage().data_ptr() for o in outputs))
-        ordinals, kept = (c.c_int64 * count)(), c.c_int64()
-        workspace = allocator().tarn_frame_summarize(addresses, count, ordinals, c.byref(kept))
-        return workspace, list(ordinals), kept.value
+
+def summarize(outputs):
+    """Of what was traced: (workspace, the request that each output was or -1, temporaries alive)"""
+    count = len(outputs)
+    addresses = (c.c_void_p * count)(*(o.untyped_storage().data_ptr() for o in outputs))
+    ordinals, kept = (c.c_int64 * count)(), c.c_int64()
+    workspace = allocator().tarn_frame_summarize(addresses, count, ordinals, c.byref(kept))
+    return workspace, list(ordinals), kept.value

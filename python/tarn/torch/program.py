@@ -10,7 +10,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 import tarn
 
 from .lowering import HIDDEN_WRITES, has_bytes, view_of
-from .memory import Trace, allocator
+from .memory import allocator, summarize, traced
+
 
 class _Slot(c.Structure):
     _fields_ = [("ordinal", c.c_int64), ("size", c.c_uint64), ("address", c.c_void_p)]
@@ -35,47 +36,51 @@ def profile(lowered, tensors):
     """Runs the step once on the heap, and notes what each op costs and asks for. What the step
     changes is changed. tensors: for the placeholders."""
     allocator()
-    given, values, last = iter(tensors), {}, {}
-    ops = {op.node: op for op in lowered.ops if op.node is not None}
-    kept = {node for op in lowered.ops for node in op.arguments}
-    for node in lowered.module.graph.nodes:
-        last.update((used, node) for used in node.all_input_nodes)
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
-        for node in lowered.module.graph.nodes:
-            if node.op == "output":
-                break
-            if node.op == "placeholder":
-                values[node] = next(given)
-            elif node.op == "get_attr":
-                values[node] = getattr(lowered.module, node.target)
-            else:
-                args, kwargs = _arguments(node, values.__getitem__)
-                values[node] = _measure(ops.get(node), lambda: node.target(*args, **kwargs))
-            lowered.take(node, values[node])
-            if node in ops:
-                made = zip(ops[node].made, _flat(tree_leaves(lowered.value[node])))
-                ops[node].made = [None if fake is None else real for fake, real in made]
-            for used in node.all_input_nodes:
-                if last[used] is node and used not in kept:
-                    del values[used]
-        for op in lowered.ops:
+        _Profiler(lowered).run(*tensors)
+
+
+class _Profiler(torch.fx.Interpreter):
+    """Frees values after their last use."""
+
+    def __init__(self, lowered):
+        super().__init__(lowered.module)
+        self._lowered, self._op = lowered, None
+        self._ops = {op.node: op for op in lowered.ops if op.node is not None}
+
+    def run_node(self, n):
+        op = self._op = self._ops.get(n)
+        result = super().run_node(n)
+        if n.op != "output":
+            self._lowered.take(n, result)
+        if op is not None:
+            made = zip(op.made, _flat(tree_leaves(self._lowered.value[n])))
+            op.made = [None if fake is None else real for fake, real in made]
+        return result
+
+    def call_function(self, target, args, kwargs):
+        if self._op is None:
+            return target(*args, **kwargs)
+        return _measure(self._op, lambda: target(*args, **kwargs))
+
+    def output(self, target, args, kwargs):
+        """All gradients are there: the optimizer."""
+        for op in self._lowered.ops:
             if op.run and op.run.is_local:
-                call = op.run(*(values[node] for node in op.arguments))
+                call = op.run(*(self.env[node] for node in op.arguments))
                 call()  # makes what it keeps
                 _measure(op, call)
 
 
 def _measure(op, call):
     begin = time.perf_counter_ns()
-    if op is None:
-        return call()
-    with Trace() as trace:
+    with traced():
         result = call()
     op.cost = time.perf_counter_ns() - begin
     results = _flat((result,) if isinstance(result, torch.Tensor) else result or ())
     found = [i for i, fake in enumerate(op.made) if fake is not None]
     op.ordinals = [-1] * len(op.made)
-    op.workspace, ordinals, alive = trace.summarize([results[i] for i in found])
+    op.workspace, ordinals, alive = summarize([results[i] for i in found])
     for i, ordinal in zip(found, ordinals):
         op.ordinals[i] = ordinal
     if alive > 0:

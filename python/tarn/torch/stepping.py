@@ -126,8 +126,22 @@ def _of_optimizer(optimizer):
 
 
 class Step:
-    """See tarn.torch.step. `graph` and `plan` are those of the example batch; `reason` says why a
-    batch had to run eagerly, else it is None."""
+    """tarn.torch.step: a callable that does what this does, in one planned arena, with the same bits:
+
+        loss = loss_fn(model, *batch); loss.backward(); optimizer.step(); optimizer.zero_grad()
+
+        step = tarn.torch.step(model, optimizer, loss_fn, (x, y), reorder=True)
+        for x, y in loader:
+            loss = step(x, y)
+
+    streams   more than 1: ops are divided among threads
+    budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
+    clip      called with the parameters when their gradients are there, before the optimizer
+    options   of tarn.plan, as reorder=True: less is alive at once
+
+    Every shape of batch is captured and planned once, when it is first seen; all share one arena.
+    Where that fails the step runs eagerly, with a warning that says why, and `reason` does, too;
+    else it is None. `graph` and `plan` are those of the example batch."""
 
     reduces = False
     streams = ("compute",)
@@ -187,11 +201,10 @@ class Step:
             eager = memory.tarn_peak() - before
         if self._first is None:
             return Report(eager, reason=self.reason)
-        plan, copied = self.plan, {}
-        if self._first.program:
-            copied = dict(self._first.program.copied)
-        again = [plan.graph.ops[v.id].name for v in plan.graph.ops if plan.is_recomputed(v.id)]
-        return Report(eager, plan.footprint, plan.bound, again, copied, self.reason)
+        plan, program = self.plan, self._first.program
+        again = [op.name for op in plan.graph.ops if plan.is_recomputed(op.id)]
+        return Report(eager, plan.footprint, plan.bound, again,
+                      program and dict(program.copied), self.reason)
 
     # ---- Shapes ----
 
@@ -217,7 +230,7 @@ class Step:
         if len(variants) == 3:
             warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
                           "make numbers that change from step to step tensors, in the batch or "
-                          "as buffers", RuntimeWarning, 4)
+                          "as buffers", RuntimeWarning, 3)
         return variants[-1]
 
     def _capture(self, batch, before):
@@ -234,7 +247,7 @@ class Step:
                      if not frame.filename.startswith(ours)]
             if users:
                 self.reason += f" ({users[-1].filename}, line {users[-1].lineno})"
-            warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 5)
+            warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 4)
             return None
         options, budget = self._options, self._budget
         if isinstance(budget, float):  # a share of the plan without a budget
@@ -288,26 +301,3 @@ class Report:
             text += f"; {len(self.recomputed)} ops run again: {', '.join(self.recomputed[:8])}"
             text += " ..." if len(self.recomputed) > 8 else ""
         return text
-
-
-def step(model, optimizer, loss_fn, example_batch, *, streams=1, reorder=False, budget=None,
-         clip=None, name=None, **options):
-    """A callable that does what this does, in one planned arena, with the same bits:
-
-        loss = loss_fn(model, *batch); loss.backward(); optimizer.step(); optimizer.zero_grad()
-
-        step = tarn.torch.step(model, optimizer, loss_fn, (x, y), reorder=True)
-        for x, y in loader:
-            loss = step(x, y)
-
-    streams   more than 1: ops are divided among threads
-    reorder   another order of the ops, in which less is alive at once
-    budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
-    clip      called with the parameters when their gradients are there, before the optimizer
-    options   further ones of tarn.plan
-
-    Every shape of batch is captured and planned once, when it is first seen; all share one arena.
-    Where that fails the step runs eagerly, with a warning that says why, and `reason` does, too.
-    """
-    return Step(model, optimizer, loss_fn, example_batch, streams=streams, reorder=reorder,
-                budget=budget, clip=clip, name=name, **options)
