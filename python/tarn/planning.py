@@ -16,6 +16,7 @@ from .picture import svg
 
 BOUNDARIES = ("refined", "simple")
 PADDINGS = ("graph", "exact", "padded", "auto")
+STOPS = (None, "request", "deadline", "work")
 Fields = dict[str, Any]  # of a struct of options
 Pair = tuple[int, int]
 
@@ -136,9 +137,9 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
 
 # ---- Plans ----
 
-def _told(field: str, what: str) -> Any:
+def _told(field: str, what: str, meaning: Callable = lambda value: value) -> Any:
     """A property that is a field of the plan's summary."""
-    return property(lambda plan: getattr(plan._summary, field), doc=what)
+    return property(lambda plan: meaning(getattr(plan._summary, field)), doc=what)
 
 
 class PlanSpace(NamedTuple):
@@ -160,6 +161,11 @@ class Plan:
     bound: int = _told("bound", "No safe plan is smaller; 0: unknown.")
     optimal: bool = _told("optimal", "footprint == bound, in every memory space")
     alignment: int = _told("alignment", "Of every block, unless its memory space has its own.")
+    method: str = _told("method", "What placed it; see tarn.plan.", bytes.decode)
+    pad_groups: str = _told("pad_groups", "Padding of groups, where the graph did not decide it.",
+                            PADDINGS.__getitem__)
+    stopped: Optional[str] = _told("stopped", "What ended the search early, or None.",
+                                   STOPS.__getitem__)
 
     def __init__(self, handle, source):
         """For the package only: takes the handle."""
@@ -205,21 +211,6 @@ class Plan:
             n.lib.plan_space_sized(self._handle, space.id, *n.sized(summary))
             made.append(n.record_of(PlanSpace, summary, name=space.name))
         return made
-
-    @property
-    def method(self) -> str:
-        """What placed it; see tarn.plan."""
-        return self._summary.method.decode()
-
-    @property
-    def pad_groups(self) -> str:
-        """Padding of groups, where the graph did not decide it."""
-        return PADDINGS[self._summary.pad_groups]
-
-    @property
-    def stopped(self) -> Optional[str]:
-        """What ended the search early: "request", "deadline", "work", or None."""
-        return (None, "request", "deadline", "work")[self._summary.stopped]
 
     @property
     def milliseconds(self) -> dict[str, float]:

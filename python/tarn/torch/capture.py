@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from .guards import Guards
+from .lowering import tensors_of
 
 
 class Captured(NamedTuple):
@@ -27,10 +28,10 @@ class Captured(NamedTuple):
 
 def first_tensor(value):
     """What backward starts from: the loss, or the first tensor of what loss_fn returns."""
-    for leaf in pytree.tree_leaves(value):
-        if isinstance(leaf, torch.Tensor):
-            return leaf
-    raise TypeError("loss_fn returned no tensor")
+    tensors = tensors_of(value)
+    if not tensors:
+        raise TypeError("loss_fn returned no tensor")
+    return tensors[0]
 
 
 def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
@@ -38,8 +39,6 @@ def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
     """Traces loss_fn(model, *batch) and its backward pass. batch: a tuple of anything, of which the
     tensors may change from step to step. contiguous: gradients get storages of their own."""
     parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
-    leaves, spec = pytree.tree_flatten(batch)
-    where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     guards, outside, found = Guards(model, (loss_fn, clip)), _Outside(), {}
 
     def step(*tensors):
@@ -48,12 +47,10 @@ def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
                for name, p in parameters.items()}
         state = {**own, **{name: next(values) for name in buffers}}
         twins = {id(state[name]): real for name, real in {**parameters, **buffers}.items()}
-        given = list(leaves)
-        for i in where:
-            given[i] = next(values)
+        given = pytree.tree_map_only(torch.Tensor, lambda _real: next(values), batch)
         with (stateless._reparametrize_module(model, state, tie_weights=True), torch.enable_grad(),
               guards.watch(twins), outside):
-            result = loss_fn(model, *pytree.tree_unflatten(given, spec))
+            result = loss_fn(model, *given)
             for name in buffers:
                 if model.get_buffer(name) is not state[name]:
                     raise ValueError(f"the buffer {name} is replaced, not written in place")
@@ -61,9 +58,10 @@ def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
             trained = _gradients(first_tensor(result), own, parameters, clip)
         found["trained"], found["count"] = list(trained), len(flat)
         made = _as_owned(trained.values()) if contiguous else list(trained.values())
-        return [f.detach() if isinstance(f, torch.Tensor) else f for f in flat] + made
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, flat) + made
 
-    tensors = [*parameters.values(), *buffers.values(), *(leaves[i] for i in where)]
+    inputs = tensors_of(batch)
+    tensors = [*parameters.values(), *buffers.values(), *inputs]
     with _random_numbers_are_ours() as seeds, FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fake = [mode.from_tensor(t.detach()) for t in tensors]
         try:
@@ -77,8 +75,8 @@ def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
                 node.meta["val"] = mode.from_tensor(constant)
     _tidy(module)
     _check_random_numbers(module, seeds)
-    kinds = (["parameter"] * (len(parameters) + len(buffers)) + ["input"] * len(where))
-    names = list(parameters) + list(buffers) + [f"batch{i}" for i in range(len(where))]
+    kinds = ["parameter"] * (len(parameters) + len(buffers)) + ["input"] * len(inputs)
+    names = list(parameters) + list(buffers) + [f"batch{i}" for i in range(len(inputs))]
     return Captured(module, kinds, names, found["results"], found["count"], found["trained"], guards)
 
 
@@ -119,8 +117,7 @@ class _Outside(TorchDispatchMode):
         self._saved = {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        real = [t for t in pytree.tree_leaves((args, kwargs))
-                if isinstance(t, torch.Tensor) and not isinstance(t, FakeTensor)]
+        real = [t for t in tensors_of((args, kwargs)) if not isinstance(t, FakeTensor)]
         if real and func is torch.ops.aten._local_scalar_dense.default:
             raise ValueError("the value of a tensor is needed on the host (.item())")
         if real and func._schema.is_mutable:

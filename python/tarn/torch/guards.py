@@ -44,23 +44,17 @@ def mark(value):
     return (type(value), value) if isinstance(value, PLAIN) else (id(value), value)
 
 
-def _flatten(value, leaves):
-    """Appends what a container holds to `leaves`, and returns how it is built."""
+def _flatten(value, leaves, copies=None):
+    """Appends what a container holds to `leaves`, and returns how it is built. copies: gets the
+    containers that can be changed, each with a copy."""
     if not isinstance(value, CONTAINERS) or len(value) > LARGE:
         leaves.append(value)
         return len(value) if isinstance(value, CONTAINERS) else None
+    if copies is not None and not isinstance(value, tuple):
+        copies.append((value, copy.copy(value)))
     is_dict = isinstance(value, dict)
-    members = [_flatten(member, leaves) for member in (value.values() if is_dict else value)]
+    members = [_flatten(m, leaves, copies) for m in (value.values() if is_dict else value)]
     return type(value), members, [mark(key) for key in value] if is_dict else None
-
-
-def _containers(value):
-    """A container and those in it that can be changed, each with a copy."""
-    if isinstance(value, CONTAINERS) and len(value) <= LARGE:
-        if not isinstance(value, tuple):
-            yield value, copy.copy(value)
-        for member in value.values() if isinstance(value, dict) else value:
-            yield from _containers(member)
 
 
 class Place(NamedTuple):
@@ -144,9 +138,9 @@ class Guards:
     def _add(self, owner, name, names=frozenset(), label=None):
         key = id(owner), name
         if key not in self._places:
-            value, leaves = _get(owner, name), []
+            value, leaves, copies = _get(owner, name), [], []
             self._places[key] = Place(owner, name, label or f"{type(owner).__name__}.{name}", value,
-                                      _flatten(value, leaves), leaves, [*_containers(value)])
+                                      _flatten(value, leaves, copies), leaves, copies)
         for leaf in self._places[key].leaves:
             self._follow(leaf, names)
 

@@ -12,7 +12,7 @@ import tarn
 
 from .capture import capture, first_tensor
 from .guards import PLAIN, layout, mark
-from .lowering import Lowered
+from .lowering import Lowered, tensors_of
 from .memory import ALIGNMENT, Arena, allocator
 from .program import Program, profile
 from .updates import add_updates, add_state, divided, is_one_by_one, unchanged
@@ -24,11 +24,9 @@ def _is_tensor(value):
     return isinstance(value, torch.Tensor)
 
 
-def _own_copy(value):
-    if not _is_tensor(value):
-        return value
-    made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
-    _once(made).copy_(_once(value))
+def _own_copy(tensor):
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    _once(made).copy_(_once(tensor))
     return made
 
 
@@ -54,8 +52,8 @@ class Variant:
     def __init__(self, step, batch):
         leaves = pytree.tree_leaves(batch)
         _check(step, leaves)
-        batch = pytree.tree_map(_own_copy, batch)
-        self.batch = list(filter(_is_tensor, pytree.tree_leaves(batch)))
+        batch = pytree.tree_map_only(torch.Tensor, _own_copy, batch)
+        self.batch = tensors_of(batch)
         self.captured = capture(step.model, step.loss_fn, batch, step.clip, step.reduces)
         self.lowered = Lowered(self.captured)
         self._guard(step, leaves)
@@ -170,13 +168,13 @@ class Step:
         if variant is None:
             return self.eager(*batch)
         program = self._program(variant)
-        for own, given in zip(variant.batch, filter(_is_tensor, pytree.tree_leaves(batch))):
+        for own, given in zip(variant.batch, tensors_of(batch)):
             _once(own).copy_(_once(given))
         program.run()
         self.optimizer._opt_called = True  # for schedulers
-        count = variant.captured.results_count
-        results = [r.clone() if _is_tensor(r) else r for r in program.results[:count]]
-        return pytree.tree_unflatten(results, variant.captured.results)
+        captured = variant.captured
+        results = pytree.tree_unflatten(program.results[:captured.results_count], captured.results)
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone, results)
 
     def eager(self, *batch):
         """The same step as PyTorch runs it."""
@@ -187,7 +185,7 @@ class Step:
             self.clip([p for p in self.model.parameters() if p.grad is not None])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return pytree.tree_map(lambda r: r.detach() if _is_tensor(r) else r, result)
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, result)
 
     def report(self):
         """What the plan needs and what eager execution would need, as a Report. Runs the step
