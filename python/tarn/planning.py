@@ -31,16 +31,13 @@ class _Options:
         self.stop = c.c_bool(False)
         self.raised = None
         self._progress = progress
-        self._tell_better = n.PROGRESS(self._tell)
-        self._tell_beat = n.BEAT(self._tell)
         self.native = n.make(
             n.PlanOptions, method=method.encode() if method else None,
-            effort=0 if effort is None else effort or n.NO_EFFORT,
-            progress=self._tell_better, stop=c.pointer(self.stop),
+            effort=0 if effort is None else effort or n.NO_EFFORT, stop=c.pointer(self.stop),
             boundary=index_of(BOUNDARIES, "boundary", boundary),
             pad_groups=index_of(PADDINGS, "pad_groups", pad_groups), **plain)
         if progress:
-            self.native.beat = self._tell_beat
+            self.native.progress, self.native.beat = n.PROGRESS(self._tell), n.BEAT(self._tell)
         kinds = list(in_place) if in_place and in_place is not True else []
         writes = {"kinds": n.words_of(kinds), "kinds_count": len(kinds)} if in_place else None
         self._point("assign", n.AssignOptions, "streams", assign or None)
@@ -65,7 +62,7 @@ class _Options:
 
     def _tell(self, _user, progress):
         """Progress and beat; returns whether the search has to end."""
-        if self._progress and not self.raised:
+        if not self.raised:
             p = progress.contents
             try:
                 if self._progress(p.footprint, p.bound, p.steps) is False:

@@ -155,6 +155,7 @@ def what_cannot_be_captured_runs_eagerly_and_says_why():
         warnings.simplefilter("always")
         step = tarn.torch.step(two, planned, depends_on_data, batch)
     assert "DataDependent" in str(told[0].message) and "eagerly" in str(told[0].message)
+    assert told[0].filename == __file__  # the line of the caller
     torch.manual_seed(1)
     expected = depends_on_data(one, *batch)
     expected.backward()

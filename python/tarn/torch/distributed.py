@@ -1,5 +1,6 @@
 """tarn.torch.ddp: data-parallel steps whose gradients are reduced where they lie."""
-import torch
+from functools import partial
+
 import torch.distributed as dist
 
 from .lowering import Op
@@ -7,32 +8,17 @@ from .stepping import Step
 from .updates import divided
 
 
-class Reduction:
-    """One all_reduce over gradients that lie back to back; the mean over all ranks, as
-    DistributedDataParallel makes it."""
-
-    is_local = False
-
-    def __init__(self, group):
-        self._group = group
-
-    def __call__(self, *gradients):
-        first, count = gradients[0], sum(g.numel() for g in gradients)
-        end = first.data_ptr()
-        for gradient in gradients:
-            assert gradient.data_ptr() == end and gradient.dtype == first.dtype
-            end += gradient.nbytes
-        whole = first.as_strided((count,), (1,), first.storage_offset())
-        world = dist.get_world_size(self._group)
-
-        def run():
-            dist.all_reduce(whole.div_(world), group=self._group)
-
-        return run
-
-    @staticmethod
-    def ready():
-        return True
+def _reduction(group, *gradients):
+    """What to call for one all_reduce over gradients that lie back to back; the mean over all ranks,
+    as DistributedDataParallel makes it."""
+    first, count = gradients[0], sum(g.numel() for g in gradients)
+    end = first.data_ptr()
+    for gradient in gradients:
+        assert gradient.data_ptr() == end and gradient.dtype == first.dtype
+        end += gradient.nbytes
+    whole = first.as_strided((count,), (1,), first.storage_offset())
+    world = dist.get_world_size(group)
+    return lambda: dist.all_reduce(whole.div_(world), group=group)
 
 
 class DistributedStep(Step):
@@ -75,7 +61,7 @@ class DistributedStep(Step):
         lowered.communication = [1]
         size = sum(lowered.storages[s].size for s in inputs)
         return Op(f"all_reduce{index}", "comm.all_reduce", inputs, outputs, stream=1, cost=size,
-                  run=Reduction(self._group), arguments=nodes)
+                  run=partial(_reduction, self._group), arguments=nodes)
 
     def agree(self, lowered):
         """Times differ from rank to rank; plans must not: those of the first rank hold."""

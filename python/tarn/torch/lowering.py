@@ -2,7 +2,7 @@
 writes which of them. A storage that is written in place gets an alias for each version."""
 import operator
 from dataclasses import dataclass, field
-from typing import Callable, List, Optional
+from typing import Callable, Dict, List, Optional
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -49,8 +49,8 @@ class Op:
     inputs: List[int]
     outputs: List[int]
     node: Optional[torch.fx.Node] = None
-    made: List[Optional[torch.Tensor]] = field(default_factory=list)  # None: not fresh
-    ordinals: List[int] = field(default_factory=list)  # requests that became the outputs
+    made: Dict[int, torch.Tensor] = field(default_factory=dict)  # results that are fresh
+    ordinals: Dict[int, int] = field(default_factory=dict)  # the requests that became them
     workspace: int = 0
     cost: int = 0
     stream: int = 0
@@ -168,9 +168,9 @@ class Lowered:
                 self._unborn[value.untyped_storage()._cdata] = (node, value)
             return
         keys = {t.untyped_storage()._cdata for t in read}
-        made = [t if t is not None and has_bytes(t) and t.untyped_storage()._cdata not in keys
-                else None for t in results]
-        if not written and not any(m is not None for m in made):
+        made = {i: t for i, t in enumerate(results)
+                if t is not None and has_bytes(t) and t.untyped_storage()._cdata not in keys}
+        if not written and not made:
             return  # a view, or nothing to do
         inputs = []
         for tensor in read:
@@ -179,7 +179,7 @@ class Lowered:
                 self._empty(key)
             if key not in self._unborn and self.latest[self._root[key]] not in inputs:
                 inputs.append(self.latest[self._root[key]])
-        outputs = [self._new(m, node.name) for m in made if m is not None]
+        outputs = [self._new(m, node.name) for m in made.values()]
         for key, tensor in written.items():
             if key in self._unborn:
                 first, whole = self._unborn.pop(key)

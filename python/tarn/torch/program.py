@@ -11,6 +11,7 @@ import tarn
 
 from .lowering import HIDDEN_WRITES, has_bytes, view_of
 from .memory import allocator, summarize, traced
+from .updates import Update
 
 
 class _Slot(c.Structure):
@@ -54,8 +55,8 @@ class _Profiler(torch.fx.Interpreter):
         if n.op != "output":
             self._lowered.take(n, result)
         if op is not None:
-            made = zip(op.made, _flat(tree_leaves(self._lowered.value[n])))
-            op.made = [None if fake is None else real for fake, real in made]
+            results = _flat(tree_leaves(self._lowered.value[n]))
+            op.made = {i: results[i] for i in op.made}
         return result
 
     def call_function(self, target, args, kwargs):
@@ -66,7 +67,7 @@ class _Profiler(torch.fx.Interpreter):
     def output(self, target, args, kwargs):
         """All gradients are there: the optimizer."""
         for op in self._lowered.ops:
-            if op.run and op.run.is_local:
+            if isinstance(op.run, Update):
                 call = op.run(*(self.env[node] for node in op.arguments))
                 call()  # makes what it keeps
                 _measure(op, call)
@@ -78,11 +79,8 @@ def _measure(op, call):
         result = call()
     op.cost = time.perf_counter_ns() - begin
     results = _flat((result,) if isinstance(result, torch.Tensor) else result or ())
-    found = [i for i, fake in enumerate(op.made) if fake is not None]
-    op.ordinals = [-1] * len(op.made)
-    op.workspace, ordinals, alive = summarize([results[i] for i in found])
-    for i, ordinal in zip(found, ordinals):
-        op.ordinals[i] = ordinal
+    op.workspace, ordinals, alive = summarize([results[i] for i in op.made])
+    op.ordinals = dict(zip(op.made, ordinals))
     if alive > 0:
         op.on_heap, op.workspace = True, 0
     return result
@@ -182,26 +180,27 @@ class Program:
         place = self.plan.workspace(index)
         workspace = (None, 0) if place is None else (self.arena.base + place, op.workspace)
         if op.run:
-            return self._framed(op.run(*map(value, op.arguments)), workspace, op.run.ready)
+            call = op.run(*map(value, op.arguments))
+            ready = op.run.ready if isinstance(op.run, Update) else None
+            return self._framed(call, workspace, op, {}, ready)
         if op.node is None:
             return None  # uninitialised bytes
         function, (args, kwargs) = op.node.target, _arguments(op.node, value)
         if self.plan.implementation(index) is not None:  # batch-norm makes its result again
             statistics = HIDDEN_WRITES[function._schema.name][0]
             args = [None if i in statistics else value for i, value in enumerate(args)]
-        targets = [self._tensor(fake, places) if self.lowered.root(fake) in places else None
-                   for fake in op.made]
-        return self._framed(lambda: function(*args, **kwargs), workspace, op=op, targets=targets)
+        targets = {i: self._tensor(fake, places) for i, fake in op.made.items()
+                   if self.lowered.root(fake) in places}
+        return self._framed(lambda: function(*args, **kwargs), workspace, op, targets)
 
-    def _framed(self, call, workspace, ready=None, op=None, targets=()):
+    def _framed(self, call, workspace, op, targets, ready=None):
         """A call whose results are made at their places, or copied there; its temporaries lie in
         the workspace as soon as it is ready."""
-        made = [(i, target) for i, target in enumerate(targets) if target is not None]
-        if not made and not workspace[1]:
+        if not targets and not workspace[1]:
             return call
         slots = [_Slot(op.ordinals[i], fake.untyped_storage().nbytes(),
                        target.data_ptr() - fake.storage_offset() * fake.element_size())
-                 for i, target in made for fake in [op.made[i]] if op.ordinals[i] >= 0]
+                 for i, target in targets.items() for fake in [op.made[i]] if op.ordinals[i] >= 0]
         native, count = (_Slot * len(slots))(*slots), len(slots)
         begin, end = allocator().tarn_frame_begin, allocator().tarn_frame_end
 
@@ -213,14 +212,14 @@ class Program:
                 results = call()
             finally:
                 end()
-            if made:
-                self._put(op, results, made)
+            if targets:
+                self._put(op, results, targets)
 
         return run
 
-    def _put(self, op, results, made):
+    def _put(self, op, results, targets):
         results = _flat((results,) if isinstance(results, torch.Tensor) else results)
-        for i, target in made:
+        for i, target in targets.items():
             if results[i].data_ptr() != target.data_ptr():
                 target.copy_(results[i])
                 self.copied[op.name] += 1

@@ -44,6 +44,5 @@ def graph(events, name="recording", one_stream=False):
         elif e.action == RECORD:
             recorded[e.block] = builder.op(what, stream, kind="record")
         elif e.block in recorded:
-            control = [recorded[e.block]]
-            builder.op(what, stream, kind="wait", control=control)
+            builder.op(what, stream, kind="wait", control=[recorded[e.block]])
     return builder.finish(), tensors

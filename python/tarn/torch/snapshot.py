@@ -5,6 +5,7 @@
     snapshot.graph().save("step.json")          # for the command line
 
 Needs no torch, and executes nothing of the pickle: it may hold plain values only."""
+import itertools
 import pickle
 
 import tarn
@@ -26,26 +27,21 @@ class Snapshot:
 
     def __init__(self, contents, device=0):
         traces = contents.get("device_traces", [])
-        self.events, alive, before, sizes = [], {}, [], {}
-        live = 0
+        self.events, alive, before, numbers = [], {}, [], itertools.count()
         for entry in traces[device] if device < len(traces) else []:
             action, address = entry["action"], entry.get("addr")
             if action == "alloc":
-                alive[address] = len(sizes)
-                sizes[alive[address]] = entry["size"]
+                alive[address] = next(numbers)
                 self.events.append(Event(REQUEST, alive[address], entry["size"], entry["stream"]))
             elif action == "free_completed":
                 block = alive.pop(address, None)
                 if block is None:  # from before the trace
-                    block = len(sizes)
-                    sizes[block] = entry["size"]
+                    block = next(numbers)
                     before.append(Event(REQUEST, block, entry["size"], entry["stream"]))
                 self.events.append(Event(RELEASE, block, entry["size"], entry["stream"]))
         self.events = before + self.events
-        self.peak = 0
-        for event in self.events:
-            live += event.size if event.action == REQUEST else -event.size
-            self.peak = max(self.peak, live)
+        changes = (e.size if e.action == REQUEST else -e.size for e in self.events)
+        self.peak = max(itertools.accumulate(changes, initial=0))
         segments = [s for s in contents.get("segments", []) if s.get("device", 0) == device]
         self.reserved = sum(s["total_size"] for s in segments)
         self.kept = 0

@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch.optim import optimizer as hooks
 
-from .lowering import Op
+from .lowering import Op, tensors_of
 
 
 @contextmanager
@@ -16,9 +16,7 @@ def unchanged(model, optimizer, others=()):
     state, own = optimizer.state, dict(vars(optimizer))
     groups = [(group, dict(group)) for group in optimizer.param_groups]
     known = {p: dict(state[p]) for p in state}
-    tensors = [*model.parameters(), *model.buffers(), *others]
-    tensors += [v for values in known.values() for v in values.values()
-                if isinstance(v, torch.Tensor)]
+    tensors = [*model.parameters(), *model.buffers(), *others, *tensors_of([*known.values()])]
     saved = [(t, t.detach().clone()) for t in tensors]
     random = torch.get_rng_state()
     try:
@@ -48,8 +46,6 @@ def is_one_by_one(optimizer):
 class Update:
     """The optimizer at work on some of its parameters: an optimizer of the same class that shares
     state and hyperparameters, so that schedulers and state_dict work as ever; or itself, on all."""
-
-    is_local = True
 
     def __init__(self, optimizer, parameters):
         self.optimizer, self.parameters = optimizer, parameters
