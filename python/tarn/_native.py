@@ -210,6 +210,13 @@ def sized(structure):
     return structure, c.sizeof(structure)
 
 
+def filled(kind, function, *arguments):
+    """A struct that a function of the library fills, which takes the struct and its size last."""
+    structure = kind()
+    function(*arguments, *sized(structure))
+    return structure
+
+
 def list_of(ids):
     """A struct tarn_list; it and structs that it is put into keep its array alive."""
     ids = list(ids)

@@ -155,28 +155,24 @@ class Graph:
         return n.lib.graph_group_is_padded(self._handle, group)
 
     def _space(self, s):
-        info = n.SpaceInfo()
-        n.lib.graph_space_sized(self._handle, s, *n.sized(info))
+        info = n.filled(n.SpaceInfo, n.lib.graph_space_sized, self._handle, s)
         return n.record_of(Space, info, id=s, kind=SPACE_KINDS[info.kind])
 
     def _tensor(self, t):
-        info = n.TensorInfo()
-        n.lib.graph_tensor_sized(self._handle, t, *n.sized(info))
+        info = n.filled(n.TensorInfo, n.lib.graph_tensor_sized, self._handle, t)
         return n.record_of(Tensor, info, id=t, kind=KINDS[info.kind],
                            root=n.lib.graph_root(self._handle, t))
 
     def _op(self, v):
-        info = n.OpInfo()
-        n.lib.graph_op_sized(self._handle, v, *n.sized(info))
+        info = n.filled(n.OpInfo, n.lib.graph_op_sized, self._handle, v)
         ways = info.implementations[:info.implementations_count]
         return n.record_of(Op, info, id=v, implementations=tuple(
             n.record_of(Implementation, way) for way in ways))
 
     def summary(self) -> dict[str, int]:
         """Counts and sums, as a dict; see struct tarn_graph_summary."""
-        summary = n.GraphSummary()
-        call(n.lib.graph_summarize_sized, self._handle, *n.sized(summary))
-        return n.fields_of(summary)
+        return n.fields_of(n.filled(n.GraphSummary, call, n.lib.graph_summarize_sized,
+                                    self._handle))
 
     def bound(self) -> int:
         """Bytes below which no safe plan can be, at any alignment."""

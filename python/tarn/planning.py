@@ -169,8 +169,7 @@ class Plan:
         self._handle = handle
         self.source = source
         self.graph = Graph(n.lib.plan_graph(handle), owner=self)
-        self._summary = n.PlanSummary()
-        n.lib.plan_summarize_sized(handle, *n.sized(self._summary))
+        self._summary = n.filled(n.PlanSummary, n.lib.plan_summarize_sized, handle)
 
     def __del__(self):
         if getattr(self, "_handle", None):
@@ -203,11 +202,9 @@ class Plan:
     @property
     def spaces(self) -> list[PlanSpace]:
         """The same for each memory space of the graph, by id."""
-        made, summary = [], n.PlanSpaceSummary()
-        for space in self.graph.spaces:
-            n.lib.plan_space_sized(self._handle, space.id, *n.sized(summary))
-            made.append(n.record_of(PlanSpace, summary, name=space.name))
-        return made
+        told = n.lib.plan_space_sized
+        return [n.record_of(PlanSpace, n.filled(n.PlanSpaceSummary, told, self._handle, space.id),
+                            name=space.name) for space in self.graph.spaces]
 
     @property
     def milliseconds(self) -> dict[str, float]:

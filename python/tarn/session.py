@@ -170,9 +170,8 @@ class Session:
         report as a dict. tarn.CheckFailed names op, tensor and byte."""
         options = n.make(n.CheckOptions, iterations=iterations, seed=seed,
                          random_order=random_order)
-        report = n.CheckReport()
-        call(n.lib.session_check_sized, self._live(), options, *n.sized(report))
-        return n.fields_of(report)
+        return n.fields_of(n.filled(n.CheckReport, call, n.lib.session_check_sized, self._live(),
+                                    options))
 
     def cancel(self) -> None:
         """From any thread: the wait under way raises tarn.Interrupted."""

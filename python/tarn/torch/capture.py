@@ -89,7 +89,8 @@ def _gradients(loss, own, parameters, clip):
     made = torch.autograd.grad(loss, list(own.values()), allow_unused=True)
     trained = [(name, own[name], g) for name, g in zip(own, made) if g is not None]
     with torch.no_grad():
-        for name, parameter, parameter.grad in trained:
+        for name, parameter, gradient in trained:
+            parameter.grad = gradient
             for hook in (parameters[name]._post_accumulate_grad_hooks or {}).values():
                 hook(parameter)
         if clip:
@@ -139,7 +140,10 @@ def _random_numbers_are_ours():
     originals = torch.set_rng_state, torch.manual_seed
 
     def noted(function):
-        return lambda *arguments: (seeds.append(function.__name__), function(*arguments))[1]
+        def seed(*arguments):
+            seeds.append(function.__name__)
+            return function(*arguments)
+        return seed
 
     torch.set_rng_state, torch.manual_seed = map(noted, originals)
     try:

@@ -69,8 +69,8 @@ class DistributedStep(Step):
         dist.broadcast_object_list(measured, 0, group=self._group)
         if len(measured[0]) != len(lowered.ops):
             raise RuntimeError("the ranks have captured different steps")
-        for op, (op.cost, op.workspace, op.on_heap) in zip(lowered.ops, measured[0]):
-            pass
+        for op, agreed in zip(lowered.ops, measured[0]):
+            op.cost, op.workspace, op.on_heap = agreed
 
     def _capture(self, batch, before):
         variant = super()._capture(batch, before)

@@ -6,6 +6,7 @@ import collections
 import copy
 import functools
 import inspect
+import operator
 import sysconfig
 import types
 import weakref
@@ -229,7 +230,7 @@ class Guards:
         for place in self._places.values():
             leaves = []
             structure = _flatten(place.get(), leaves)
-            if structure == place.structure and all(map(lambda a, b: a is b, leaves, place.leaves)):
+            if structure == place.structure and all(map(operator.is_, leaves, place.leaves)):
                 continue
             if structure != place.structure or any(
                     mark(twins.get(id(a), a)) != mark(twins.get(id(b), b))

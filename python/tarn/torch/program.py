@@ -18,6 +18,12 @@ class _Slot(c.Structure):
     _fields_ = [("ordinal", c.c_int64), ("size", c.c_uint64), ("address", c.c_void_p)]
 
 
+def _slot(ordinal, fake, target):
+    """For the storage under a target, which is the request of this number."""
+    return _Slot(ordinal, fake.untyped_storage().nbytes(),
+                 target.data_ptr() - fake.storage_offset() * fake.element_size())
+
+
 def _flat(results):
     """Tensors and None of what a call returned."""
     if all(t is None or isinstance(t, torch.Tensor) for t in results):
@@ -97,7 +103,7 @@ class Program:
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
         lists = [plan.launches(stream) for stream in range(len(plan.graph.streams))]
         self._calls = {op: self._bind(op) for launches in lists for op in launches}
-        self._order = [call for op in lists[0] for call in [self._calls[op]] if call]
+        self._order = [self._calls[op] for op in lists[0] if self._calls[op]]
         self._session = self._streams() if len([ops for ops in lists if ops]) > 1 else None
         self.results = [self._result(r) for r in lowered.results]
 
@@ -198,9 +204,8 @@ class Program:
         the workspace as soon as it is ready."""
         if not targets and not workspace[1]:
             return call
-        slots = [_Slot(op.ordinals[i], fake.untyped_storage().nbytes(),
-                       target.data_ptr() - fake.storage_offset() * fake.element_size())
-                 for i, target in targets.items() for fake in [op.made[i]] if op.ordinals[i] >= 0]
+        slots = [_slot(op.ordinals[i], op.made[i], target) for i, target in targets.items()
+                 if op.ordinals[i] >= 0]
         native, count = (_Slot * len(slots))(*slots), len(slots)
         begin, end = allocator().tarn_frame_begin, allocator().tarn_frame_end
 

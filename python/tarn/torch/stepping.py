@@ -20,10 +20,6 @@ from .updates import add_updates, add_state, divided, is_one_by_one, unchanged
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 
 
-def _is_tensor(value):
-    return isinstance(value, torch.Tensor)
-
-
 def _own_copy(tensor):
     made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
     _once(made).copy_(_once(tensor))
@@ -104,7 +100,7 @@ class Variant:
 
 
 def _numbers(leaves):
-    return [mark(leaf) for leaf in leaves if not _is_tensor(leaf)]
+    return [mark(leaf) for leaf in leaves if not torch.is_tensor(leaf)]
 
 
 def _check(step, leaves):
@@ -113,7 +109,7 @@ def _check(step, leaves):
         if not isinstance(leaf, (torch.Tensor, *PLAIN)):
             raise ValueError(f"the batch holds a {type(leaf).__name__}, which is no container that "
                              "torch.utils._pytree knows: pass its tensors")
-        if _is_tensor(leaf) and leaf.requires_grad:
+        if torch.is_tensor(leaf) and leaf.requires_grad:
             raise ValueError("a tensor of the batch requires a gradient")
     if any(t.device.type != "cpu" for t in [*step.model.parameters(), *step.model.buffers()]):
         raise ValueError("only tensors on the CPU are planned")
@@ -209,7 +205,7 @@ class Step:
     def _key(self, batch):
         """What is the same for all batches of one shape, while the training stays as it is."""
         leaves, spec = pytree.tree_flatten(batch)
-        given = tuple(layout(t, {})[:5] if _is_tensor(t) else type(t) for t in leaves)
+        given = tuple(layout(t, {})[:5] if torch.is_tensor(t) else type(t) for t in leaves)
         storages, parameters = {}, list(self.model.parameters())
         kept = tuple(layout(t, storages) for t in [*parameters, *self.model.buffers()])
         groups = tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups)
