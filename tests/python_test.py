@@ -414,6 +414,7 @@ def progress_is_told_and_may_stop_the_search():
 
 def an_interrupt_ends_a_long_search():
     graph = tarn.Graph.load(ALEXNET)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     raises(KeyboardInterrupt, lambda: [tarn.plan(graph, alignment=1 << 16, seconds=1000)
