@@ -236,7 +236,8 @@ static void close_parts(struct tarn_cuda *cuda)
     struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
     tarn_cuda_check_finish(&cuda->check, &cuda->api);
     if (cuda->copies) {
-        cuda->api.StreamSynchronize(cuda->copies); /* what the pool gets back comes through it */
+        /* What the pool gets back comes through it. Asks twice where that fails. */
+        if (cuda->api.StreamSynchronize(cuda->copies)) cuda->api.StreamSynchronize(cuda->copies);
         cuda->api.StreamDestroy(cuda->copies);
     }
     if (cuda->pool) cuda->api.MemPoolDestroy(cuda->pool);
