@@ -132,6 +132,19 @@ static enum tarn_status offer(struct tarn_budgeting *budgeting, struct making *m
     return TARN_OK;
 }
 
+/* Offers `coupled`, which is the graph with waits, or the graph itself; takes it. */
+static enum tarn_status offer_with_waits(struct tarn_budgeting *budgeting, struct making *making,
+                                         const struct tarn_graph *graph, struct tarn_graph *coupled,
+                                         bool *fitted)
+{
+    enum tarn_status status = TARN_OK;
+    if (coupled != graph && graph != budgeting->graph)
+        status = tarn_transform_compose(graph, coupled, budgeting->error);
+    if (status == TARN_OK) return offer(budgeting, making, coupled, fitted);
+    tarn_graph_destroy(coupled);
+    return status;
+}
+
 static enum tarn_status offer_coupled(struct tarn_budgeting *budgeting, struct making *making,
                                       struct tarn_graph *graph, struct tarn_leeway leeway,
                                       bool *fitted)
@@ -140,11 +153,7 @@ static enum tarn_status offer_coupled(struct tarn_budgeting *budgeting, struct m
     if (leeway.ahead == 0) leeway.ahead = 1;
     enum tarn_status status = tarn_couple_along(graph, &leeway, &coupled, budgeting->error);
     if (status != TARN_OK) return status;
-    if (coupled != graph && graph != budgeting->graph)
-        status = tarn_transform_compose(graph, coupled, budgeting->error);
-    if (status == TARN_OK) return offer(budgeting, making, coupled, fitted);
-    tarn_graph_destroy(coupled);
-    return status;
+    return offer_with_waits(budgeting, making, graph, coupled, fitted);
 }
 
 static void count_step(void *user, const struct tarn_transform_progress *progress)
@@ -175,11 +184,9 @@ static enum tarn_status offer_arcs(struct tarn_budgeting *budgeting, struct maki
                                                 .control = &control};
     enum tarn_status status = tarn_graph_couple(graph, &options, &coupled, budgeting->error);
     if (status != TARN_OK) return status;
-    if (coupled != graph && graph != budgeting->graph)
-        status = tarn_transform_compose(graph, coupled, budgeting->error);
-    if (status == TARN_OK && coupled != graph) return offer(budgeting, making, coupled, &fitted);
+    if (coupled != graph) return offer_with_waits(budgeting, making, graph, coupled, &fitted);
     tarn_graph_destroy(coupled);
-    return status;
+    return TARN_OK;
 }
 
 /* Waits between streams where without them it does not fit: first those that cost no time, and no
