@@ -99,9 +99,9 @@ def compare(captures, why=None, **script):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         found = script.run(tarn.torch.step)
-    variants = [v for variants in script.step._variants.values() for v in variants]
+    variants = script.step.variants
     assert len(expected) == len(found) and all(map(torch.equal, expected, found)), script.step.reason
-    assert sum(v is not None for v in variants) == captures, (captures, variants, script.step.reason)
+    assert len(variants) == captures, (captures, variants, script.step.reason)
     assert (why is None) == (script.step.reason is None), script.step.reason
     assert why is None or why in script.step.reason, script.step.reason
     return [str(w.message) for w in told]
@@ -200,7 +200,8 @@ def numbers_of_closures_globals_and_objects_are_read_anew():
         return lambda model, x, y: loss_of(model, x, y) + term(model, x)
 
     class Settings(dict):
-        __getattr__ = dict.__getitem__
+        def __getattr__(self, name):
+            return self[name]
 
     beta, settings, options = 0.0, Settings(loss=Settings(beta=0.0)), types.SimpleNamespace(beta=0.0, other=0)
 
@@ -218,7 +219,7 @@ def numbers_of_closures_globals_and_objects_are_read_anew():
         compare(3, loss=loss_with(term), before=change)
     compare(3, loss=own, before=lambda script, i: setattr(script, "beta", thirds(i)))
     compare(3, loss=lambda model, x, y: criterion(model(x), y), before=lambda _, i: setattr(criterion, "label_smoothing", thirds(i)))
-    compare(3, clip=lambda parameters: nn.utils.clip_grad_norm_(parameters, 1 - beta), before=change)
+    compare(1, clip=lambda parameters: nn.utils.clip_grad_norm_(parameters, 1 - beta), before=change)
 
 
 criterion = nn.CrossEntropyLoss()
@@ -282,13 +283,24 @@ def hooks_are_called_and_may_come_and_go():
         return before
 
     compare(2, before=hooked(lambda model: model[1].register_forward_hook(lambda _m, _a, y: y * 2)))
-    compare(2, before=hooked(lambda model: model[3].register_full_backward_hook(lambda _m, g, _o: (g[0] * 0.5,))))
-    compare(3, before=hooked(lambda model: model[0].weight.register_hook(lambda g: g * 0.1)))
-    compare(3, before=hooked(lambda model: model[0].weight.register_post_accumulate_grad_hook(halve)))
+    compare(1, "backwards hooks", before=hooked(lambda model: model[3].register_full_backward_hook(lambda _m, g, _o: (g[0] * 0.5,))))
+    compare(2, before=hooked(lambda model: model[0].weight.register_hook(lambda g: g * 0.1)))
+    compare(2, before=hooked(lambda model: model[0].weight.register_post_accumulate_grad_hook(halve)))
+    compare(1, "takes its gradient away", before=hooked(lambda model: model[0].weight.register_post_accumulate_grad_hook(drop)))
+    compare(1, "writes to parameters", before=hooked(lambda model: model[0].weight.register_post_accumulate_grad_hook(shrink)))
 
 
 def halve(parameter):
     parameter.grad.mul_(0.5)
+
+
+def drop(parameter):
+    parameter.grad = None
+
+
+@torch.no_grad()
+def shrink(parameter):
+    parameter.mul_(0.9)
 
 
 def clip(optimizer, _arguments, _named):
@@ -317,7 +329,7 @@ def optimizers_that_look_at_all_parameters_are_called_once():
     compare(2, before=lambda script, i: i != 2 or script.optimizer.register_step_pre_hook(clip))
 
 
-# ---- What has to run eagerly ----
+# ---- What else changes ----
 
 class Changes(nn.Module):
     def __init__(self, change):
@@ -349,13 +361,12 @@ def in_place(module, y):
     return module.kept[0].mul_(0.9).add_(y.detach().mean(0)).clone()
 
 
-def steps_that_change_containers_run_eagerly():
+def what_steps_change_in_the_program_is_changed():
     def all_of(script):
         return [*script.model.kept, *script.model.mean.values(), torch.tensor(script.model.count)]
 
-    for change, why in ((appends, "Changes.kept"), (averages, "Changes.mean"), (counts, "Changes.count")):
-        compare(0, why, model=lambda change=change: Changes(change), extra=all_of)
-    compare(1, model=lambda: Changes(in_place), extra=all_of)
+    for change, captures in ((appends, STEPS), (averages, 1), (counts, STEPS), (in_place, 1)):
+        compare(captures, model=lambda change=change: Changes(change), extra=all_of)
     seen, count = [], 0
 
     def counting(model, x, y):
@@ -371,13 +382,12 @@ def steps_that_change_containers_run_eagerly():
         nonlocal count
         count = 0
 
-    compare(0, "seen", loss=logging)
-    compare(0, "count", loss=counting, prepare=begin)
+    compare(STEPS, loss=logging)
+    assert seen == [8] * 2 * STEPS
+    compare(STEPS, loss=counting, prepare=begin)
 
 
-def gradients_of_others_than_the_model_run_eagerly():
-    why = "loss uses parameters otherwise"
-
+def parameters_may_be_elsewhere_than_in_the_model():
     def join(script):
         script.head = nn.Linear(3, 3)
         script.optimizer.add_param_group({"params": list(script.head.parameters())})
@@ -385,8 +395,15 @@ def gradients_of_others_than_the_model_run_eagerly():
     def decayed(self, model, x, y):
         return loss_of(model, x, y) + sum(p.square().sum() for p in self.own)
 
-    compare(0, why, loss=lambda self, model, x, y: F.cross_entropy(self.head(model(x)), y), prepare=join)
-    compare(0, why, loss=decayed, prepare=lambda script: setattr(script, "own", list(script.model.parameters())))
+    def alone(script):
+        script.head = nn.Linear(3, 3)
+
+    def headed(self, model, x, y):
+        return F.cross_entropy(self.head(model(x)), y)
+
+    compare(1, loss=headed, prepare=join)
+    compare(0, "requires a gradient", loss=headed, prepare=alone)
+    compare(1, loss=decayed, prepare=lambda script: setattr(script, "own", list(script.model.parameters())))
     compare(0, "requires a gradient", batch=lambda: (rows()[0].requires_grad_(), rows()[1]))
 
 
@@ -396,10 +413,10 @@ def steps_that_write_to_the_batch_run_eagerly():
             loss=lambda model, x, y: loss_of(model, x.mul_(0.5), y), extra=lambda _: [kept[0]])
 
 
-def values_on_the_host_and_unknown_containers_run_eagerly():
+def values_on_the_host_run_eagerly_and_unknown_containers_do_not():
     scale = torch.tensor(0.5)
     compare(0, "on the host", loss=lambda model, x, y: loss_of(model, x, y) * scale.item(), before=lambda _, i: scale.fill_(i + 1))
-    compare(0, "UserDict", batch=lambda: (collections.UserDict(zip("xy", rows())),), loss=lambda model, b: loss_of(model, b["x"], b["y"]))
+    compare(1, batch=lambda: (collections.UserDict(zip("xy", rows())),), loss=lambda model, b: loss_of(model, b["x"], b["y"]))
 
 
 # ---- Batches and models of other kinds ----

@@ -136,7 +136,7 @@ def autocast_around_a_step_is_that_of_the_moment():
     step = compare(ConvNeXt, batch=images, around=in_bfloat16)
     assert step.reason is None
     step(*images())
-    assert len(step._variants) == 2
+    assert len(step.variants) == 2
 
 
 def a_batch_may_be_a_part_of_another_tensor():
@@ -150,7 +150,7 @@ def a_batch_may_be_a_part_of_another_tensor():
              lambda x: x.t()[:20].contiguous().t())
     for view in views:
         step = compare(mlp, batch=part(view))
-        assert step.reason is None and len(step._variants) == 1
+        assert step.reason is None and len(step.variants) == 1
 
 
 class Complex(nn.Module):
@@ -230,19 +230,22 @@ def seeds(_module, y):
     return y + torch.rand(3)
 
 
-def steps_that_change_more_than_tensors_run_eagerly():
-    body = nn.Sequential(nn.Linear(3, 30), nn.Dropout(0.3))
-    cases = (("the buffer mean", replaces_a_buffer), ("Around.last", keeps_a_tensor),
-             ("Around.count", counts), ("manual_seed", seeds),
-             ("Python or NumPy", lambda _, y: y * random.random()),
-             ("Python or NumPy", lambda _, y: y * numpy.random.rand()),
-             ("preserve_rng_state", lambda _, y: checkpoint(body, y, use_reentrant=False)))
-    for why, change in cases:
-        step = runs_eagerly(why, lambda change=change: Around(change))
+def steps_may_change_more_than_tensors():
+    for change, captures in ((replaces_a_buffer, 1), (keeps_a_tensor, 1), (counts, STEPS)):
+        step = compare(lambda change=change: Around(change))
+        assert step.reason is None and len(step.variants) == captures
         assert step.model.count == (STEPS if change is counts else 0)
-    kept = compare(lambda: Around(
-        lambda _, y: checkpoint(F.gelu, y, use_reentrant=False, preserve_rng_state=False)))
-    assert kept.reason is None
+
+
+def checkpoints_are_kept_unless_they_draw_random_numbers():
+    def smooth(y):
+        return F.gelu(y).tanh()
+
+    for function, options in ((smooth, {"use_reentrant": False}), (F.dropout, {"use_reentrant": True})):
+        step = compare(lambda: Around(lambda _, y: checkpoint(function, y, **options)))  # pylint: disable=cell-var-from-loop
+        assert step.reason is None
+        kinds = [op.kind for op in step.graph.ops]
+        assert kinds.count("aten.gelu") == (3 if function is smooth else 1)
 
 
 def other_reasons_are_told():
@@ -252,7 +255,10 @@ def other_reasons_are_told():
         source.manual_seed(len(x))
         return loss_of(model, x + torch.randn(x.shape, generator=source), y)
 
-    runs_eagerly("generator of their own", mlp, with_own_numbers)
+    runs_eagerly("Generator", mlp, with_own_numbers)
+    for why, change in (("manual_seed", seeds), ("print", lambda _, y: print("# printed") or y), ("numbers of Python", lambda _, y: y * random.random()),
+                        ("numpy", lambda _, y: y * numpy.random.rand())):
+        runs_eagerly(why, lambda change=change: Around(change))
     runs_eagerly("trace_test.py, line", mlp, lambda model, x, y: loss_of(model, x[x[:, 0] > 0], y[x[:, 0] > 0]))
     sparse = nn.Sequential(nn.Embedding(50, 3, sparse=True), nn.Flatten())
     with warnings.catch_warnings():
@@ -264,7 +270,8 @@ def other_reasons_are_told():
 
 TESTS = [real_strides_and_types_are_bound, autocast_around_a_step_is_that_of_the_moment,
          a_batch_may_be_a_part_of_another_tensor, parameters_may_be_complex_empty_and_parts_of_a_storage,
-         parameters_that_join_the_training_are_trained, steps_that_change_more_than_tensors_run_eagerly,
+         parameters_that_join_the_training_are_trained, steps_may_change_more_than_tensors,
+         checkpoints_are_kept_unless_they_draw_random_numbers,
          other_reasons_are_told]
 
 if __name__ == "__main__":

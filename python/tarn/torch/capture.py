@@ -1,182 +1,104 @@
 """Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
-import random
-import sys
-from contextlib import contextmanager
-from typing import Any, Callable, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Sequence
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.nn.utils import stateless
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils.checkpoint import checkpoint
 
-from .guards import Guards
-from .lowering import tensors_of
+CHECKPOINT = torch.ops.higher_order.tag_activation_checkpoint
 
 
 class Captured(NamedTuple):
-    """module returns (losses..., gradients...); its placeholders are parameters, buffers, batch."""
+    """module takes tensors of these names and kinds, and returns (results..., gradients...)."""
     module: torch.fx.GraphModule
-    kinds: List[str]  # of the placeholders, as Tarn calls them
     names: List[str]
-    results: pytree.TreeSpec  # of what loss_fn returns
+    kinds: List[str]  # as Tarn calls them
     results_count: int
-    trained: List[str]  # parameters that have a gradient, in the order of the gradients
-    guards: Guards
+    trained: List[int]  # the inputs that have a gradient, in the order of the gradients
 
 
-def first_tensor(value):
-    """What backward starts from: the loss, or the first tensor of what loss_fn returns."""
-    tensors = tensors_of(value)
-    if not tensors:
-        raise TypeError("loss_fn returned no tensor")
-    return tensors[0]
+def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor],
+            names: Dict[int, str]) -> Captured:
+    """Traces loss(*inputs) and the backward pass of its first result. loss: as Dynamo has traced it,
+    with detached results. names: of the inputs that belong to the model, by id; the others are
+    called as in the trace."""
+    again = [node for part in loss.modules() if isinstance(part, torch.fx.GraphModule)
+             for node in part.graph.find_nodes(op="call_function", target=CHECKPOINT)]
+    _keep_history(loss)
+    traces = []
+    for function in (_once, _twice) if again else (None,):
+        for node in again:
+            node.target = function
+            node.graph.owning_module.recompile()
+        traces.append(_trace(loss, inputs))
+    if len({sum(map(is_random, trace[0].graph.nodes)) for trace in traces}) > 1:
+        traces.pop()  # random numbers would be drawn again
+    module, results_count, trained = traces[-1]
+    placeholders = loss.graph.find_nodes(op="placeholder")
+    return Captured(module, [names.get(id(t), n.name) for t, n in zip(inputs, placeholders)],
+                    ["parameter" if id(t) in names else "input" for t in inputs],
+                    results_count, trained)
 
 
-def capture(model: torch.nn.Module, loss_fn: Callable, batch: Any,
-            clip: Optional[Callable] = None, contiguous: bool = False) -> Captured:
-    """Traces loss_fn(model, *batch) and its backward pass. batch: a tuple of anything, of which the
-    tensors may change from step to step. contiguous: gradients get storages of their own."""
-    parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
-    guards, outside, found = Guards(model, (loss_fn, clip)), _Outside(), {}
+def is_random(node):
+    """Does the call draw random numbers?"""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def _twice(body, *args, **_options):
+    return checkpoint(body, *args, use_reentrant=False, preserve_rng_state=False)
+
+
+def _once(body, *args, **_options):
+    return body(*args)
+
+
+def _keep_history(loss):
+    """Undoes the detaching of the first result."""
+    results = loss.graph.output_node().args[0]
+    if getattr(results[0], "target", None) == "detach":
+        loss.graph.output_node().args = ((results[0].args[0], *results[1:]),)
+        loss.recompile()
+
+
+def _trace(loss, inputs):
+    found = {}
 
     def step(*tensors):
-        values = iter(tensors)
-        own = {name: next(values).detach().requires_grad_(p.requires_grad)
-               for name, p in parameters.items()}
-        state = {**own, **{name: next(values) for name in buffers}}
-        twins = {id(state[name]): real for name, real in {**parameters, **buffers}.items()}
-        given = pytree.tree_map_only(torch.Tensor, lambda _real: next(values), batch)
-        with (stateless._reparametrize_module(model, state, tie_weights=True), torch.enable_grad(),
-              guards.watch(twins), outside):
-            result = loss_fn(model, *given)
-            for name in buffers:
-                if model.get_buffer(name) is not state[name]:
-                    raise ValueError(f"the buffer {name} is replaced, not written in place")
-            flat, found["results"] = pytree.tree_flatten(result)
-            trained = _gradients(first_tensor(result), own, parameters, clip)
-        found["trained"], found["count"] = list(trained), len(flat)
-        made = _as_owned(trained.values()) if contiguous else list(trained.values())
-        return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, flat) + made
+        first = {}  # of the inputs that are one tensor
+        own = [tensors[first.setdefault(id(t), i)].detach().requires_grad_(t.requires_grad)
+               for i, t in enumerate(inputs)]
+        with torch.enable_grad():
+            results = torch.fx.Interpreter(loss).run(*(own[first[id(t)]] for t in inputs))
+            leaves = [i for i in first.values() if inputs[i].requires_grad]
+            made = torch.autograd.grad(results[0], [own[i] for i in leaves], allow_unused=True)
+        trained = {i: gradient for i, gradient in zip(leaves, made) if gradient is not None}
+        found["results"], found["trained"] = len(results), list(trained)
+        return [r.detach() for r in results] + _accumulated(trained, tensors, results)
 
-    inputs = tensors_of(batch)
-    tensors = [*parameters.values(), *buffers.values(), *inputs]
-    with _random_numbers_are_ours() as seeds, FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fake = [mode.from_tensor(t.detach()) for t in tensors]
-        try:
-            module = make_fx(step, tracing_mode="real")(*fake)
-        finally:
-            with _disable_current_modes():
-                outside.undo()
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        module = make_fx(step, tracing_mode="real")(*(mode.from_tensor(t.detach()) for t in inputs))
         for node in module.graph.find_nodes(op="get_attr"):
             constant = getattr(module, node.target)
             if isinstance(constant, torch.Tensor):  # one fake tensor for all its nodes
                 node.meta["val"] = mode.from_tensor(constant)
-    _tidy(module)
-    _check_random_numbers(module, seeds)
-    kinds = ["parameter"] * (len(parameters) + len(buffers)) + ["input"] * len(inputs)
-    names = list(parameters) + list(buffers) + [f"batch{i}" for i in range(len(inputs))]
-    return Captured(module, kinds, names, found["results"], found["count"], found["trained"], guards)
-
-
-def _gradients(loss, own, parameters, clip):
-    """By name, after all hooks and `clip`. own: what stands for the parameters."""
-    own = {name: p for name, p in own.items() if p.requires_grad}
-    for name, parameter in own.items():
-        for hook in (parameters[name]._backward_hooks or {}).values():
-            parameter.register_hook(hook)
-    made = torch.autograd.grad(loss, list(own.values()), allow_unused=True)
-    trained = [(name, own[name], g) for name, g in zip(own, made) if g is not None]
-    with torch.no_grad():
-        for name, parameter, gradient in trained:
-            parameter.grad = gradient
-            for hook in (parameters[name]._post_accumulate_grad_hooks or {}).values():
-                hook(parameter)
-        if clip:
-            clip([parameter for _, parameter, _ in trained])
-    return {name: parameter.grad for name, parameter, _ in trained}
-
-
-def _check_random_numbers(module, seeds):
-    if any(isinstance(getattr(module, node.target), torch.Generator)
-           for node in module.graph.find_nodes(op="get_attr")):
-        raise ValueError("random numbers come from a generator of their own")
-    draws = [node for node in module.graph.nodes
-             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())]
-    if seeds and draws:
-        raise ValueError(f"{draws[0].target} draws, and the step calls torch.{seeds[0]} (a checkpoint "
-                         "does not with preserve_rng_state=False)")
-
-
-class _Outside(TorchDispatchMode):
-    """Tensors that are no part of the trace, but of the program around it: their values would stay
-    in it as they were, and what writes to them writes while it is traced, too."""
-
-    def __init__(self):
-        super().__init__()
-        self._saved = {}
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        real = [t for t in tensors_of((args, kwargs)) if not isinstance(t, FakeTensor)]
-        if real and func is torch.ops.aten._local_scalar_dense.default:
-            raise ValueError("the value of a tensor is needed on the host (.item())")
-        if real and func._schema.is_mutable:
-            with _disable_current_modes():
-                self._saved.update((id(t), (t, t.detach().clone())) for t in real
-                                   if id(t) not in self._saved)
-        return func(*args, **kwargs or {})
-
-    def undo(self):
-        with torch.no_grad():
-            for tensor, value in self._saved.values():
-                tensor.copy_(value)
-
-
-@contextmanager
-def _random_numbers_are_ours():
-    """Yields a list of calls that seed PyTorch's random numbers; others must not be drawn."""
-    states, seeds = _random_states(), []
-    originals = torch.set_rng_state, torch.manual_seed
-
-    def noted(function):
-        def seed(*arguments):
-            seeds.append(function.__name__)
-            return function(*arguments)
-        return seed
-
-    torch.set_rng_state, torch.manual_seed = map(noted, originals)
-    try:
-        yield seeds
-    finally:
-        torch.set_rng_state, torch.manual_seed = originals
-        drawn = states != _random_states()
-        random.setstate(states[0])
-    if drawn:
-        raise ValueError("it draws random numbers of Python or NumPy")
-
-
-def _random_states():
-    numpy = sys.modules.get("numpy")
-    return random.getstate(), numpy and repr(numpy.random.get_state())
-
-
-def _as_owned(gradients):
-    """Each contiguous, and the only tensor of its storage."""
-    seen, owned = set(), []
-    for gradient in gradients:
-        storage = gradient.untyped_storage()
-        whole = storage.nbytes() == gradient.numel() * gradient.element_size()
-        if not whole or not gradient.is_contiguous() or storage._cdata in seen:
-            gradient = gradient.clone(memory_format=torch.contiguous_format)
-        seen.add(gradient.untyped_storage()._cdata)
-        owned.append(gradient)
-    return owned
-
-
-def _tidy(module):
-    """Drops what serves the profiler only."""
-    for node in list(module.graph.nodes):
+    for node in list(module.graph.nodes):  # what serves the profiler only
         if node.op == "call_function" and getattr(node.target, "namespace", "") == "profiler":
             node.replace_all_uses_with(None)
             module.graph.erase_node(node)
+    return module, found["results"], found["trained"]
+
+
+def _accumulated(trained, tensors, results):
+    """Gradients as autograd leaves them in `.grad`: laid out as their parameters among the tensors,
+    in storages of their own."""
+    seen, owned = {t.untyped_storage()._cdata for t in (*tensors, *results)}, []
+    for i, gradient in trained.items():
+        storage = gradient.untyped_storage()
+        if (storage._cdata in seen or storage.nbytes() != gradient.nbytes
+                or gradient.stride() != tensors[i].stride()):
+            gradient = torch.empty_like(tensors[i]).copy_(gradient)
+        seen.add(gradient.untyped_storage()._cdata)
+        owned.append(gradient)
+    return owned

@@ -3,7 +3,6 @@ from functools import partial
 
 import torch.distributed as dist
 
-from .lowering import Op
 from .stepping import Step
 from .updates import divided
 
@@ -30,14 +29,16 @@ class DistributedStep(Step):
     `streams`. The ranks compare their plans before the first step.
     """
 
-    reduces = True
     streams = ("compute", "communication")
 
     def __init__(self, model, *arguments, process_group=None, bucket_mb=25, **options):
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
         for tensor in [*model.parameters(), *model.buffers()]:
             dist.broadcast(tensor.detach(), 0, group=process_group)
+        self.reduction = partial(_reduction, process_group)
         super().__init__(model, *arguments, **options)
+        if self.plan is None:
+            self.eager()
 
     def __call__(self, *batch):
         buffers = list(self.model.buffers())
@@ -57,12 +58,6 @@ class DistributedStep(Step):
         return divided(ready, min(self._limit, 1 << 20), self._limit,
                        lambda before, item: before.parameter.dtype != item.parameter.dtype)
 
-    def reduction(self, lowered, index, inputs, outputs, nodes):
-        lowered.communication = [1]
-        size = sum(lowered.storages[s].size for s in inputs)
-        return Op(f"all_reduce{index}", "comm.all_reduce", inputs, outputs, stream=1, cost=size,
-                  run=partial(_reduction, self._group), arguments=nodes)
-
     def agree(self, lowered):
         """Times differ from rank to rank; plans must not: those of the first rank hold."""
         measured = [[(op.cost, op.workspace, op.on_heap) for op in lowered.ops]]
@@ -72,9 +67,12 @@ class DistributedStep(Step):
         for op, agreed in zip(lowered.ops, measured[0]):
             op.cost, op.workspace, op.on_heap = agreed
 
-    def _capture(self, batch, before):
-        variant = super()._capture(batch, before)
-        mine = variant.plan.identity if variant else self.reason
+    def _capture(self, loss, inputs):
+        try:
+            variant = super()._capture(loss, inputs)
+            mine = variant.plan.identity
+        except Exception as error:  # pylint: disable=broad-except
+            variant, mine = None, f"{type(error).__name__}: {error}"
         everybodys = [None] * dist.get_world_size(self._group)
         dist.all_gather_object(everybodys, mine, group=self._group)
         if variant is None or set(everybodys) != {mine}:

@@ -11,7 +11,7 @@ import tarn
 
 from .lowering import HIDDEN_WRITES, has_bytes, view_of
 from .memory import allocator, summarize, traced
-from .updates import Update
+from .updates import Edit, Update
 
 
 class _Slot(c.Structure):
@@ -73,9 +73,10 @@ class _Profiler(torch.fx.Interpreter):
     def output(self, target, args, kwargs):
         """All gradients are there: the optimizer."""
         for op in self._lowered.ops:
-            if isinstance(op.run, Update):
+            if isinstance(op.run, (Update, Edit)):
                 call = op.run(*(self.env[node] for node in op.arguments))
-                call()  # makes what it keeps
+                if isinstance(op.run, Update):
+                    call()  # makes what it keeps
                 _measure(op, call)
 
 
@@ -87,7 +88,7 @@ def _measure(op, call):
     results = _flat((result,) if isinstance(result, torch.Tensor) else result or ())
     op.workspace, ordinals, alive = summarize([results[i] for i in op.made])
     op.ordinals = dict(zip(op.made, ordinals))
-    if alive > 0:
+    if alive > 0 or op.on_heap:
         op.on_heap, op.workspace = True, 0
     return result
 

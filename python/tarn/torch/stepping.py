@@ -1,23 +1,30 @@
 """tarn.torch.step: a training step at planned addresses."""
-import itertools
 import math
-import traceback
+import re
 import warnings
+import weakref
+from collections import Counter
 from pathlib import Path
 
 import torch
+from torch._dynamo import config
+from torch._dynamo.source import RandomValueSource
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils import _pytree as pytree
 
 import tarn
 
-from .capture import capture, first_tensor
-from .guards import PLAIN, layout, mark
+from .capture import capture
 from .lowering import Lowered, tensors_of
 from .memory import ALIGNMENT, Arena, allocator
 from .program import Program, profile
-from .updates import add_updates, add_state, divided, is_one_by_one, unchanged
+from .updates import add_state, add_updates, divided, hooked, is_one_by_one, unchanged
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
+SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits are those of eager runs
+    "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
+    "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
+    "specialize_float": True}
 
 
 def _own_copy(tensor):
@@ -34,89 +41,99 @@ def _once(tensor):
     return tensor
 
 
+def _detached(results):
+    return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, results)
+
+
+def _first_tensor(results):
+    """What backward starts from: the loss, or the first tensor of what loss_fn returns."""
+    tensors = tensors_of(results)
+    if not tensors:
+        raise TypeError("loss_fn returned no tensor")
+    return tensors[0]
+
+
+def _settings():
+    return {name: value for name, value in SETTINGS.items() if hasattr(config, name)}
+
+
 def _switches():
-    """Of PyTorch: they choose what is called."""
+    """Of PyTorch: they choose what is called, and Dynamo does not look at them."""
     cuda = torch.backends.cuda
-    return (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
-            torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(),
-            torch.backends.mkldnn.enabled, cuda.math_sdp_enabled(), cuda.flash_sdp_enabled())
+    return torch.backends.mkldnn.enabled, cuda.math_sdp_enabled(), cuda.flash_sdp_enabled()
 
 
 class Variant:
-    """The step for batches of one shape: captured, lowered, profiled, planned."""
+    """The step for inputs of one kind: captured, lowered, profiled, planned."""
 
-    def __init__(self, step, batch):
-        leaves = pytree.tree_leaves(batch)
-        _check(step, leaves)
-        batch = pytree.tree_map_only(torch.Tensor, _own_copy, batch)
-        self.batch = tensors_of(batch)
-        self.captured = capture(step.model, step.loss_fn, batch, step.clip, step.reduces)
-        self.lowered = Lowered(self.captured)
-        self._guard(step, leaves)
+    def __init__(self, step, loss, inputs):
+        """loss: as Dynamo has traced it, called with inputs."""
+        names = {id(t): name for name, t in [*step.model.named_parameters(),
+                                             *step.model.named_buffers()]}
+        if any(t.device.type != "cpu" for t in inputs):
+            raise ValueError("only tensors on the CPU are planned")
+        captured = capture(loss, inputs, names)
+        self.lowered = Lowered(captured)
         self.program = self.plan = None
-        for result in self.lowered.results[:self.captured.results_count]:
+        trained = {*names, *map(id, _of_optimizer(step.optimizer))}
+        if any(id(inputs[i]) not in trained for i in captured.trained):
+            raise ValueError("a tensor requires a gradient, and is no parameter of the model or the "
+                             "optimizer")
+        self._fixed = {*captured.trained, *self.lowered.written()}
+        self._copies = {i: _own_copy(t) for i, t in enumerate(inputs) if id(t) in step.batch}
+        if self._fixed & self._copies.keys():
+            raise ValueError("the loss writes to the batch")
+        tensors = self.tensors(inputs)
+        self.written = [tensors[i] for i in self._fixed]
+        self.results_count = captured.results_count
+        for result in self.lowered.results[:self.results_count]:
             self.lowered.become(result, "output")
-        updates, groups = add_updates(self.lowered, self.captured, step)
+        updates, groups = add_updates(self.lowered, captured, step, inputs)
         self.lowered.drop_dead()
-        with unchanged(step.model, step.optimizer, self.written):
-            profile(self.lowered, self.tensors(step.model))
+        with unchanged(step.optimizer, self.written):
+            profile(self.lowered, tensors)
             for op in updates:
                 add_state(self.lowered, op)
         step.agree(self.lowered)
         self.graph = self.lowered.graph(step.name, step.streams, groups)
 
-    def _guard(self, step, leaves):
-        """Notes what has to stay. Tensors of the program around the step are looked up again."""
-        self.constants = self.lowered.constants
-        kinds = self.captured.kinds
-        written = self.lowered.written()
-        if any(i < len(kinds) and kinds[i] == "input" for i in written):
-            raise ValueError("the loss writes to the batch")
-        self.written = [self.constants[i - len(kinds)] for i in written if i >= len(kinds)]
-        self._numbers = _numbers(leaves)
-        self._marks, tensors = self.captured.guards.values()
-        where = {id(tensor): i for i, tensor in enumerate(tensors)}
-        self._where = [where.get(id(constant)) for constant in self.constants]
-        trained = {p.untyped_storage()._cdata for p in [*step.model.parameters(),
-                                                        *_of_optimizer(step.optimizer)]}
-        if any(c.untyped_storage()._cdata in trained for c in self.constants):
-            raise ValueError("the loss uses parameters otherwise than as those of the model that "
-                             "loss_fn is given")
-
-    def holds(self, leaves):
-        """Is everything as it was when this was captured, but for contents of tensors?"""
-        if self._numbers != _numbers(leaves):
-            return False
-        marks, tensors = self.captured.guards.values()
-        if marks != self._marks:
-            return False
-        self.constants = [constant if i is None else tensors[i]
-                          for constant, i in zip(self.constants, self._where)]
-        return True
-
-    def tensors(self, model):
-        """For the placeholders, and the constants."""
-        return [*model.parameters(), *model.buffers(), *self.batch, *self.constants]
-
-
-def _numbers(leaves):
-    return [mark(leaf) for leaf in leaves if not torch.is_tensor(leaf)]
-
-
-def _check(step, leaves):
-    """Refuses what a trace would take for something else."""
-    for leaf in leaves:
-        if not isinstance(leaf, (torch.Tensor, *PLAIN)):
-            raise ValueError(f"the batch holds a {type(leaf).__name__}, which is no container that "
-                             "torch.utils._pytree knows: pass its tensors")
-        if torch.is_tensor(leaf) and leaf.requires_grad:
-            raise ValueError("a tensor of the batch requires a gradient")
-    if any(t.device.type != "cpu" for t in [*step.model.parameters(), *step.model.buffers()]):
-        raise ValueError("only tensors on the CPU are planned")
+    def tensors(self, inputs):
+        """For the placeholders, and the constants. What is elsewhere at each step is copied."""
+        if self.program:
+            self._copies.update((i, _own_copy(t)) for i, t in enumerate(inputs)
+                                if t.data_ptr() != self.program.addresses[i]
+                                and i not in self._fixed and i not in self._copies)
+        for i, own in self._copies.items():
+            _once(own).copy_(_once(inputs[i]))
+        return [*(self._copies.get(i, t) for i, t in enumerate(inputs)), *self.lowered.constants]
 
 
 def _of_optimizer(optimizer):
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+
+
+class _NotRun(Exception):
+    """Leaves what Dynamo has compiled, before anything was changed."""
+
+
+def _traced(step):
+    """loss_fn for Dynamo, which calls `step.planned` in the place of what it has traced."""
+    model, loss_fn, own = step.model, step.loss_fn, weakref.ref(step)
+
+    def forward(*batch):
+        if not torch.compiler.is_dynamo_compiling():
+            raise _NotRun  # it is switched off
+        results = loss_fn(model, *batch)
+        return _first_tensor(results).detach(), _detached(results)
+
+    def backend(loss, _inputs):
+        sources = (n.meta["grapharg"].source for n in loss.graph.find_nodes(op="placeholder"))
+        if any(isinstance(source, RandomValueSource) for source in sources):
+            raise ValueError("it draws random numbers of Python")
+        return lambda *inputs: own().planned(loss, inputs)
+
+    forward.__code__ = forward.__code__.replace()  # Dynamo keeps what it compiles with the code
+    return torch.compile(forward, backend=backend, fullgraph=True, dynamic=False)
 
 
 class Step:
@@ -137,8 +154,8 @@ class Step:
     Where that fails the step runs eagerly, with a warning that says why, and `reason` does, too;
     else it is None. `graph` and `plan` are those of the example batch."""
 
-    reduces = False
     streams = ("compute",)
+    reduction = None  # given gradients, returns what to call for their mean over all ranks
 
     def __init__(self, model, optimizer, loss_fn, example_batch, *, streams=1, budget=None,
                  clip=None, name=None, **options):
@@ -148,46 +165,41 @@ class Step:
         self._budget, self._options = budget, {"alignment": ALIGNMENT, **options}
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
-        self._arena, self._variants = None, {}
+        self._arena, self.variants = None, {}
+        self._captures, self._refused = Counter(), set()  # by kind of batch
         alone = not isinstance(example_batch, (tuple, list))
         self.example = (example_batch,) if alone else tuple(example_batch)
-        self._first = self._variant(self.example)
+        self._traced, self._is_example = _traced(self), True
+        self._call(self.example)
+        self._is_example = False
+        self._first = next(iter(self.variants.values()), None)
 
     graph = property(lambda self: self._first and self._first.graph)
     plan = property(lambda self: self._first and self._first.plan)
 
     def __call__(self, *batch):
         """One step; returns what loss_fn returns, detached."""
-        variant = self._variant(batch)
-        if variant and any(p.grad is not None for p in _of_optimizer(self.optimizer)):
-            variant, self.reason = None, "there were gradients before the step"
-        if variant is None:
+        if any(p.grad is not None for p in _of_optimizer(self.optimizer)):
+            self.reason = "there were gradients before the step"
             return self.eager(*batch)
-        program = self._program(variant)
-        for own, given in zip(variant.batch, tensors_of(batch)):
-            _once(own).copy_(_once(given))
-        program.run()
-        self.optimizer._opt_called = True  # for schedulers
-        captured = variant.captured
-        results = pytree.tree_unflatten(program.results[:captured.results_count], captured.results)
-        return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone, results)
+        return self._call(batch)
 
     def eager(self, *batch):
         """The same step as PyTorch runs it."""
         with torch.enable_grad():
-            result = self.loss_fn(self.model, *batch)
-            first_tensor(result).backward()
+            results = self.loss_fn(self.model, *batch)
+            _first_tensor(results).backward()
         if self.clip:
             self.clip([p for p in self.model.parameters() if p.grad is not None])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, result)
+        return _detached(results)
 
     def report(self):
         """What the plan needs and what eager execution would need, as a Report. Runs the step
         eagerly, and undoes it."""
-        memory = allocator()
-        with unchanged(self.model, self.optimizer, self._first.written if self._first else ()):
+        memory, written = allocator(), self._first.written if self._first else ()
+        with unchanged(self.optimizer, [*self.model.parameters(), *self.model.buffers(), *written]):
             self.eager(*self.example)
             before = memory.tarn_live()
             memory.tarn_reset_peak()
@@ -200,61 +212,84 @@ class Step:
         return Report(eager, plan.footprint, plan.bound, again,
                       program and dict(program.copied), self.reason)
 
-    # ---- Shapes ----
+    # ---- Captures ----
 
-    def _key(self, batch):
-        """What is the same for all batches of one shape, while the training stays as it is."""
+    def _call(self, batch):
         leaves, spec = pytree.tree_flatten(batch)
-        given = tuple(layout(t, {})[:5] if torch.is_tensor(t) else type(t) for t in leaves)
-        storages, parameters = {}, list(self.model.parameters())
-        kept = tuple(layout(t, storages) for t in [*parameters, *self.model.buffers()])
-        groups = tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups)
-        modules = tuple((id(m), m.training) for m in self.model.modules())
-        return (given, spec, kept, tuple(map(id, parameters)), groups, modules,
-                is_one_by_one(self.optimizer), _switches())
-
-    def _variant(self, batch):
-        """None: it has to run eagerly."""
-        variants = self._variants.setdefault(self._key(batch), [])
-        leaves = pytree.tree_leaves(batch)
-        for variant in variants:
-            if variant is None or variant.holds(leaves):
-                return variant
-        variants.append(self._capture(batch, len(variants)))
-        if len(variants) == 3:
+        self._kind = (spec, *((t.shape, t.dtype, t.stride()) if torch.is_tensor(t) else type(t)
+                              for t in leaves))
+        self.batch, self._ran, before = set(map(id, leaves)), False, self._captures[self._kind]
+        try:
+            if self._kind in self._refused:
+                raise _NotRun
+            with torch.enable_grad(), config.patch(_settings()):
+                results = self._traced(*batch)[1]
+        except Exception as error:  # pylint: disable=broad-except
+            if self._ran or isinstance(error, tarn.TarnError):
+                raise
+            if not isinstance(error, _NotRun):
+                self._refuse(error)
+            return None if self._is_example else self.eager(*batch)
+        if before == 2 < self._captures[self._kind]:
             warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
                           "make numbers that change from step to step tensors, in the batch or "
                           "as buffers", RuntimeWarning, 3)
-        return variants[-1]
+        self.optimizer._opt_called = True  # for schedulers
+        return results
 
-    def _capture(self, batch, before):
-        try:
-            if before == CAPTURES:
-                raise ValueError(f"batches of this shape have been captured {before} times, each "
-                                 "time with other numbers")
-            variant = Variant(self, batch)
-        except Exception as error:  # pylint: disable=broad-except
-            text = (str(error).strip() or "no text").splitlines()[0]
-            self.reason = f"the step could not be captured: {type(error).__name__}: {text}"
-            ours = (str(Path(__file__).parent), str(Path(torch.__file__).parent))
-            users = [frame for frame in traceback.extract_tb(error.__traceback__)
-                     if not frame.filename.startswith(ours)]
-            if users:
-                self.reason += f" ({users[-1].filename}, line {users[-1].lineno})"
-            warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 4)
-            return None
+    def _refuse(self, error):
+        """Batches of this kind run eagerly from now on."""
+        self._refused.add(self._kind)
+        error = getattr(error, "inner_exception", error)
+        ours, told = str(Path(torch.__file__).parent), str(error).strip() or "no text"
+        text = " ".join(line.strip() for line in told.splitlines()[:2])
+        if isinstance(error, DataDependentOutputException):
+            text = "the value of a tensor is needed on the host (.item())"
+        self.reason = f"the step could not be captured: {type(error).__name__}: {text}"
+        users = [place for place in re.findall(r'File "(.+)", line (\d+)', told)
+                 if not place[0].startswith(ours)]
+        if users:
+            self.reason += f" ({users[-1][0]}, line {users[-1][1]})"
+        warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 4)
+
+    def planned(self, loss, inputs):
+        """What Dynamo calls instead of a loss that it has traced."""
+        storages = {}
+        key = (loss,
+               tuple(storages.setdefault(t.untyped_storage()._cdata, len(storages)) for t in inputs),
+               tuple((id(t), hooked(t)) for t in inputs if t.requires_grad),
+               tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups),
+               is_one_by_one(self.optimizer), _switches())
+        if key not in self.variants:
+            self.variants[key] = self._capture(loss, inputs)
+        if self._is_example:
+            raise _NotRun
+        variant = self.variants[key]
+        program = self._program(variant, inputs)
+        self._ran = True
+        program.run()
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone,
+                                    program.results[:variant.results_count])
+
+    def _capture(self, loss, inputs):
+        before = self._captures[self._kind]
+        self._captures[self._kind] += 1
+        if before == CAPTURES:
+            raise ValueError(f"batches of this shape have been captured {before} times, each time "
+                             "with other numbers")
+        variant = Variant(self, loss, inputs)
         options, budget = self._options, self._budget
         if isinstance(budget, float):  # a share of the plan without a budget
             budget = math.ceil(budget * tarn.plan(variant.graph, **options).footprint)
         variant.plan = tarn.plan(variant.graph, budget=budget, **options)
         return variant
 
-    def _program(self, variant):
+    def _program(self, variant, inputs):
         """Bound to the arena that all variants share, and to where the model lies now."""
-        tensors = variant.tensors(self.model)
+        tensors = variant.tensors(inputs)
         if self._arena is None or self._arena.size < variant.plan.footprint:
-            for other in itertools.chain(*self._variants.values()):
-                if other and other.program:
+            for other in self.variants.values():
+                if other.program:
                     other.program.close()
                     other.program = None
             self._arena = None

@@ -10,13 +10,14 @@ from .lowering import Op, tensors_of
 
 
 @contextmanager
-def unchanged(model, optimizer, others=()):
-    """Whatever happens inside to parameters, buffers, optimizer, random numbers and other tensors
-    is undone."""
+def unchanged(optimizer, tensors):
+    """Whatever happens inside to the optimizer, its parameters and state, these tensors and random
+    numbers is undone."""
     state, own = optimizer.state, dict(vars(optimizer))
     groups = [(group, dict(group)) for group in optimizer.param_groups]
     known = {p: dict(state[p]) for p in state}
-    tensors = [*model.parameters(), *model.buffers(), *others, *tensors_of([*known.values()])]
+    tensors = [*tensors, *tensors_of([[group["params"] for group in optimizer.param_groups],
+                                      *known.values()])]
     saved = [(t, t.detach().clone()) for t in tensors]
     random = torch.get_rng_state()
     try:
@@ -89,6 +90,44 @@ class Update:
                 if isinstance(value, torch.Tensor) and value.numel()]
 
 
+class Edit:
+    """What the program does to gradients before the optimizer sees them: hooks, clipping."""
+
+    def __init__(self, function, parameters):
+        self._function, self._parameters = function, parameters
+
+    def __call__(self, *gradients):
+        def run():
+            versions = [p._version for p in self._parameters]
+            for parameter, gradient in zip(self._parameters, gradients):
+                parameter.grad = gradient
+            self._function(self._parameters)
+            for parameter, gradient in zip(self._parameters, gradients):
+                if parameter.grad is None:
+                    raise ValueError("a hook of a parameter takes its gradient away")
+                if parameter.grad is not gradient:
+                    gradient.copy_(parameter.grad)
+                parameter.grad = None
+            if versions != [p._version for p in self._parameters]:
+                raise ValueError("a hook of a parameter, or clip, writes to parameters")
+
+        return run
+
+
+def hooked(parameter):
+    """Has it hooks that get its gradient?"""
+    return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
+
+
+def _call_hooks(parameters):
+    for parameter in parameters:
+        for hook in (parameter._backward_hooks or {}).values():
+            changed = hook(parameter.grad)
+            parameter.grad = parameter.grad if changed is None else changed
+        for hook in (parameter._post_accumulate_grad_hooks or {}).values():
+            hook(parameter)
+
+
 def divided(ready, limit, others, parts=lambda before, item: False):
     """Buckets of neighbours: the first of `limit` bytes at least, and those behind it of `others`,
     unless `parts` keeps two neighbours apart."""
@@ -118,43 +157,58 @@ def _last_uses(lowered):
             for s in op.inputs + op.outputs}
 
 
-def _trained(lowered, captured, model):
+def _trained(lowered, captured, inputs):
     gradients = lowered.results[captured.results_count:]
-    placeholders = lowered.module.graph.find_nodes(op="placeholder")
-    roots = {name: lowered.root(lowered.value[node])
-             for name, node in zip(captured.names, placeholders)}
-    parameters, last = dict(model.named_parameters()), _last_uses(lowered)
-    for name, node in zip(captured.trained, gradients):
+    roots = [lowered.root(lowered.value[node])
+             for node in lowered.module.graph.find_nodes(op="placeholder")]
+    last = _last_uses(lowered)
+    for i, node in zip(captured.trained, gradients):
         gradient = lowered.become(node, "gradient")
-        yield Trained(last.get(gradient, -1), roots[name], gradient, parameters[name], node)
+        yield Trained(last.get(gradient, -1), roots[i], gradient, inputs[i], node)
 
 
-def add_updates(lowered, captured, step):
+def add_updates(lowered, captured, step, inputs):
     """Ops of the optimizer, each as early as the gradients are there and nobody needs the
-    parameters any more; before them, reductions over all ranks. Returns the updates, and the
-    groups of gradients that are reduced as one."""
-    last, added, updates, groups = _last_uses(lowered), defaultdict(list), [], []
-    ready = sorted(_trained(lowered, captured, step.model), key=lambda item: item.position)
-    buckets = list(step.buckets(ready))
-    for bucket in buckets if step.reduces else ():
-        gradients = [item.gradient for item in bucket]
-        reduction = step.reduction(lowered, len(groups), [lowered.latest[g] for g in gradients],
-                                   [lowered.write(g, "reduced") for g in gradients],
-                                   [item.node for item in bucket])
-        added[bucket[-1].position].append(reduction)
-        groups.append(gradients)
+    parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
+    updates, and the groups of gradients that are reduced as one."""
+    last, added = _last_uses(lowered), defaultdict(list)
+    ready = sorted(_trained(lowered, captured, inputs), key=lambda item: item.position)
+    buckets, end = list(step.buckets(ready)), max((item.position for item in ready), default=-1)
+
+    def add(name, kind, run, items, at, parameters=None, **more):
+        """It writes the parameters that are given by their roots, or else the gradients."""
+        gradients = dict.fromkeys(item.gradient for item in items if item.gradient is not None)
+        written = gradients if parameters is None else parameters
+        op = Op(name, kind, [lowered.latest[r] for r in gradients | written],
+                [lowered.write(r, name) for r in written], run=run,
+                arguments=[item.node for item in items], **more)
+        added[at].append(op)
+        return op
+
+    for i, item in enumerate(ready):
+        if hooked(item.parameter):
+            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter]), [item], item.position,
+                on_heap=True)
+    if step.reduction:
+        lowered.communication = [1]
+        for i, bucket in enumerate(buckets):
+            add(f"all_reduce{i}", "comm.all_reduce", step.reduction, bucket, bucket[-1].position,
+                stream=1, cost=sum(item.parameter.nbytes for item in bucket))
+    if step.clip and ready:
+        given = {id(item.parameter): item for item in ready}
+        items = [given[id(p)] for p in step.model.parameters() if id(p) in given]
+        add("clip", "clip", Edit(step.clip, [item.parameter for item in items]), items, end,
+            on_heap=True)
+    updates = []
     for bucket in buckets if is_one_by_one(step.optimizer) else [ready]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
-        read = dict.fromkeys(item.gradient for item in bucket if item.gradient is not None)
-        op = Op(f"update{len(updates)}", f"optimizer.{type(step.optimizer).__name__}",
-                [lowered.latest[r] for r in read | roots],
-                [lowered.write(r, "updated") for r in roots],
-                run=Update(step.optimizer, [item.parameter for item in bucket]),
-                arguments=[item.node for item in bucket])
-        updates.append(op)
-        added[max([bucket[-1].position, *(last.get(r, -1) for r in roots)])].append(op)
+        at = max([end if step.clip else bucket[-1].position, *(last.get(r, -1) for r in roots)])
+        run = Update(step.optimizer, [item.parameter for item in bucket])
+        kind = f"optimizer.{type(step.optimizer).__name__}"
+        updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots))
     lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
                                for new in (op, *added[index])]
+    groups = [[item.gradient for item in bucket] for bucket in buckets] if step.reduction else []
     return updates, groups
 
 
