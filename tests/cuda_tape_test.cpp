@@ -60,6 +60,7 @@ int main()
     void *arena = tarn_cuda_allocate(8192, 0, a);
     const int64_t offsets[] = {0, 4096, 0}, on[] = {0, 0, 1};
     const uint64_t sizes[] = {4096, 1024, 4096};
+    expect(tarn_arena(static_cast<char *>(arena), 8192), "an_arena_is_noted");
     tarn_tape_plan(offsets, sizes, on, 3, static_cast<char *>(arena), 8192);
     char *base = static_cast<char *>(arena);
     for (int i = 0; i < 2; i++) {

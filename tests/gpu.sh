@@ -9,13 +9,14 @@
 # --with  parts by commas that must run, besides those that always must (conformance, digests, bench):
 #         sanitizer (compute-sanitizer), second (a second device), nccl (a group reduced in an arena
 #         of ncclMemAlloc's), torch (PyTorch replaying a graph of its own on the device meanwhile,
-#         in another process; and tarn.torch.allocator on two streams, bit by bit against no marks).
+#         in another process; tarn.torch.step and ddp, and tarn.torch.allocator on two streams, bit by
+#         bit against eager execution).
 #         Without it these run where they are there, and the table says which were not
 # --stand-in   on the stand-in of BUILD instead of a GPU: to try this script
 #
 # Exit 1: something failed, or was asked for and is not there.
 set -u
-usage() { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd) || exit 2
@@ -149,6 +150,8 @@ while time.monotonic() < end:
     torch.cuda.synchronize()
     assert y[0, 0].item() == 1024
 END' - "${suite[@]}"
+    step torch_steps env TARN_LIBRARY="$build/libtarn.so" PYTHONPATH="$source/python:$source/tests" \
+        python3 "$source/tests/torch/gpu_test.py" gpu
     step torch_allocator env TARN_LIBRARY="$build/libtarn.so" CUBLAS_WORKSPACE_CONFIG=:4096:8 \
         PYTHONPATH="$source/python:$source/tests" python3 "$source/tests/torch/iterations.py" cuda
 else

@@ -253,8 +253,8 @@ def other_requests_come_from_the_heap_and_are_counted():
 def the_allocator_for_cuda_compiles_and_is_taken():
     if torch.version.cuda is None:
         return
-    from tarn.torch import cuda
-    path, functions = cuda.library()
+    from tarn.torch import memory
+    path, functions = memory.library("cuda")
     streams = [functions.tarn_cuda_stream(address) for address in (8, 16, 8)]
     assert streams[0] == streams[2] != streams[1]
     taken = torch.cuda.memory.CUDAPluggableAllocator(path, "tarn_cuda_allocate",

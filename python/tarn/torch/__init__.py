@@ -3,12 +3,13 @@
     step = tarn.torch.step(model, optimizer, loss_fn, batch, reorder=True)   # stepping.py
     with tarn.torch.iteration(): ...                                        # allocator.py
     tarn.torch.ddp(model, optimizer, loss_fn, batch)                        # distributed.py
+    tarn.torch.install("cuda")                  # first, on a GPU              memory.py
     tarn.torch.snapshot.load("snapshot.pickle")                             # snapshot.py, no torch
 """
 import importlib
 
-_WHERE = {"iteration": ("allocator", "iteration"), "step": ("stepping", "Step"),
-          "ddp": ("distributed", "DistributedStep")}
+_WHERE = {"iteration": ("allocator", "iteration"), "install": ("memory", "allocator"),
+          "step": ("stepping", "Step"), "ddp": ("distributed", "DistributedStep")}
 
 
 def __getattr__(name):

@@ -8,13 +8,13 @@ ones are served from one arena.
 Whatever is asked for that does not match the recording, or whose place is still in use, comes from
 the ordinary allocator, as everything outside of iterations does. So no result ever changes."""
 import ctypes as c
-import importlib
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+
+import torch
 
 import tarn
 
-from . import memory as cpu
-from . import recording
+from . import cuda, memory, recording
 
 COUNTS = ("served", "unknown", "occupied", "lost")
 
@@ -26,17 +26,17 @@ class Allocator:
     _owner, _arenas = None, []  # those in which tensors were when another one took over, too
 
     def __init__(self, warmup=1, device="cpu", **options):
-        self._device = importlib.import_module(".cuda", __package__) if device == "cuda" else cpu
+        self._device = device
         if device == "cuda":
-            self._device.allocator()
-        self._wait, self._options = warmup, {"alignment": self._device.ALIGNMENT, **options}
+            memory.allocator(device)
+        self._wait, self._options = warmup, {"alignment": memory.ALIGNMENT[device], **options}
         self.events, self.plan = [], None
         self.counts = dict.fromkeys(COUNTS, 0)
 
     @contextmanager
     def iteration(self):
         """Marks one iteration of the program's main loop."""
-        memory = self._device.allocator()
+        functions = memory.allocator(self._device)
         if Allocator._owner is not self:  # the process has one tape
             self.plan = None
         if self._wait > 0:
@@ -44,26 +44,26 @@ class Allocator:
             yield
             return
         counts = (c.c_int64 * len(COUNTS))()
-        begin = memory.tarn_tape_serve if self.plan else memory.tarn_tape_record
+        begin = functions.tarn_tape_serve if self.plan else functions.tarn_tape_record
         begin()
         try:
-            with self._device.events(memory):
+            with cuda.events(functions) if self._device == "cuda" else nullcontext():
                 yield
         finally:
-            memory.tarn_tape_end()
+            functions.tarn_tape_end()
             if self.plan:
-                memory.tarn_tape_counts(counts)
+                functions.tarn_tape_counts(counts)
                 for name, count in zip(COUNTS, counts):
                     self.counts[name] += count
         if not self.plan:
-            self._make_plan(memory)
+            self._make_plan(functions)
         elif counts[1] > counts[0]:  # another loop, or other shapes: the next one is recorded
             self.plan = None
 
-    def _make_plan(self, memory):
-        count = memory.tarn_tape_events(None)
+    def _make_plan(self, functions):
+        count = functions.tarn_tape_events(None)
         numbers = (c.c_int64 * (4 * count))()
-        memory.tarn_tape_events(numbers)
+        functions.tarn_tape_events(numbers)
         self.events = [recording.Event(*numbers[4 * i:4 * i + 4]) for i in range(count)]
         requests = [e for e in self.events if e.action == recording.REQUEST]
         graph, tensors = recording.graph(self.events, "iteration")
@@ -71,15 +71,15 @@ class Allocator:
         released = {e.block for e in self.events if e.action == recording.RELEASE}
         places = [self.plan.offset(tensors[e.block]) if e.block in released else -1
                   for e in requests]
-        if Allocator._arenas and memory.tarn_tape_alive() == 0:
+        if Allocator._arenas and functions.tarn_tape_alive() == 0:
             Allocator._arenas.pop()
-        arena = self._device.Arena(self.plan.footprint)
+        arena = memory.Arena(self.plan.footprint, torch.device(self._device))
         Allocator._arenas.append(arena)
         Allocator._owner = self
         n = len(requests)
         sizes, streams = ((kind * n)(*(getattr(e, name) for e in requests))
                           for kind, name in ((c.c_uint64, "size"), (c.c_int64, "stream")))
-        memory.tarn_tape_plan((c.c_int64 * n)(*places), sizes, streams, n,
+        functions.tarn_tape_plan((c.c_int64 * n)(*places), sizes, streams, n,
                               arena.base, arena.size)
 
     def report(self):

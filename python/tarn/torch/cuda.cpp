@@ -1,12 +1,15 @@
-/* A pluggable allocator for CUDA (torch.cuda.memory.CUDAPluggableAllocator) with a tape in front of
- * cudaMalloc. Needs no headers of CUDA: CUDART_MAJOR is the version of the runtime that PyTorch has
+/* A pluggable allocator for CUDA (torch.cuda.memory.CUDAPluggableAllocator) with a frame for each
+ * thread and a tape in front of cudaMalloc. Needs no headers of CUDA: CUDART_MAJOR is the version of the runtime that PyTorch has
  * loaded. */
 #include <dlfcn.h>
 
+#include <stdexcept>
+#include <string>
 #include <unordered_map>
 
 #define TARN_TAPING_THREAD std::atomic<bool>
-#include "tape_calls.h"
+#define TARN_LINE 512
+#include "calls.h"
 
 #ifndef CUDART
 #define TARN_TEXT_OF(word) #word
@@ -20,8 +23,7 @@ struct Runtime {
     int (*malloc)(void **, size_t) = nullptr;
     int (*free)(void *) = nullptr;
     Runtime() {
-        void *library = dlopen(CUDART, RTLD_LAZY);
-        if (!library) return;
+        void *library = dlsym(RTLD_DEFAULT, "cudaMalloc") ? RTLD_DEFAULT : dlopen(CUDART, RTLD_LAZY);
         malloc = reinterpret_cast<int (*)(void **, size_t)>(dlsym(library, "cudaMalloc"));
         free = reinterpret_cast<int (*)(void *)>(dlsym(library, "cudaFree"));
     }
@@ -51,28 +53,34 @@ extern "C" {
 int64_t tarn_cuda_stream(void *stream) { return number_of(stream); }
 
 void *tarn_cuda_allocate(ptrdiff_t size, int, void *stream) {
+    if (size == 0) return nullptr;
+    requests++;
     int64_t on = number_of(stream);
-    if (taping && size > 0)
-        if (char *planned = tape.serve(size_t(size), on)) return planned;
+    if (char *address = planned(size_t(size), on)) return address;
     void *address = nullptr;
-    if (!runtime.malloc || runtime.malloc(&address, size_t(size))) return nullptr;
-    int64_t number = taping ? tape.recorded(size_t(size), on) : -1;
+    if (!runtime.malloc || runtime.malloc(&address, size_t(size)))
+        throw std::runtime_error("CUDA out of memory: cudaMalloc of " + std::to_string(size) +
+                                 " bytes has failed");
+    counted(size);
+    frame.requested(address, size_t(size));
+    int64_t number = taping && !frame.is_open() ? tape.recorded(size_t(size), on) : -1;
     std::lock_guard<std::mutex> guard(lock);
     blocks[address] = number;
     return address;
 }
 
-void tarn_cuda_release(void *address, ptrdiff_t, int, void *stream) {
+void tarn_cuda_release(void *address, ptrdiff_t size, int, void *stream) {
     int64_t on = number_of(stream), number = -1;
-    if (tape.owns(static_cast<char *>(address)))
-        return tape.returned(static_cast<char *>(address), on);
+    if (!address || kept(static_cast<char *>(address), on)) return;
     {
         std::lock_guard<std::mutex> guard(lock);
         auto found = blocks.find(address);
         if (found != blocks.end()) number = found->second, blocks.erase(found);
     }
+    frame.released(address);
+    counted(-size);
     if (number >= 0) tape.released(number, on);
-    if (address) runtime.free(address);
+    runtime.free(address);
 }
 
 void tarn_cuda_use(void *address, void *stream) {

@@ -1,46 +1,57 @@
-"""tarn.torch.allocator on CUDA: PyTorch's pluggable allocator, and the events that order streams.
-It has to be installed before anything is on the GPU, and for the whole process: torch.cuda.MemPool
-with it would ask for segments and keep them, so that single requests would never come here."""
-import ctypes as c
+"""Streams of a GPU: how they carry out a plan, and which events order them."""
 import functools
 import itertools
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 
-from .memory import compiled, declare
 from .recording import RECORD, WAIT
 
-ALIGNMENT = 512
-
 
 @functools.lru_cache(maxsize=None)
-def library():
-    """(path, functions)"""
-    major = (torch.version.cuda or "13").split(".", maxsplit=1)[0]
-    path = compiled(Path(__file__).with_name("cuda.cpp"), f"-DCUDART_MAJOR={major}")
-    functions = declare(c.CDLL(path), "cuda_stream")
-    functions.tarn_cuda_stream.argtypes = [c.c_void_p]
-    return path, functions
+def streams(queues):
+    """Those of a plan with so many queues but the first one; the same ones for all plans."""
+    return [*streams(queues - 1), torch.cuda.Stream()] if queues > 1 else []
 
 
-@functools.lru_cache(maxsize=None)
-def allocator():
-    """Installs the allocator for this process and returns its functions."""
-    path, functions = library()
-    pluggable = torch.cuda.memory.CUDAPluggableAllocator(path, "tarn_cuda_allocate",
-                                                         "tarn_cuda_release")
-    use = c.cast(functions.tarn_cuda_use, c.c_void_p).value
-    pluggable.allocator().set_record_stream_fn(use)
-    torch.cuda.memory.change_current_allocator(pluggable)
-    return functions
+class Streams:
+    """The ops of a plan on streams of the GPU: each stream in its order, and behind what its ops
+    wait for. The first one is the caller's, which waits for all at the end of a step."""
 
+    def __init__(self, plan, calls):
+        """calls: what to call for each op, or None"""
+        self._others = streams(len(plan.graph.streams))
+        waits, self._order = {}, []
+        for op, on in plan.waits():
+            waits.setdefault(op, []).append(on)
+        self._events = {on: torch.cuda.Event() for on in itertools.chain(*waits.values())}
+        lists, done = [plan.launches(s)[::-1] for s in range(len(plan.graph.streams))], set()
+        while any(lists):
+            for stream, left in enumerate(lists):
+                while left and done.issuperset(waits.get(left[-1], ())):
+                    op = left.pop()
+                    done.add(op)
+                    self._order.append((stream, [self._events[on] for on in waits.get(op, ())],
+                                        calls[op], self._events.get(op)))
 
-class Arena:
-    def __init__(self, size):
-        self._bytes = torch.empty(size, dtype=torch.uint8, device="cuda")
-        self.size, self.base = size, self._bytes.data_ptr()
+    def run(self):
+        own = torch.cuda.current_stream()
+        for other in self._others:
+            other.wait_stream(own)
+        for number, waits, call, event in self._order:
+            stream = self._others[number - 1] if number else own
+            for wait in waits:
+                stream.wait_event(wait)
+            if call:
+                with torch.cuda.stream(stream):
+                    call()
+            if event:
+                stream.record_event(event)
+        for other in self._others:
+            own.wait_stream(other)
+
+    def close(self):
+        torch.cuda.synchronize()
 
 
 @contextmanager

@@ -72,8 +72,8 @@ class Lowered:
     and, behind them, `constants`; `value` maps fx nodes to what stands for their tensors: fake ones, and from `take`
     on ones on the device "meta" that are laid out as the real ones."""
 
-    def __init__(self, captured):
-        self.module = captured.module
+    def __init__(self, captured, device):
+        self.module, self.device = captured.module, device
         self.storages, self.ops, self.persistent, self.value = [], [], {}, {}
         self.constants = []  # tensors that are no placeholders
         self.communication = []  # streams that block
@@ -172,6 +172,8 @@ class Lowered:
                 if t is not None and has_bytes(t) and t.untyped_storage()._cdata not in keys}
         if not written and not made:
             return  # a view, or nothing to do
+        for other in {t.device for t in made.values()} - {self.device}:
+            raise ValueError(f"{node.target} makes a tensor on {other}")
         inputs = []
         for tensor in read:
             key = tensor.untyped_storage()._cdata

@@ -1,8 +1,8 @@
-"""The CPU allocator of PyTorch, replaced by one that serves planned addresses (cpu.cpp, tape.h)."""
+"""The allocators of PyTorch, replaced by ones that serve planned addresses (cpu.cpp, cuda.cpp)."""
 import ctypes as c
 import functools
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -10,57 +10,66 @@ from torch.utils import cpp_extension
 
 from .lowering import view_of
 
-ALIGNMENT = 64  # of PyTorch's CPU allocator
+ALIGNMENT = {"cpu": 64, "cuda": 512}  # of PyTorch's allocators
 
-
-def compiled(source, *flags):
-    """The path of a library made from a file of this package, once for each version of torch."""
-    version = torch.__version__.split("+", maxsplit=1)[0].replace(".", "_")
-    return cpp_extension.load(f"tarn_{source.stem}_{version}", [str(source)],
-                              extra_cflags=["-O2", "-std=c++20", *flags], with_cuda=False,
-                              is_python_module=False)
-
-
-def declare(functions, *counts):
-    """Says what the functions take and return; `counts`: those that return a number."""
-    for name in ("tape_events", "tape_alive", *counts):
-        getattr(functions, "tarn_" + name).restype = c.c_int64
-    functions.tarn_tape_events.argtypes = [c.c_void_p]
-    functions.tarn_tape_plan.argtypes = [c.c_void_p] * 3 + [c.c_int64, c.c_void_p, c.c_int64]
-    functions.tarn_tape_told.argtypes = [c.c_int64] * 3
-    functions.tarn_tape_counts.argtypes = [c.c_void_p]
-    return functions
 
 
 @functools.lru_cache(maxsize=None)
-def allocator():
-    """Compiles the allocator where that was not done yet, installs it for this process and returns
-    its functions. Tensors from before keep their memory."""
-    path = compiled(Path(__file__).with_name("cpu.cpp"))
-    functions = declare(c.CDLL(path), "live", "peak", "requests", "frame_summarize")
+def library(name):
+    """(path, functions) of a file of this package, compiled once for each version of torch."""
+    version = torch.__version__.split("+", maxsplit=1)[0].replace(".", "_")
+    cudart = (torch.version.cuda or "13").split(".", maxsplit=1)[0]
+    path = cpp_extension.load(
+        f"tarn_{name}_{version}", [str(Path(__file__).with_name(name + ".cpp"))],
+        extra_cflags=["-O2", "-std=c++20", f"-DCUDART_MAJOR={cudart}"], with_cuda=False,
+        is_python_module=False)
+    functions = c.CDLL(path)
+    for function in ("arena", "frame_end", "frame_summarize", "live", "peak", "requests",
+                     "tape_events", "tape_alive"):
+        getattr(functions, "tarn_" + function).restype = c.c_int64
     functions.tarn_arena.argtypes = [c.c_void_p, c.c_int64]
     functions.tarn_arena_drop.argtypes = [c.c_void_p]
     functions.tarn_frame_begin.argtypes = [c.c_void_p, c.c_int64, c.c_void_p, c.c_int64]
     functions.tarn_frame_summarize.argtypes = [c.c_void_p, c.c_int64, c.c_void_p, c.c_void_p]
-    functions.tarn_install()
+    functions.tarn_tape_events.argtypes = [c.c_void_p]
+    functions.tarn_tape_plan.argtypes = [c.c_void_p] * 3 + [c.c_int64, c.c_void_p, c.c_int64]
+    functions.tarn_tape_told.argtypes = [c.c_int64] * 3
+    functions.tarn_tape_counts.argtypes = [c.c_void_p]
+    return path, functions
+
+
+@functools.lru_cache(maxsize=None)
+def allocator(device="cpu"):
+    """Installs the allocator of a type of device for this process, compiled where that was not done
+    yet, and returns its functions. On the CPU tensors from before keep their memory; on CUDA it has
+    to come before anything is on the GPU. (torch.cuda.MemPool with it would ask for segments and
+    keep them, so that single requests would never come here.)"""
+    path, functions = library(device)
+    if device == "cpu":
+        functions.tarn_install()
+        return functions
+    functions.tarn_cuda_stream.restype, functions.tarn_cuda_stream.argtypes = c.c_int64, [c.c_void_p]
+    pluggable = torch.cuda.memory.CUDAPluggableAllocator(path, "tarn_cuda_allocate",
+                                                         "tarn_cuda_release")
+    pluggable.allocator().set_record_stream_fn(c.cast(functions.tarn_cuda_use, c.c_void_p).value)
+    torch.cuda.memory.change_current_allocator(pluggable)
     return functions
 
 
-events = nullcontext  # the CPU has no streams, and no events between them
-
-
 class Arena:
-    """Bytes in which planned tensors lie."""
+    """Bytes in which planned tensors lie, on a torch.device."""
 
-    def __init__(self, size):
-        self._bytes = torch.empty(size + 4096, dtype=torch.uint8)
+    def __init__(self, size, device):
+        self._functions = allocator(device.type)
+        self._bytes = torch.empty(size + 4096, dtype=torch.uint8, device=device)
         self._shift = -self._bytes.data_ptr() % 4096
         self.size, self.base = size, self._bytes.data_ptr() + self._shift
-        allocator().tarn_arena(self.base, size)
+        if not self._functions.tarn_arena(self.base, size):
+            raise RuntimeError("there are more than 64 arenas")
 
     def __del__(self):
         if hasattr(self, "base") and not sys.is_finalizing():  # then tensors may end after it
-            allocator().tarn_arena_drop(self.base)
+            self._functions.tarn_arena_drop(self.base)
 
     def tensor(self, offset, like):
         """The bytes from `offset` on, as the storage under a tensor like this one."""
@@ -73,19 +82,19 @@ class Arena:
 
 
 @contextmanager
-def traced():
+def traced(functions):
     """Notes what an op asks for while it runs on the heap."""
-    allocator().tarn_frame_trace()
+    functions.tarn_frame_trace()
     try:
         yield
     finally:
-        allocator().tarn_frame_end()
+        functions.tarn_frame_end()
 
 
-def summarize(outputs):
+def summarize(functions, outputs):
     """Of what was traced: (workspace, the request that each output was or -1, temporaries alive)"""
     count = len(outputs)
     addresses = (c.c_void_p * count)(*(o.untyped_storage().data_ptr() for o in outputs))
     ordinals, kept = (c.c_int64 * count)(), c.c_int64()
-    workspace = allocator().tarn_frame_summarize(addresses, count, ordinals, c.byref(kept))
+    workspace = functions.tarn_frame_summarize(addresses, count, ordinals, c.byref(kept))
     return workspace, list(ordinals), kept.value

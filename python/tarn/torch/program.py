@@ -3,12 +3,14 @@ import ctypes as c
 import mmap
 import time
 from collections import Counter
+from contextlib import contextmanager
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 import tarn
 
+from .cuda import Streams, streams
 from .lowering import HIDDEN_WRITES, has_bytes, view_of
 from .memory import allocator, summarize, traced
 from .updates import Edit, Update
@@ -39,12 +41,23 @@ def _arguments(node, value):
 
 # ---- Profile ----
 
-def profile(lowered, tensors):
+def profile(lowered, tensors, queues):
     """Runs the step once on the heap, and notes what each op costs and asks for. What the step
-    changes is changed. tensors: for the placeholders."""
-    allocator()
-    with torch.no_grad(), torch.autocast("cpu", enabled=False):
+    changes is changed. tensors: for the placeholders. queues: how many the plan will have."""
+    with _calling(lowered.device):
+        if lowered.device.type == "cuda":  # libraries take what they keep for each stream
+            for stream in (torch.cuda.current_stream(), *streams(queues)):
+                with torch.cuda.stream(stream):
+                    torch.fx.Interpreter(lowered.module).run(*tensors)
+                torch.cuda.synchronize()
         _Profiler(lowered).run(*tensors)
+
+
+@contextmanager
+def _calling(device):
+    """For calls as they were traced."""
+    with torch.no_grad(), torch.autocast(device.type, enabled=False):
+        yield
 
 
 class _Profiler(torch.fx.Interpreter):
@@ -53,6 +66,7 @@ class _Profiler(torch.fx.Interpreter):
     def __init__(self, lowered):
         super().__init__(lowered.module)
         self._lowered, self._op = lowered, None
+        self._functions = allocator(lowered.device.type)
         self._ops = {op.node: op for op in lowered.ops if op.node is not None}
 
     def run_node(self, n):
@@ -68,7 +82,7 @@ class _Profiler(torch.fx.Interpreter):
     def call_function(self, target, args, kwargs):
         if self._op is None:
             return target(*args, **kwargs)
-        return _measure(self._op, lambda: target(*args, **kwargs))
+        return self._measure(self._op, lambda: target(*args, **kwargs))
 
     def output(self, target, args, kwargs):
         """All gradients are there: the optimizer."""
@@ -77,20 +91,24 @@ class _Profiler(torch.fx.Interpreter):
                 call = op.run(*(self.env[node] for node in op.arguments))
                 if isinstance(op.run, Update):
                     call()  # makes what it keeps
-                _measure(op, call)
+                self._measure(op, call)
 
+    def _measure(self, op, call):
+        begin = self._now()
+        with traced(self._functions):
+            result = call()
+        op.cost = self._now() - begin
+        results = _flat((result,) if isinstance(result, torch.Tensor) else result or ())
+        op.workspace, ordinals, alive = summarize(self._functions, [results[i] for i in op.made])
+        op.ordinals = dict(zip(op.made, ordinals))
+        if alive > 0 or op.on_heap:
+            op.on_heap, op.workspace = True, 0
+        return result
 
-def _measure(op, call):
-    begin = time.perf_counter_ns()
-    with traced():
-        result = call()
-    op.cost = time.perf_counter_ns() - begin
-    results = _flat((result,) if isinstance(result, torch.Tensor) else result or ())
-    op.workspace, ordinals, alive = summarize([results[i] for i in op.made])
-    op.ordinals = dict(zip(op.made, ordinals))
-    if alive > 0 or op.on_heap:
-        op.on_heap, op.workspace = True, 0
-    return result
+    def _now(self):
+        if self._lowered.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter_ns()
 
 
 # ---- Run ----
@@ -105,22 +123,25 @@ class Program:
         lists = [plan.launches(stream) for stream in range(len(plan.graph.streams))]
         self._calls = {op: self._bind(op) for launches in lists for op in launches}
         self._order = [self._calls[op] for op in lists[0] if self._calls[op]]
-        self._session = self._streams() if len([ops for ops in lists if ops]) > 1 else None
+        self._streams = None
+        if len([ops for ops in lists if ops]) > 1:
+            on_gpu = lowered.device.type == "cuda"
+            self._streams = Streams(plan, self._calls) if on_gpu else self._session()
         self.results = [self._result(r) for r in lowered.results]
 
     def run(self):
-        with torch.no_grad(), torch.autocast("cpu", enabled=False):
-            if self._session:
-                self._session.run()
+        with _calling(self.lowered.device):
+            if self._streams:
+                self._streams.run()
             else:
                 for call in self._order:
                     call()
 
     def close(self):
-        if self._session:
-            self._session.close()
+        if self._streams:
+            self._streams.close()
 
-    def _streams(self):
+    def _session(self):
         session = tarn.Session(self.plan, self._call, memory=(self.arena.base, self.arena.size),
                                blocking=self.lowered.communication)
         # Ops are bound already: what the session is told of persistent tensors is never touched.
@@ -143,7 +164,8 @@ class Program:
         if not isinstance(fake, torch.Tensor):
             return fake
         if not has_bytes(fake):
-            return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype)
+            return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype,
+                                       device=self.lowered.device)
         root = self.lowered.root(fake)
         if root not in self.lowered.persistent:
             return self.arena.tensor(places[root], fake)
@@ -208,7 +230,8 @@ class Program:
         slots = [_slot(op.ordinals[i], op.made[i], target) for i, target in targets.items()
                  if op.ordinals[i] >= 0]
         native, count = (_Slot * len(slots))(*slots), len(slots)
-        begin, end = allocator().tarn_frame_begin, allocator().tarn_frame_end
+        functions = allocator(self.lowered.device.type)
+        begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
 
         def run():
             if ready and not ready():
@@ -217,7 +240,9 @@ class Program:
             try:
                 results = call()
             finally:
-                end()
+                left = end()
+            if left:
+                raise RuntimeError(f"{op.name} has kept memory that was its workspace")
             if targets:
                 self._put(op, results, targets)
 

@@ -28,7 +28,8 @@ SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits a
 
 
 def _own_copy(tensor):
-    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype,
+                               device=tensor.device)
     _once(made).copy_(_once(tensor))
     return made
 
@@ -70,10 +71,11 @@ class Variant:
         """loss: as Dynamo has traced it, called with inputs."""
         names = {id(t): name for name, t in [*step.model.named_parameters(),
                                              *step.model.named_buffers()]}
-        if any(t.device.type != "cpu" for t in inputs):
-            raise ValueError("only tensors on the CPU are planned")
+        devices = {t.device for t in inputs}
+        if len(devices) > 1:
+            raise ValueError(f"the step uses tensors on {', '.join(sorted(map(str, devices)))}")
         captured = capture(loss, inputs, names)
-        self.lowered = Lowered(captured)
+        self.lowered = Lowered(captured, *devices)
         self.program = self.plan = None
         trained = {*names, *map(id, _of_optimizer(step.optimizer))}
         if any(id(inputs[i]) not in trained for i in captured.trained):
@@ -91,7 +93,7 @@ class Variant:
         updates, groups = add_updates(self.lowered, captured, step, inputs)
         self.lowered.drop_dead()
         with unchanged(step.optimizer, self.written):
-            profile(self.lowered, tensors)
+            profile(self.lowered, tensors, step.queues)
             for op in updates:
                 add_state(self.lowered, op)
         step.agree(self.lowered)
@@ -162,7 +164,10 @@ class Step:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name = name or type(model).__name__
         self.reason = None
-        self._budget, self._options = budget, {"alignment": ALIGNMENT, **options}
+        self._device = _of_optimizer(optimizer)[0].device
+        self._budget = budget
+        self._options = {"alignment": ALIGNMENT[self._device.type], **options}
+        self.queues = max(streams, len(self.streams))
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
         self._arena, self.variants = None, {}
@@ -198,7 +203,8 @@ class Step:
     def report(self):
         """What the plan needs and what eager execution would need, as a Report. Runs the step
         eagerly, and undoes it."""
-        memory, written = allocator(), self._first.written if self._first else ()
+        memory = allocator(self._device.type)
+        written = self._first.written if self._first else ()
         with unchanged(self.optimizer, [*self.model.parameters(), *self.model.buffers(), *written]):
             self.eager(*self.example)
             before = memory.tarn_live()
@@ -293,7 +299,7 @@ class Step:
                     other.program.close()
                     other.program = None
             self._arena = None
-            self._arena = Arena(variant.plan.footprint)
+            self._arena = Arena(variant.plan.footprint, self._device)
         addresses = [t.data_ptr() for t in tensors]
         if variant.program is None or variant.program.addresses != addresses:
             if variant.program:

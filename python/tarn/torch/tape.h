@@ -19,7 +19,10 @@
 
 namespace tarn {
 
-constexpr size_t kLine = 64; // alignment of whatever is given
+#ifndef TARN_LINE
+#define TARN_LINE 64
+#endif
+constexpr size_t kLine = TARN_LINE; // alignment of whatever is given
 
 inline size_t lines(size_t size) { return (size + kLine - 1) / kLine * kLine; }
 
@@ -28,6 +31,7 @@ class FirstFit {
 public:
     void clear() { taken_.clear(), top_ = 0; }
     size_t top() const { return top_; }
+    size_t taken() const { return taken_.size(); }
     /* The lowest gap; what ends above `limit` is refused: SIZE_MAX. */
     size_t take(size_t size, size_t limit) {
         size_t offset = 0, i = 0;
@@ -72,7 +76,11 @@ public:
         tracing_ = true;
         events_.clear();
     }
-    void end() { open_ = false; }
+    /* Returns how many temporaries are left in the workspace, which others use now. */
+    size_t end() {
+        open_ = false;
+        return tracing_ ? 0 : fit_.taken();
+    }
     bool is_open() const { return open_; }
 
     /* The planned address; NULL: there is none. */

@@ -19,9 +19,9 @@ def unchanged(optimizer, tensors):
     tensors = [*tensors, *tensors_of([[group["params"] for group in optimizer.param_groups],
                                       *known.values()])]
     saved = [(t, t.detach().clone()) for t in tensors]
-    random = torch.get_rng_state()
     try:
-        yield
+        with torch.random.fork_rng({t.device for t in tensors if t.is_cuda}):
+            yield
     finally:
         with torch.no_grad():
             for tensor, value in saved:
@@ -32,7 +32,6 @@ def unchanged(optimizer, tensors):
             group.update(values)
         state.clear()
         state.update(known)
-        torch.set_rng_state(random)
 
 
 def is_one_by_one(optimizer):

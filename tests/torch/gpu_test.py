@@ -1,0 +1,152 @@
+"""Steps on CUDA: tensors lie in the arena, streams wait for each other as the plan says, and on a GPU all is bit-equal
+with eager execution. Without a GPU PyTorch runs on no_gpu.c, which computes nothing: then the calls are tested, and no
+results. TAP on stdout.
+
+    tests/with_torch.sh tests/torch/gpu_test.py [gpu]       gpu: there has to be one (tests/gpu.sh)"""
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import Counter, defaultdict
+from pathlib import Path
+
+LOG = os.environ.get("NO_GPU_LOG")
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":16:8"  # 128 KiB; by default 32 MiB, more than the networks
+os.environ["CUBLASLT_WORKSPACE_SIZE"] = "128"
+
+import torch  # pylint: disable=wrong-import-position
+import torch.distributed as dist  # pylint: disable=wrong-import-position
+from cases import run  # pylint: disable=wrong-import-position
+from networks import loss_of, make  # pylint: disable=wrong-import-position
+
+import tarn.torch  # pylint: disable=wrong-import-position
+
+
+def without_a_gpu():
+    """Runs this program once more, on the stand-in."""
+    include = Path(torch.__file__).parents[1] / "nvidia" / "cu13" / "include"
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("libno_gpu.so", "libcuda.so.1"):
+            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-I", include, "-o", f"{folder}/{name}",
+                            Path(__file__).with_name("no_gpu.c")], check=True)
+        return subprocess.run([sys.executable, __file__], check=False, env={
+            **os.environ, "NO_GPU_LOG": f"{folder}/log", "LD_LIBRARY_PATH": folder,
+            "LD_PRELOAD": f"{folder}/libno_gpu.so"}).returncode
+
+
+def pair(name):
+    """Two equal networks on the GPU with optimizers, and batches."""
+    sides = []
+    for _ in range(2):
+        model, batch = make(name)
+        model.to("cuda")
+        sides.append((model, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)))
+    torch.manual_seed(1)
+    return sides, [[t.to("cuda") for t in batch()] for _ in range(4)]
+
+
+def eager(model, optimizer, *batch):
+    loss = loss_of(model, *batch)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+def same(first, second):
+    return LOG or all(map(torch.equal, first, second))
+
+
+def compare(name, make_step=tarn.torch.step, **options):
+    (one, two), data = pair(name)
+    step = make_step(*two, loss_of, data[0], **options)
+    assert step.reason is None, step.reason
+    torch.manual_seed(2)
+    expected = [eager(*one, *batch) for batch in data]
+    torch.manual_seed(2)
+    memory = tarn.torch.install("cuda")
+    found = [step(*batch) for batch in data[:-1]]
+    before = memory.tarn_live()
+    memory.tarn_reset_peak()
+    found.append(step(*data[-1]))
+    assert memory.tarn_peak() - before <= 512, memory.tarn_peak() - before  # the loss
+    assert same(found, expected) and same(one[0].parameters(), two[0].parameters())
+    assert not step._first.program.copied, step._first.program.copied
+    return step
+
+
+def networks():
+    return ["small_gpt"] if LOG else ["small_gpt", "small_resnet"]  # there is no stand-in for cuDNN
+
+
+def steps_lie_in_the_arena():
+    for name in networks():
+        compare(name)
+        least = compare(name, reorder=True).plan
+        assert compare(name, reorder=True, budget=0.9).plan.footprint < least.footprint
+
+
+def logged():
+    """What was done since the last call, by stream: (launches, waits)"""
+    lines = [line.split() for line in Path(LOG).read_text(encoding="ascii").splitlines()]
+    lines, logged.seen = lines[logged.seen:], len(lines)
+    events, launched, waits = {}, Counter(), defaultdict(list)
+    for what, stream, *event in lines:
+        if what == "launch":
+            launched[stream] += 1
+        elif what == "record":
+            events[event[0]] = stream
+        elif what == "wait":
+            waits[stream].append(events.get(event[0]))
+    return launched, waits
+
+
+logged.seen = 0
+
+
+def streams_wait_as_the_plan_says():
+    for name in networks():
+        step = compare(name, streams=2, couple=True)
+        if not LOG:
+            continue
+        (_, two), data = pair(name)
+        step = tarn.torch.step(*two, loss_of, data[0], streams=2)
+        step(*data[0])
+        logged()
+        step(*data[0])
+        launched, waits = logged()
+        ops = [len(step.plan.launches(stream)) for stream in (0, 1)]
+        assert sorted(launched) == sorted(waits) and len(launched) == 2 and min(ops) > 0, (launched, waits)
+        told = sum(map(len, waits.values()))
+        assert told == len(step.plan.waits()) + 2  # at the begin and at the end
+        assert all(on not in (None, stream) for stream, those in waits.items() for on in those)
+
+
+def gradients_are_reduced_in_the_arena():
+    with tempfile.TemporaryDirectory() as folder:
+        dist.init_process_group("gloo" if LOG else "nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
+        step = compare("small_gpt", tarn.torch.ddp, bucket_mb=0.05)
+        kinds = [op.kind for op in step.graph.ops]
+        assert kinds.count("comm.all_reduce") > 2
+        dist.destroy_process_group()
+
+
+def what_lies_elsewhere_runs_eagerly():
+    (one, _), data = pair("small_gpt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = tarn.torch.step(*one, lambda model, *batch: loss_of(model, *batch) + torch.rand(2).sum().to("cuda"), data[0])
+    assert "on cpu" in step.reason, step.reason
+
+
+if __name__ == "__main__":
+    if torch.version.cuda is None:
+        print("1..0 # SKIP this PyTorch knows no CUDA")
+    elif not torch.cuda.is_available() and not LOG:
+        sys.exit(without_a_gpu() if sys.argv[1:] != ["gpu"] else "there is no GPU")
+    else:
+        tarn.torch.install("cuda")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        run([steps_lie_in_the_arena, streams_wait_as_the_plan_says, gradients_are_reduced_in_the_arena,
+             what_lies_elsewhere_runs_eagerly])
