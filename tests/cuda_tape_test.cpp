@@ -1,10 +1,11 @@
-// cuda.cpp of tarn.torch on the stand-in for the CUDA runtime: a recorded iteration of two streams is
-// served from its arena, without one more cudaMalloc. TAP on stdout.
+// cuda.cpp of tarn.torch on the stand-in for the CUDA runtime: a recorded iteration of two streams
+// is served from its arena, without one more cudaMalloc. TAP on stdout.
 #include "python/tarn/torch/cuda.cpp"
 
 #include <cstdio>
 
-namespace {
+namespace
+{
 
 int test_number = 0;
 bool all_hold = true;
@@ -77,7 +78,31 @@ int main()
     expect(unordered.blocks[0] == base && unordered.blocks[2] &&
                (unordered.blocks[2] < base || unordered.blocks[2] >= base + 8192),
            "without_the_event_the_other_stream_has_memory_of_its_own");
+    tarn_arena_drop(base);
     tarn_cuda_release(arena, 8192, 0, a);
+    expect(tarn_cuda_allocate(8100, 0, b) != arena && tarn_cuda_allocate(8100, 0, a) == arena,
+           "a_free_block_is_given_again_on_its_stream_alone");
+    void *stand_in = dlopen(CUDART, RTLD_LAZY);
+    auto calls = reinterpret_cast<uint64_t (*)(const char *)>(dlsym(stand_in, "fake_cudart_calls"));
+    auto inject = reinterpret_cast<void (*)(const char *, uint64_t, unsigned, bool)>(
+        dlsym(stand_in, "fake_cudart_inject"));
+    uint64_t freed = calls("cudaFree");
+    tarn_cuda_use(arena, b);
+    tarn_cuda_release(arena, 8100, 0, a);
+    expect(calls("cudaFree") == freed + 1, "what_another_stream_has_used_is_freed");
+    void *unused = tarn_cuda_allocate(512, 0, a);
+    tarn_cuda_release(unused, 512, 0, a);
+    inject("cudaMalloc", 0, 2, false);
+    expect(tarn_cuda_allocate(1024, 0, b) && calls("cudaFree") > freed + 1,
+           "where_memory_ends_free_blocks_are_given_back");
+    inject("cudaMalloc", 0, 2, true);
+    bool thrown = false;
+    try {
+        tarn_cuda_allocate(2048, 0, b);
+    } catch (const std::runtime_error &) {
+        thrown = true;
+    }
+    expect(thrown, "and_then_there_is_an_error");
     std::printf("1..%d\n", test_number);
     return all_hold ? 0 : 1;
 }

@@ -1,10 +1,11 @@
 /* A pluggable allocator for CUDA (torch.cuda.memory.CUDAPluggableAllocator) with a frame for each
- * thread and a tape in front of cudaMalloc. Needs no headers of CUDA: CUDART_MAJOR is the version of the runtime that PyTorch has
- * loaded. */
+ * thread and a tape in front of cudaMalloc. Needs no headers of CUDA: CUDART_MAJOR is the version
+ * of the runtime that PyTorch has loaded. */
 #include <dlfcn.h>
 
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 
 #define TARN_TAPING_THREAD std::atomic<bool>
@@ -23,15 +24,27 @@ struct Runtime {
     int (*malloc)(void **, size_t) = nullptr;
     int (*free)(void *) = nullptr;
     Runtime() {
-        void *library = dlsym(RTLD_DEFAULT, "cudaMalloc") ? RTLD_DEFAULT : dlopen(CUDART, RTLD_LAZY);
+        void *library =
+            dlsym(RTLD_DEFAULT, "cudaMalloc") ? RTLD_DEFAULT : dlopen(CUDART, RTLD_LAZY);
         malloc = reinterpret_cast<int (*)(void **, size_t)>(dlsym(library, "cudaMalloc"));
         free = reinterpret_cast<int (*)(void *)>(dlsym(library, "cudaFree"));
     }
 };
 const Runtime runtime;
 
+struct Block {
+    int64_t number; // on the tape, or -1
+    bool is_shared; // another stream has used it
+};
+
+/* Free blocks are kept for requests of the same size on the same stream, which come behind whatever
+ * has used them. Large ones are not, nor those that other streams have used: cudaFree waits. */
+constexpr ptrdiff_t kLarge = ptrdiff_t(64) << 20;
+using Kind = std::tuple<ptrdiff_t, int, void *>; // size, device, stream
+
 std::mutex lock;
-std::unordered_map<void *, int64_t> blocks;  // of cudaMalloc: number on the tape
+std::unordered_map<void *, Block> blocks; // that are in use
+std::map<Kind, std::vector<void *>> free_blocks;
 std::unordered_map<void *, int64_t> streams; // numbered as they come
 
 int64_t number_of(void *stream) {
@@ -39,11 +52,22 @@ int64_t number_of(void *stream) {
     return streams.emplace(stream, int64_t(streams.size())).first->second;
 }
 
-int64_t block_at(void *address) {
-    if (tape.owns(static_cast<char *>(address))) return tape.block_at(static_cast<char *>(address));
-    std::lock_guard<std::mutex> guard(lock);
-    auto found = blocks.find(address);
-    return found == blocks.end() || found->second < 0 ? -1 : found->second & 0xFFFFFFFF;
+void *block_of(const Kind &kind) {
+    std::vector<void *> &same = free_blocks[kind];
+    if (!same.empty()) {
+        void *address = same.back();
+        same.pop_back();
+        return address;
+    }
+    void *address = nullptr;
+    if (runtime.malloc && !runtime.malloc(&address, size_t(std::get<0>(kind)))) return address;
+    for (auto &[other, all] : free_blocks) {
+        for (void *unused : all) runtime.free(unused);
+        all.clear();
+    }
+    if (runtime.malloc && !runtime.malloc(&address, size_t(std::get<0>(kind)))) return address;
+    throw std::runtime_error("CUDA out of memory: cudaMalloc of " +
+                             std::to_string(std::get<0>(kind)) + " bytes has failed");
 }
 
 } // namespace
@@ -52,39 +76,48 @@ extern "C" {
 
 int64_t tarn_cuda_stream(void *stream) { return number_of(stream); }
 
-void *tarn_cuda_allocate(ptrdiff_t size, int, void *stream) {
+void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream) {
     if (size == 0) return nullptr;
     requests++;
     int64_t on = number_of(stream);
     if (char *address = planned(size_t(size), on)) return address;
-    void *address = nullptr;
-    if (!runtime.malloc || runtime.malloc(&address, size_t(size)))
-        throw std::runtime_error("CUDA out of memory: cudaMalloc of " + std::to_string(size) +
-                                 " bytes has failed");
+    std::lock_guard<std::mutex> guard(lock);
+    void *address = block_of({ptrdiff_t(tarn::lines(size_t(size))), device, stream});
     counted(size);
     frame.requested(address, size_t(size));
-    int64_t number = taping && !frame.is_open() ? tape.recorded(size_t(size), on) : -1;
-    std::lock_guard<std::mutex> guard(lock);
-    blocks[address] = number;
+    bool tapes = taping && !frame.is_open();
+    blocks[address] = {tapes ? tape.recorded(size_t(size), on) : -1, false};
     return address;
 }
 
-void tarn_cuda_release(void *address, ptrdiff_t size, int, void *stream) {
-    int64_t on = number_of(stream), number = -1;
+void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream) {
+    int64_t on = number_of(stream);
     if (!address || kept(static_cast<char *>(address), on)) return;
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        auto found = blocks.find(address);
-        if (found != blocks.end()) number = found->second, blocks.erase(found);
-    }
     frame.released(address);
     counted(-size);
-    if (number >= 0) tape.released(number, on);
-    runtime.free(address);
+    std::lock_guard<std::mutex> guard(lock);
+    Block block = blocks[address];
+    blocks.erase(address);
+    if (block.number >= 0) tape.released(block.number, on);
+    if (block.is_shared || size > kLarge)
+        runtime.free(address);
+    else
+        free_blocks[{ptrdiff_t(tarn::lines(size_t(size))), device, stream}].push_back(address);
 }
 
 void tarn_cuda_use(void *address, void *stream) {
-    int64_t block = block_at(address);
-    if (taping && block >= 0) tape.told(tarn::Action::Use, block, number_of(stream));
+    int64_t number = -1, on = number_of(stream);
+    if (is_in_arena(static_cast<char *>(address))) {
+        number = tape.owns(static_cast<char *>(address))
+                     ? tape.block_at(static_cast<char *>(address))
+                     : -1;
+    } else {
+        std::lock_guard<std::mutex> guard(lock);
+        auto found = blocks.find(address);
+        if (found == blocks.end()) return;
+        found->second.is_shared = true;
+        number = found->second.number < 0 ? -1 : found->second.number & 0xFFFFFFFF;
+    }
+    if (taping && number >= 0) tape.told(tarn::Action::Use, number, on);
 }
 }
