@@ -118,6 +118,7 @@ class Program:
 
     def __init__(self, lowered, plan, arena, tensors):
         self.lowered, self.plan, self.arena, self.tensors = lowered, plan, arena, tensors
+        self.addresses = [t.data_ptr() for t in tensors]
         self.copied = Counter()  # outputs that were not made where they belong, by op
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
         lists = [plan.launches(stream) for stream in range(len(plan.graph.streams))]

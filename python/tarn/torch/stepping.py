@@ -5,6 +5,7 @@ import warnings
 import weakref
 from collections import Counter
 from pathlib import Path
+from typing import Mapping, NamedTuple, Optional, Sequence
 
 import torch
 from torch._dynamo import config
@@ -22,9 +23,10 @@ from .updates import add_state, add_updates, divided, hooked, is_one_by_one, unc
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits are those of eager runs
-    "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
-    "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
-    "specialize_float": True}
+    name: value for name, value in {
+        "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
+        "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
+        "specialize_float": True}.items() if hasattr(config, name)}
 
 
 def _own_copy(tensor):
@@ -54,10 +56,6 @@ def _first_tensor(results):
     return tensors[0]
 
 
-def _settings():
-    return {name: value for name, value in SETTINGS.items() if hasattr(config, name)}
-
-
 def _switches():
     """Of PyTorch: they choose what is called, and Dynamo does not look at them."""
     cuda = torch.backends.cuda
@@ -82,6 +80,7 @@ class Variant:
             raise ValueError("a tensor requires a gradient, and is no parameter of the model or the "
                              "optimizer")
         self._fixed = {*captured.trained, *self.lowered.written()}
+        self._moved = set()
         self._copies = {i: _own_copy(t) for i, t in enumerate(inputs) if id(t) in step.batch}
         if self._fixed & self._copies.keys():
             raise ValueError("the loss writes to the batch")
@@ -100,14 +99,20 @@ class Variant:
         self.graph = self.lowered.graph(step.name, step.streams, groups)
 
     def tensors(self, inputs):
-        """For the placeholders, and the constants. What is elsewhere at each step is copied."""
+        """For the placeholders, and the constants. What moves again and again is copied."""
         if self.program:
-            self._copies.update((i, _own_copy(t)) for i, t in enumerate(inputs)
-                                if t.data_ptr() != self.program.addresses[i]
-                                and i not in self._fixed and i not in self._copies)
+            moved = {i for i, t in enumerate(inputs) if t.data_ptr() != self.program.addresses[i]
+                     and i not in self._fixed and i not in self._copies}
+            self._copies.update((i, _own_copy(inputs[i])) for i in moved & self._moved)
+            self._moved |= moved
         for i, own in self._copies.items():
             _once(own).copy_(_once(inputs[i]))
         return [*(self._copies.get(i, t) for i, t in enumerate(inputs)), *self.lowered.constants]
+
+    def close(self):
+        if self.program:
+            self.program.close()
+            self.program = None
 
 
 def _of_optimizer(optimizer):
@@ -216,7 +221,7 @@ class Step:
         plan, program = self.plan, self._first.program
         again = [op.name for op in plan.graph.ops if plan.is_recomputed(op.id)]
         return Report(eager, plan.footprint, plan.bound, again,
-                      program and dict(program.copied), self.reason)
+                      program.copied if program else {}, self.reason)
 
     # ---- Captures ----
 
@@ -228,7 +233,7 @@ class Step:
         try:
             if self._kind in self._refused:
                 raise _NotRun
-            with torch.enable_grad(), config.patch(_settings()):
+            with torch.enable_grad(), config.patch(SETTINGS):
                 results = self._traced(*batch)[1]
         except Exception as error:  # pylint: disable=broad-except
             if self._ran or isinstance(error, tarn.TarnError):
@@ -295,17 +300,12 @@ class Step:
         tensors = variant.tensors(inputs)
         if self._arena is None or self._arena.size < variant.plan.footprint:
             for other in self.variants.values():
-                if other.program:
-                    other.program.close()
-                    other.program = None
-            self._arena = None
+                other.close()
+            self._arena = None  # frees it
             self._arena = Arena(variant.plan.footprint, self._device)
-        addresses = [t.data_ptr() for t in tensors]
-        if variant.program is None or variant.program.addresses != addresses:
-            if variant.program:
-                variant.program.close()
+        if not (variant.program and variant.program.addresses == [t.data_ptr() for t in tensors]):
+            variant.close()
             variant.program = Program(variant.lowered, variant.plan, self._arena, tensors)
-            variant.program.addresses = addresses
         return variant.program
 
     # ---- Updates ----
@@ -319,13 +319,16 @@ class Step:
         return divided(ready, share, share)
 
 
-class Report:
+class Report(NamedTuple):
     """Bytes and names. `eager`: the most that eager execution has alive at once beyond what stays;
     `arena`: what the plan needs in its place, `bound`: what every plan of this order needs."""
 
-    def __init__(self, eager, arena=None, bound=None, recomputed=(), copied=None, reason=None):
-        self.eager, self.arena, self.bound = eager, arena, bound
-        self.recomputed, self.copied, self.reason = list(recomputed), copied or {}, reason
+    eager: int
+    arena: Optional[int] = None
+    bound: Optional[int] = None
+    recomputed: Sequence[str] = ()
+    copied: Mapping[str, int] = {}
+    reason: Optional[str] = None
 
     def __str__(self):
         if self.arena is None:
