@@ -3,7 +3,9 @@ with eager execution. Without a GPU PyTorch runs on no_gpu.c, which computes not
 results. TAP on stdout.
 
     tests/with_torch.sh tests/torch/gpu_test.py [gpu]       gpu: there has to be one (tests/gpu.sh)"""
+import functools
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from cases import run  # pylint: disable=wrong-import-position
 from networks import loss_of, make  # pylint: disable=wrong-import-position
 
 import tarn.torch  # pylint: disable=wrong-import-position
+from tarn.torch.cuda import Streams  # pylint: disable=wrong-import-position
 
 
 def without_a_gpu():
@@ -123,6 +126,58 @@ def streams_wait_as_the_plan_says():
         assert all(on not in (None, stream) for stream, those in waits.items() for on in those)
 
 
+def random_plan(draw):
+    """Of a graph whose ops read what earlier ones have made, on three streams."""
+    builder = tarn.Builder("random")
+    streams = [builder.stream(f"stream {i}") for i in range(3)]
+    made = []
+    for i in range(30):
+        read = sorted(draw.sample(range(len(made)), min(len(made), draw.randrange(3))))
+        made.append(builder.tensor(f"t{i}", 512 * draw.randrange(1, 9)))
+        builder.op(f"op{i}", draw.choice(streams), [made[r] for r in read], [made[i]])
+    return tarn.plan(builder.finish())
+
+
+def happened(lines):
+    """For each op in the order of the log: those that have ended before it begins, whatever streams do."""
+    known, events, before = defaultdict(set), {}, []
+    for line in lines:
+        what, stream, *rest = line.split()
+        if what == "op":
+            before.append((int(rest[0]), set(known[stream])))
+            known[stream].add(len(before) - 1)
+        elif what == "record":
+            events[rest[0]] = set(known[stream])
+        elif what == "wait":
+            known[stream] |= events[rest[0]]
+    return before
+
+
+def streams_order_what_a_plan_orders():
+    draw = random.Random(5)
+    for _ in range(20 if LOG else 0):
+        plan = random_plan(draw)
+
+        def note(op):
+            with open(LOG, "a", encoding="ascii") as file:
+                file.write(f"op {torch.cuda.current_stream().cuda_stream:x} {op}\n")
+
+        ops = [op.id for op in plan.graph.ops]
+        made = Streams(plan, {op: functools.partial(note, op) for op in ops})
+        done = len(Path(LOG).read_text(encoding="ascii").splitlines())
+        made.run()
+        made.run()
+        before = happened(Path(LOG).read_text(encoding="ascii").splitlines()[done:])
+        assert sorted(op for op, _ in before) == sorted(2 * ops)
+        first, second = before[:len(ops)], before[len(ops):]
+        ended = {op: {first[i][0] for i in those} for op, those in first}
+        for stream in range(3):
+            launches = plan.launches(stream)
+            assert all(one in ended[two] for one, two in zip(launches, launches[1:]))
+        assert all(on in ended[op] for op, on in plan.waits())
+        assert all(set(range(len(ops))) <= those for _, those in second)  # the whole step before
+
+
 def gradients_are_reduced_in_the_arena():
     with tempfile.TemporaryDirectory() as folder:
         dist.init_process_group("gloo" if LOG else "nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
@@ -148,5 +203,6 @@ if __name__ == "__main__":
     else:
         tarn.torch.install("cuda")
         torch.use_deterministic_algorithms(True, warn_only=True)
-        run([steps_lie_in_the_arena, streams_wait_as_the_plan_says, gradients_are_reduced_in_the_arena,
+        run([steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
+             gradients_are_reduced_in_the_arena,
              what_lies_elsewhere_runs_eagerly])

@@ -17,7 +17,7 @@ typedef uint64_t word;
 static FILE *log_file(void)
 {
     static FILE *file;
-    if (!file) file = getenv("NO_GPU_LOG") ? fopen(getenv("NO_GPU_LOG"), "w") : stderr;
+    if (!file) file = getenv("NO_GPU_LOG") ? fopen(getenv("NO_GPU_LOG"), "a") : stderr;
     setvbuf(file, NULL, _IOLBF, 0);
     return file;
 }
