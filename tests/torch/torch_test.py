@@ -264,22 +264,26 @@ def the_allocator_for_cuda_compiles_and_is_taken():
 
 # ---- Several ranks ----
 
+def clip_norm(parameters):
+    torch.nn.utils.clip_grad_norm_(parameters, 0.1)  # of the means over all ranks
+
+
 def rank(number, port):
     """One of two ranks, compared with DistributedDataParallel."""
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
     dist.init_process_group("gloo", rank=number, world_size=2)
-    for name in ("small_gpt", "small_resnet"):
+    for name, clip in (("small_gpt", clip_norm), ("small_resnet", None)):
         (one, batch), (two, _) = make(name), make(name)
         eager, planned = adam(one.parameters()), adam(two.parameters())
         theirs = DistributedDataParallel(one)
         torch.manual_seed(100 + number)
         data = [batch() for _ in range(10)]
         step = tarn.torch.ddp(two, planned, loss_of, data[0], bucket_mb=0.05, reorder=True,
-                              couple=True)
+                              couple=True, clip=clip)
         torch.manual_seed(number)
-        expected = [eager_step(theirs, eager, *b) for b in data]
+        expected = [eager_step(theirs, eager, *b, clip=clip) for b in data]
         torch.manual_seed(number)
         assert same([step(*b) for b in data], expected)
         assert same(tensors_of(two, planned), tensors_of(one, eager))
@@ -390,7 +394,7 @@ def the_commands_of_the_documents_run():
 TESTS = [value for name, value in list(vars().items())
          if getattr(value, "__module__", None) == "__main__" and callable(value)
          and name not in ("adam", "executorch_edge", "eager_step", "tensors_of", "same", "compare", "small_pair",
-                          "rank")]
+                          "rank", "clip_norm")]
 
 if __name__ == "__main__":
     only = [a for a in sys.argv[2:] if a != "-v"]
