@@ -3,7 +3,6 @@ import ctypes as c
 import mmap
 import time
 from collections import Counter
-from contextlib import contextmanager
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
@@ -20,12 +19,6 @@ class _Slot(c.Structure):
     _fields_ = [("ordinal", c.c_int64), ("size", c.c_uint64), ("address", c.c_void_p)]
 
 
-def _slot(ordinal, fake, target):
-    """For the storage under a target, which is the request of this number."""
-    return _Slot(ordinal, fake.untyped_storage().nbytes(),
-                 target.data_ptr() - fake.storage_offset() * fake.element_size())
-
-
 def _flat(results):
     """Tensors and None of what a call returned."""
     if all(t is None or isinstance(t, torch.Tensor) for t in results):
@@ -33,31 +26,18 @@ def _flat(results):
     return [t for t in tree_leaves(results) if t is None or isinstance(t, torch.Tensor)]
 
 
-def _arguments(node, value):
-    """What a call gets, with `value` for the nodes among its arguments."""
-    return (torch.fx.node.map_arg(node.args, value),
-            dict(torch.fx.node.map_arg(node.kwargs, value)))
-
-
 # ---- Profile ----
 
 def profile(lowered, tensors, queues):
     """Runs the step once on the heap, and notes what each op costs and asks for. What the step
     changes is changed. tensors: for the placeholders. queues: how many the plan will have."""
-    with _calling(lowered.device):
+    with torch.no_grad(), torch.autocast(lowered.device.type, enabled=False):
         if lowered.device.type == "cuda":  # libraries take what they keep for each stream
             for stream in (torch.cuda.current_stream(), *streams(queues)):
                 with torch.cuda.stream(stream):
                     torch.fx.Interpreter(lowered.module).run(*tensors)
                 torch.cuda.synchronize()
         _Profiler(lowered).run(*tensors)
-
-
-@contextmanager
-def _calling(device):
-    """For calls as they were traced."""
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        yield
 
 
 class _Profiler(torch.fx.Interpreter):
@@ -123,7 +103,7 @@ class Program:
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
         lists = [plan.launches(stream) for stream in range(len(plan.graph.streams))]
         self._calls = {op: self._bind(op) for launches in lists for op in launches}
-        self._order = [self._calls[op] for op in lists[0] if self._calls[op]]
+        self._order = [self._calls[op] for op in max(lists, key=len) if self._calls[op]]
         self._streams = None
         if len([ops for ops in lists if ops]) > 1:
             on_gpu = lowered.device.type == "cuda"
@@ -131,7 +111,7 @@ class Program:
         self.results = [self._result(r) for r in lowered.results]
 
     def run(self):
-        with _calling(self.lowered.device):
+        with torch.no_grad(), torch.autocast(self.lowered.device.type, enabled=False):
             if self._streams:
                 self._streams.run()
             else:
@@ -215,7 +195,8 @@ class Program:
             return self._framed(call, workspace, op, {}, ready)
         if op.node is None:
             return None  # uninitialised bytes
-        function, (args, kwargs) = op.node.target, _arguments(op.node, value)
+        function = op.node.target
+        args, kwargs = torch.fx.node.map_arg((op.node.args, op.node.kwargs), value)
         if self.plan.implementation(index) is not None:  # batch-norm makes its result again
             statistics = HIDDEN_WRITES[function._schema.name][0]
             args = [None if i in statistics else value for i, value in enumerate(args)]
@@ -228,8 +209,10 @@ class Program:
         the workspace as soon as it is ready."""
         if not targets and not workspace[1]:
             return call
-        slots = [_slot(op.ordinals[i], op.made[i], target) for i, target in targets.items()
-                 if op.ordinals[i] >= 0]
+        slots = []
+        for i, target in targets.items():
+            start = target.data_ptr() - op.made[i].storage_offset() * target.element_size()
+            slots.append(_Slot(op.ordinals[i], op.made[i].untyped_storage().nbytes(), start))
         native, count = (_Slot * len(slots))(*slots), len(slots)
         functions = allocator(self.lowered.device.type)
         begin, end = functions.tarn_frame_begin, functions.tarn_frame_end

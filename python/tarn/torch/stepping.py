@@ -56,12 +56,6 @@ def _first_tensor(results):
     return tensors[0]
 
 
-def _switches():
-    """Of PyTorch: they choose what is called, and Dynamo does not look at them."""
-    cuda = torch.backends.cuda
-    return torch.backends.mkldnn.enabled, cuda.math_sdp_enabled(), cuda.flash_sdp_enabled()
-
-
 class Variant:
     """The step for inputs of one kind: captured, lowered, profiled, planned."""
 
@@ -265,12 +259,13 @@ class Step:
 
     def planned(self, loss, inputs):
         """What Dynamo calls instead of a loss that it has traced."""
-        storages = {}
+        storages, cuda = {}, torch.backends.cuda
         key = (loss,
                tuple(storages.setdefault(t.untyped_storage()._cdata, len(storages)) for t in inputs),
                tuple((id(t), hooked(t)) for t in inputs if t.requires_grad),
                tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups),
-               is_one_by_one(self.optimizer), _switches())
+               is_one_by_one(self.optimizer), torch.backends.mkldnn.enabled,
+               cuda.math_sdp_enabled(), cuda.flash_sdp_enabled())  # Dynamo does not look at them
         if key not in self.variants:
             self.variants[key] = self._capture(loss, inputs)
         if self._is_example:
