@@ -9,11 +9,11 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 import tarn
 
+from .capture import is_random
+
 # What their schemas do not say: the positions of arguments that are written if the argument at the
 # last position is true.
 HIDDEN_WRITES = {"aten::native_batch_norm": ((3, 4), 5)}
-UNINITIALISED = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
-                 "aten::new_empty_strided", "aten::empty_permuted"}
 
 
 def tensors_of(value):
@@ -77,7 +77,7 @@ class Lowered:
         self.storages, self.ops, self.persistent, self.value = [], [], {}, {}
         self.constants = []  # tensors that are no placeholders
         self.communication = []  # streams that block
-        self._root, self._unborn = {}, {}  # by storage of fake tensors
+        self._root = {}  # by storage of fake tensors
         self._real = {}  # by root: where it was, and a storage without bytes of its size
         self.latest = {}  # version of each root
         placeholders = iter(enumerate(zip(captured.names, captured.kinds)))
@@ -95,10 +95,6 @@ class Lowered:
                 self.value[node] = self.value[node.args[0]][node.args[1]]
             else:
                 self._call(node)
-        for result in self.results:
-            value = self.value.get(result) if isinstance(result, torch.fx.Node) else None
-            if value is not None and value.untyped_storage()._cdata in self._unborn:
-                self._empty(value.untyped_storage()._cdata)
 
     def root(self, tensor):
         """The root under a fake tensor; None: it has no bytes."""
@@ -141,12 +137,8 @@ class Lowered:
         return [self.persistent[root] for root, latest in self.latest.items()
                 if latest != root and root in self.persistent]
 
-    def _empty(self, key):
-        """Uninitialised bytes that are read before they are written."""
-        node, tensor = self._unborn.pop(key)
-        self.ops.append(Op(node.name, "empty", [], [self._new(tensor, node.name)]))
-
     def _written(self, node):
+        """The roots that a call writes in place."""
         schema, written = node.target._schema, []
         for position, argument in enumerate(schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
@@ -156,41 +148,26 @@ class Lowered:
         positions, flag = HIDDEN_WRITES.get(schema.name, ((), None))
         if positions and node.args[flag]:
             written += [node.args[p] for p in positions]
-        return [self.value[n] for n in written if n is not None and has_bytes(self.value[n])]
+        roots = dict.fromkeys(self.root(self.value[n]) for n in written if n is not None)
+        return [root for root in roots if root is not None]
 
     def _call(self, node):
         value = self.value[node] = node.meta.get("val")
-        read = [t for n in node.all_input_nodes for t in tensors_of(self.value[n]) if has_bytes(t)]
+        read = dict.fromkeys(self.root(t) for n in node.all_input_nodes
+                             for t in tensors_of(self.value[n]))
         results = [t for t in tree_leaves(value) if t is None or isinstance(t, torch.Tensor)]
-        written = {t.untyped_storage()._cdata: t for t in self._written(node)}
-        if node.target._schema.name in UNINITIALISED:
-            if has_bytes(value):
-                self._unborn[value.untyped_storage()._cdata] = (node, value)
-            return
-        keys = {t.untyped_storage()._cdata for t in read}
         made = {i: t for i, t in enumerate(results)
-                if t is not None and has_bytes(t) and t.untyped_storage()._cdata not in keys}
+                if t is not None and has_bytes(t) and self.root(t) is None}
+        written = self._written(node)
         if not written and not made:
             return  # a view, or nothing to do
         for other in {t.device for t in made.values()} - {self.device}:
             raise ValueError(f"{node.target} makes a tensor on {other}")
-        inputs = []
-        for tensor in read:
-            key = tensor.untyped_storage()._cdata
-            if key in self._unborn and key not in written:
-                self._empty(key)
-            if key not in self._unborn and self.latest[self._root[key]] not in inputs:
-                inputs.append(self.latest[self._root[key]])
-        outputs = [self._new(m, node.name) for m in made.values()]
-        for key, tensor in written.items():
-            if key in self._unborn:
-                first, whole = self._unborn.pop(key)
-                outputs.append(self._new(whole, first.name))
-            else:
-                outputs.append(self.write(self._root[key], node.name))
-        random = torch.Tag.nondeterministic_seeded in node.target.tags
+        inputs = [self.latest[root] for root in read if root is not None]
+        outputs = dict.fromkeys(self._new(t, node.name) for t in made.values())
+        outputs.update((self.write(root, node.name), None) for root in written)
         self.ops.append(Op(node.name, node.target._schema.name.replace("::", "."), inputs,
-                           list(dict.fromkeys(outputs)), node, made, is_random=random))
+                           list(outputs), node, made, is_random=is_random(node)))
 
     # ---- As it is in reality ----
 

@@ -103,7 +103,7 @@ class Program:
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
         lists = [plan.launches(stream) for stream in range(len(plan.graph.streams))]
         self._calls = {op: self._bind(op) for launches in lists for op in launches}
-        self._order = [self._calls[op] for op in max(lists, key=len) if self._calls[op]]
+        self._order = [self._calls[op] for op in max(lists, key=len)]
         self._streams = None
         if len([ops for ops in lists if ops]) > 1:
             on_gpu = lowered.device.type == "cuda"
@@ -135,10 +135,8 @@ class Program:
         return session
 
     def _call(self, call):
-        function = self._calls[call.op]
-        if function:
-            with torch.no_grad():
-                function()
+        with torch.no_grad():
+            self._calls[call.op]()
 
     def _tensor(self, fake, places):
         """The tensor at its place for a fake one."""
@@ -162,7 +160,7 @@ class Program:
                             if root in self.lowered.ids else {})
 
     def _bind(self, index):
-        """What to call for an op of the plan's graph; None: nothing."""
+        """What to call for an op of the plan's graph."""
         op, final = self.lowered.ops[self.plan.origin(index)], self.plan.graph.ops[index]
         before, places = ({self._root[self.plan.tensor_origin(t)]: self.plan.offset(t) for t in ids}
                           for ids in (final.inputs, final.outputs))
@@ -193,8 +191,6 @@ class Program:
             call = op.run(*map(value, op.arguments))
             ready = op.run.ready if isinstance(op.run, Update) else None
             return self._framed(call, workspace, op, {}, ready)
-        if op.node is None:
-            return None  # uninitialised bytes
         function = op.node.target
         args, kwargs = torch.fx.node.map_arg((op.node.args, op.node.kwargs), value)
         if self.plan.implementation(index) is not None:  # batch-norm makes its result again
