@@ -1,5 +1,5 @@
 """Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
-from typing import Dict, List, NamedTuple, Sequence
+from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -10,10 +10,9 @@ CHECKPOINT = torch.ops.higher_order.tag_activation_checkpoint
 
 
 class Captured(NamedTuple):
-    """module takes tensors of these names and kinds, and returns (results..., gradients...)."""
+    """module takes the inputs, and returns (results..., gradients...)."""
     module: torch.fx.GraphModule
-    names: List[str]
-    kinds: List[str]  # as Tarn calls them
+    inputs: List[Tuple[str, str]]  # name, and kind as Tarn calls it
     results_count: int
     trained: List[int]  # the inputs that have a gradient, in the order of the gradients
 
@@ -36,9 +35,9 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor],
         traces.pop()  # random numbers would be drawn again
     module, results_count, trained = traces[-1]
     placeholders = loss.graph.find_nodes(op="placeholder")
-    return Captured(module, [names.get(id(t), n.name) for t, n in zip(inputs, placeholders)],
-                    ["parameter" if id(t) in names else "input" for t in inputs],
-                    results_count, trained)
+    known = [(names[id(t)], "parameter") if id(t) in names else (node.name, "input")
+             for t, node in zip(inputs, placeholders)]
+    return Captured(module, known, results_count, trained)
 
 
 def is_random(node):

@@ -1,5 +1,6 @@
 """An fx graph of ATen calls as a tarn.Graph: which storages there are, which op makes, reads and
 writes which of them. A storage that is written in place gets an alias for each version."""
+import itertools
 import operator
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Optional
@@ -69,8 +70,8 @@ class Op:
 
 class Lowered:
     """Storages and ops of a captured step. `persistent` maps roots to positions among placeholders
-    and, behind them, `constants`; `value` maps fx nodes to what stands for their tensors: fake ones, and from `take`
-    on ones on the device "meta" that are laid out as the real ones."""
+    and, behind them, `constants`; `value` maps fx nodes to what stands for their tensors: fake
+    ones, and from `take` on ones on the device "meta" that are laid out as the real ones."""
 
     def __init__(self, captured, device):
         self.module, self.device = captured.module, device
@@ -80,15 +81,14 @@ class Lowered:
         self._root = {}  # by storage of fake tensors
         self._real = {}  # by root: where it was, and a storage without bytes of its size
         self.latest = {}  # version of each root
-        placeholders = iter(enumerate(zip(captured.names, captured.kinds)))
+        placeholders = iter(captured.inputs)
+        positions = itertools.count()
         for node in self.module.graph.nodes:
             if node.op == "placeholder":
-                position, (name, kind) = next(placeholders)
-                self._persist(node, node.meta["val"], name, kind, position)
+                self._persist(node, *next(placeholders), next(positions))
             elif node.op == "get_attr":
                 self.constants.append(getattr(self.module, node.target))
-                position = len(captured.names) + len(self.constants) - 1
-                self._persist(node, node.meta["val"], node.name, "input", position)
+                self._persist(node, node.name, "input", next(positions))
             elif node.op == "output":
                 self.results = list(node.args[0])
             elif node.target is operator.getitem:
@@ -127,8 +127,8 @@ class Lowered:
             self._root[key] = self.storage(name, tensor.untyped_storage().nbytes(), kind)
         return self._root[key]
 
-    def _persist(self, node, tensor, name, kind, position):
-        self.value[node] = tensor
+    def _persist(self, node, name, kind, position):
+        tensor = self.value[node] = node.meta["val"]
         if has_bytes(tensor):
             self.persistent[self._new(tensor, name, kind)] = position
 

@@ -29,11 +29,9 @@ SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits a
         "specialize_float": True}.items() if hasattr(config, name)}
 
 
-def _own_copy(tensor):
-    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype,
+def _place_for(tensor):
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype,
                                device=tensor.device)
-    _once(made).copy_(_once(tensor))
-    return made
 
 
 def _once(tensor):
@@ -61,8 +59,8 @@ class Variant:
 
     def __init__(self, step, loss, inputs):
         """loss: as Dynamo has traced it, called with inputs."""
-        names = {id(t): name for name, t in [*step.model.named_parameters(),
-                                             *step.model.named_buffers()]}
+        model = step.model
+        names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
         devices = {t.device for t in inputs}
         if len(devices) > 1:
             raise ValueError(f"the step uses tensors on {', '.join(sorted(map(str, devices)))}")
@@ -75,7 +73,7 @@ class Variant:
                              "optimizer")
         self._fixed = {*captured.trained, *self.lowered.written()}
         self._moved = set()
-        self._copies = {i: _own_copy(t) for i, t in enumerate(inputs) if id(t) in step.batch}
+        self._copies = {i: _place_for(t) for i, t in enumerate(inputs) if id(t) in step.batch}
         if self._fixed & self._copies.keys():
             raise ValueError("the loss writes to the batch")
         tensors = self.tensors(inputs)
@@ -97,7 +95,7 @@ class Variant:
         if self.program:
             moved = {i for i, t in enumerate(inputs) if t.data_ptr() != self.program.addresses[i]
                      and i not in self._fixed and i not in self._copies}
-            self._copies.update((i, _own_copy(inputs[i])) for i in moved & self._moved)
+            self._copies.update((i, _place_for(inputs[i])) for i in moved & self._moved)
             self._moved |= moved
         for i, own in self._copies.items():
             _once(own).copy_(_once(inputs[i]))
