@@ -33,11 +33,11 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor],
         traces.append(_trace(loss, inputs))
     if len({sum(map(is_random, trace[0].graph.nodes)) for trace in traces}) > 1:
         traces.pop()  # random numbers would be drawn again
-    module, results_count, trained = traces[-1]
+    module, trained = traces[-1]
     placeholders = loss.graph.find_nodes(op="placeholder")
     known = [(names[id(t)], "parameter") if id(t) in names else (node.name, "input")
              for t, node in zip(inputs, placeholders)]
-    return Captured(module, known, results_count, trained)
+    return Captured(module, known, len(loss.graph.output_node().args[0]), trained)
 
 
 def is_random(node):
@@ -62,7 +62,7 @@ def _keep_history(loss):
 
 
 def _trace(loss, inputs):
-    found = {}
+    trained = []
 
     def step(*tensors):
         first = {}  # of the inputs that are one tensor
@@ -72,9 +72,9 @@ def _trace(loss, inputs):
             results = torch.fx.Interpreter(loss).run(*(own[first[id(t)]] for t in inputs))
             leaves = [i for i in first.values() if inputs[i].requires_grad]
             made = torch.autograd.grad(results[0], [own[i] for i in leaves], allow_unused=True)
-        trained = {i: gradient for i, gradient in zip(leaves, made) if gradient is not None}
-        found["results"], found["trained"] = len(results), list(trained)
-        return [r.detach() for r in results] + _accumulated(trained, tensors, results)
+        gradients = {i: gradient for i, gradient in zip(leaves, made) if gradient is not None}
+        trained.extend(gradients)
+        return [r.detach() for r in results] + _accumulated(gradients, tensors, results)
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         module = make_fx(step, tracing_mode="real")(*(mode.from_tensor(t.detach()) for t in inputs))
@@ -86,14 +86,14 @@ def _trace(loss, inputs):
         if node.op == "call_function" and getattr(node.target, "namespace", "") == "profiler":
             node.replace_all_uses_with(None)
             module.graph.erase_node(node)
-    return module, found["results"], found["trained"]
+    return module, trained
 
 
-def _accumulated(trained, tensors, results):
+def _accumulated(gradients, tensors, results):
     """Gradients as autograd leaves them in `.grad`: laid out as their parameters among the tensors,
     in storages of their own."""
     seen, owned = {t.untyped_storage()._cdata for t in (*tensors, *results)}, []
-    for i, gradient in trained.items():
+    for i, gradient in gradients.items():
         storage = gradient.untyped_storage()
         if (storage._cdata in seen or storage.nbytes() != gradient.nbytes
                 or gradient.stride() != tensors[i].stride()):

@@ -25,6 +25,12 @@ def has_bytes(tensor):
     return tensor.untyped_storage().nbytes() > 0
 
 
+def empty_as(tensor, device=None):
+    """Of its type, shape and strides."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype,
+                               device=device or tensor.device)
+
+
 def view_of(storage, like, start):
     """A tensor on a storage, with type, shape, strides and conjugation of another one."""
     made = torch.empty(0, dtype=like.dtype, device=storage.device).set_(
@@ -123,6 +129,8 @@ class Lowered:
 
     def _new(self, tensor, name, kind="intermediate"):
         key = tensor.untyped_storage()._cdata
+        if tensor.device != self.device:
+            raise ValueError(f"{name} is on {tensor.device}, the model on {self.device}")
         if key not in self._root:
             self._root[key] = self.storage(name, tensor.untyped_storage().nbytes(), kind)
         return self._root[key]
@@ -161,8 +169,6 @@ class Lowered:
         written = self._written(node)
         if not written and not made:
             return  # a view, or nothing to do
-        for other in {t.device for t in made.values()} - {self.device}:
-            raise ValueError(f"{node.target} makes a tensor on {other}")
         inputs = [self.latest[root] for root in read if root is not None]
         outputs = dict.fromkeys(self._new(t, node.name) for t in made.values())
         outputs.update((self.write(root, node.name), None) for root in written)

@@ -1,6 +1,5 @@
 """A planned step at work: ops are bound to addresses once, then called in the plan's order."""
 import ctypes as c
-import mmap
 import time
 from collections import Counter
 
@@ -10,7 +9,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 import tarn
 
 from .cuda import Streams, streams
-from .lowering import HIDDEN_WRITES, has_bytes, view_of
+from .lowering import HIDDEN_WRITES, empty_as, has_bytes, view_of
 from .memory import allocator, summarize, traced
 from .updates import Edit, Update
 
@@ -21,6 +20,7 @@ class _Slot(c.Structure):
 
 def _flat(results):
     """Tensors and None of what a call returned."""
+    results = results if isinstance(results, (tuple, list)) else (results,)
     if all(t is None or isinstance(t, torch.Tensor) for t in results):
         return results
     return [t for t in tree_leaves(results) if t is None or isinstance(t, torch.Tensor)]
@@ -55,7 +55,7 @@ class _Profiler(torch.fx.Interpreter):
         if n.op != "output":
             self._lowered.take(n, result)
         if op is not None:
-            results = _flat(tree_leaves(self._lowered.value[n]))
+            results = _flat(self._lowered.value[n])
             op.made = {i: results[i] for i in op.made}
         return result
 
@@ -78,7 +78,7 @@ class _Profiler(torch.fx.Interpreter):
         with traced(self._functions):
             result = call()
         op.cost = self._now() - begin
-        results = _flat((result,) if isinstance(result, torch.Tensor) else result or ())
+        results = _flat(result)
         op.workspace, ordinals, alive = summarize(self._functions, [results[i] for i in op.made])
         op.ordinals = dict(zip(op.made, ordinals))
         if alive > 0 or op.on_heap:
@@ -125,13 +125,9 @@ class Program:
     def _session(self):
         session = tarn.Session(self.plan, self._call, memory=(self.arena.base, self.arena.size),
                                blocking=self.lowered.communication)
-        # Ops are bound already: what the session is told of persistent tensors is never touched.
-        kept = [t for t in self.plan.graph.tensors if t.is_persistent and t.root == t.id]
-        self._untouched = mmap.mmap(-1, sum(t.size + 4096 for t in kept) + 4096)
-        address = c.addressof(c.c_char.from_buffer(self._untouched))
-        for tensor in kept:
-            session.bind_memory(tensor.id, address)
-            address += (tensor.size + 4095) // 4096 * 4096
+        for tensor in self.plan.graph.tensors:
+            if tensor.is_persistent and tensor.root == tensor.id:  # any address: ops have their own
+                session.bind_memory(tensor.id, self.arena.base)
         return session
 
     def _call(self, call):
@@ -143,8 +139,7 @@ class Program:
         if not isinstance(fake, torch.Tensor):
             return fake
         if not has_bytes(fake):
-            return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype,
-                                       device=self.lowered.device)
+            return empty_as(fake, self.lowered.device)
         root = self.lowered.root(fake)
         if root not in self.lowered.persistent:
             return self.arena.tensor(places[root], fake)
@@ -165,20 +160,17 @@ class Program:
         before, places = ({self._root[self.plan.tensor_origin(t)]: self.plan.offset(t) for t in ids}
                           for ids in (final.inputs, final.outputs))
         # What writes in place may have to write elsewhere when it runs again.
-        moves = [(self._bytes(root, before), self._bytes(root, places))
-                 for root in before.keys() & places.keys()
+        moves = [[self.arena.bytes(at[root], self.lowered.storages[root].size)
+                  for at in (places, before)] for root in before.keys() & places.keys()
                  if before[root] != places[root] and root not in self.lowered.persistent]
         call = self._bind_at(index, op, {**before, **places})
 
         def moved():
-            for old, new in moves:
+            for new, old in moves:
                 new.copy_(old)
             call()
 
         return moved if moves else call
-
-    def _bytes(self, root, places):
-        return self.arena.bytes(places[root], self.lowered.storages[root].size)
 
     def _bind_at(self, index, op, places):
 
@@ -229,7 +221,7 @@ class Program:
         return run
 
     def _put(self, op, results, targets):
-        results = _flat((results,) if isinstance(results, torch.Tensor) else results)
+        results = _flat(results)
         for i, target in targets.items():
             if results[i].data_ptr() != target.data_ptr():
                 target.copy_(results[i])

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 import tarn
 
 from .capture import capture
-from .lowering import Lowered, tensors_of
+from .lowering import Lowered, empty_as, tensors_of
 from .memory import ALIGNMENT, Arena, allocator
 from .program import Program, profile
 from .updates import add_state, add_updates, divided, hooked, is_one_by_one, unchanged
@@ -27,11 +27,6 @@ SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits a
         "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
         "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
         "specialize_float": True}.items() if hasattr(config, name)}
-
-
-def _place_for(tensor):
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype,
-                               device=tensor.device)
 
 
 def _once(tensor):
@@ -61,11 +56,8 @@ class Variant:
         """loss: as Dynamo has traced it, called with inputs."""
         model = step.model
         names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
-        devices = {t.device for t in inputs}
-        if len(devices) > 1:
-            raise ValueError(f"the step uses tensors on {', '.join(sorted(map(str, devices)))}")
         captured = capture(loss, inputs, names)
-        self.lowered = Lowered(captured, *devices)
+        self.lowered = Lowered(captured, step.device)
         self.program = self.plan = None
         trained = {*names, *map(id, _of_optimizer(step.optimizer))}
         if any(id(inputs[i]) not in trained for i in captured.trained):
@@ -73,7 +65,7 @@ class Variant:
                              "optimizer")
         self._fixed = {*captured.trained, *self.lowered.written()}
         self._moved = set()
-        self._copies = {i: _place_for(t) for i, t in enumerate(inputs) if id(t) in step.batch}
+        self._copies = {i: empty_as(t) for i, t in enumerate(inputs) if id(t) in step.batch}
         if self._fixed & self._copies.keys():
             raise ValueError("the loss writes to the batch")
         tensors = self.tensors(inputs)
@@ -95,7 +87,7 @@ class Variant:
         if self.program:
             moved = {i for i, t in enumerate(inputs) if t.data_ptr() != self.program.addresses[i]
                      and i not in self._fixed and i not in self._copies}
-            self._copies.update((i, _place_for(inputs[i])) for i in moved & self._moved)
+            self._copies.update((i, empty_as(inputs[i])) for i in moved & self._moved)
             self._moved |= moved
         for i, own in self._copies.items():
             _once(own).copy_(_once(inputs[i]))
@@ -161,9 +153,9 @@ class Step:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name = name or type(model).__name__
         self.reason = None
-        self._device = _of_optimizer(optimizer)[0].device
+        self.device = _of_optimizer(optimizer)[0].device
         self._budget = budget
-        self._options = {"alignment": ALIGNMENT[self._device.type], **options}
+        self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(streams, len(self.streams))
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
@@ -200,7 +192,7 @@ class Step:
     def report(self):
         """What the plan needs and what eager execution would need, as a Report. Runs the step
         eagerly, and undoes it."""
-        memory = allocator(self._device.type)
+        memory = allocator(self.device.type)
         written = self._first.written if self._first else ()
         with unchanged(self.optimizer, [*self.model.parameters(), *self.model.buffers(), *written]):
             self.eager(*self.example)
@@ -295,7 +287,7 @@ class Step:
             for other in self.variants.values():
                 other.close()
             self._arena = None  # frees it
-            self._arena = Arena(variant.plan.footprint, self._device)
+            self._arena = Arena(variant.plan.footprint, self.device)
         if not (variant.program and variant.program.addresses == [t.data_ptr() for t in tensors]):
             variant.close()
             variant.program = Program(variant.lowered, variant.plan, self._arena, tensors)

@@ -62,11 +62,10 @@ class Update:
 
     def __call__(self, *gradients):
         def run():
-            if self._own is not self.optimizer:
-                for i, mine in zip(self._groups, self._own.param_groups):
-                    live = self.optimizer.param_groups[i].items()
-                    mine.update((k, v) for k, v in live if k != "params")
-                self._own.state = self.optimizer.state
+            for i, mine in zip(self._groups, self._own.param_groups):
+                live = self.optimizer.param_groups[i].items()
+                mine.update((k, v) for k, v in live if k != "params")
+            self._own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = gradient
             self._own.step()
