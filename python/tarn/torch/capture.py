@@ -19,8 +19,8 @@ class Captured(NamedTuple):
 
 def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor],
             names: Dict[int, str]) -> Captured:
-    """Traces loss(*inputs) and the backward pass of its first result. loss: as Dynamo has traced it,
-    with detached results. names: of the inputs that belong to the model, by id; the others are
+    """Traces loss(*inputs) and the backward pass of its first result. loss: as Dynamo has traced
+    it, with detached results. names: of the inputs that belong to the model, by id; the others are
     called as in the trace."""
     again = [node for part in loss.modules() if isinstance(part, torch.fx.GraphModule)
              for node in part.graph.find_nodes(op="call_function", target=CHECKPOINT)]

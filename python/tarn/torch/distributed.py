@@ -8,8 +8,8 @@ from .updates import divided
 
 
 def _reduction(group, *gradients):
-    """What to call for one all_reduce over gradients that lie back to back; the mean over all ranks,
-    as DistributedDataParallel makes it."""
+    """What to call for one all_reduce over gradients that lie back to back; the mean over all
+    ranks, as DistributedDataParallel makes it."""
     first, count = gradients[0], sum(g.numel() for g in gradients)
     end = first.data_ptr()
     for gradient in gradients:

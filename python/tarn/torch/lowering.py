@@ -189,13 +189,13 @@ class Lowered:
             return fake
         storage = real.untyped_storage()
         if root not in self._real:
-            self._real[root] = storage.data_ptr(), torch.UntypedStorage(storage.nbytes(), device="meta")
-            self._root[self._real[root][1]._cdata] = root
+            empty = torch.UntypedStorage(storage.nbytes(), device="meta")
+            self._real[root], self._root[empty._cdata] = (storage.data_ptr(), empty), root
             self.storages[root].size = storage.nbytes()
-        address, without_bytes = self._real[root]
+        address, empty = self._real[root]
         if address != storage.data_ptr():
             raise ValueError(f"{self.storages[root].name} was traced as a view, and is none")
-        return view_of(without_bytes, real, 0)
+        return view_of(empty, real, 0)
 
     # ---- To Tarn ----
 

@@ -22,7 +22,7 @@ from .program import Program, profile
 from .updates import add_state, add_updates, divided, hooked, is_one_by_one, unchanged
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
-SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits are those of eager runs
+SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits are as in eager runs
     name: value for name, value in {
         "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
         "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
@@ -61,8 +61,8 @@ class Variant:
         self.program = self.plan = None
         trained = {*names, *map(id, _of_optimizer(step.optimizer))}
         if any(id(inputs[i]) not in trained for i in captured.trained):
-            raise ValueError("a tensor requires a gradient, and is no parameter of the model or the "
-                             "optimizer")
+            raise ValueError("a tensor requires a gradient, and is no parameter of the model or "
+                             "the optimizer")
         self._fixed = {*captured.trained, *self.lowered.written()}
         self._moved = set()
         self._copies = {i: empty_as(t) for i, t in enumerate(inputs) if id(t) in step.batch}
@@ -128,7 +128,7 @@ def _traced(step):
 
 
 class Step:
-    """tarn.torch.step: a callable that does what this does, in one planned arena, with the same bits:
+    """tarn.torch.step: a callable that does what this does in one planned arena, bit for bit:
 
         loss = loss_fn(model, *batch); loss.backward(); optimizer.step(); optimizer.zero_grad()
 
@@ -250,8 +250,8 @@ class Step:
     def planned(self, loss, inputs):
         """What Dynamo calls instead of a loss that it has traced."""
         storages, cuda = {}, torch.backends.cuda
-        key = (loss,
-               tuple(storages.setdefault(t.untyped_storage()._cdata, len(storages)) for t in inputs),
+        places = [t.untyped_storage()._cdata for t in inputs]
+        key = (loss, tuple(storages.setdefault(place, len(storages)) for place in places),
                tuple((id(t), hooked(t)) for t in inputs if t.requires_grad),
                tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups),
                is_one_by_one(self.optimizer), torch.backends.mkldnn.enabled,
