@@ -24,6 +24,7 @@ from .session import Call, Session
 __version__ = version()
 __all__ = [
     "BadInput", "Builder", "Call", "CheckFailed", "DeadlineExceeded", "DeviceError", "DoesNotFit",
-    "Graph", "Implementation", "Interrupted", "Op", "OutOfResources", "Plan", "PlanSpace", "Rejected",
-    "Session", "Space", "TarnError", "Tensor", "UsageError", "plan", "plan_many", "version",
+    "Graph", "Implementation", "Interrupted", "Op", "OutOfResources", "Plan", "PlanSpace",
+    "Rejected", "Session", "Space", "TarnError", "Tensor", "UsageError", "plan", "plan_many",
+    "version",
 ]

@@ -227,7 +227,8 @@ class Builder:
 
     def space(self, name: str, kind: str = "device", alignment: int = 0, capacity: int = 0) -> int:
         """A memory space; see Space. A graph to which none is added has one."""
-        info = n.SpaceInfo(n.encoded(name), index_of(SPACE_KINDS, "kind", kind), alignment, capacity)
+        number = index_of(SPACE_KINDS, "kind", kind)
+        info = n.SpaceInfo(n.encoded(name), number, alignment, capacity)
         return n.lib.builder_space_sized(self._handle, *n.sized(info))
 
     def tensor(self, name: str, size: int, kind: str = "intermediate", alignment: int = 0,

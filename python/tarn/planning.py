@@ -120,13 +120,11 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     if not isinstance(graph, Graph):
         graph = Graph.load(graph)
     try:
-        handle = _interruptible(lambda: result(c.c_void_p, n.lib.plan_create, graph._handle,
-                                               options.native), options)
+        made = Plan(_interruptible(lambda: result(c.c_void_p, n.lib.plan_create, graph._handle,
+                                                  options.native), options), graph)
     except Interrupted:
-        if options.raised:
-            raise options.raised from None
-        raise
-    made = Plan(handle, graph)
+        if not options.raised:
+            raise
     if options.raised:
         raise options.raised
     return made
@@ -227,10 +225,9 @@ class Plan:
     def offsets(self, space: Optional[int] = None) -> Iterator[Pair]:
         """(tensor, offset) for every planned storage, or those of one memory space; aliases and
         what persists are left out. Offsets count from the begin of the tensor's space."""
-        for tensor in self.graph.tensors:
-            if tensor.root == tensor.id and not tensor.is_persistent and space in (None,
-                                                                                  tensor.space):
-                yield tensor.id, n.lib.plan_offset(self._handle, tensor.id)
+        for t in self.graph.tensors:
+            if t.root == t.id and not t.is_persistent and space in (None, t.space):
+                yield t.id, n.lib.plan_offset(self._handle, t.id)
 
     def launches(self, stream: int) -> list[int]:
         """The ops that a stream launches, in order."""

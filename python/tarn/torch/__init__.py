@@ -9,13 +9,13 @@
 import importlib
 
 _WHERE = {"iteration": ("allocator", "iteration"), "install": ("memory", "allocator"),
-          "step": ("stepping", "Step"), "ddp": ("distributed", "DistributedStep")}
+          "step": ("stepping", "Step"), "ddp": ("distributed", "DistributedStep"),
+          "allocator": ("allocator",), "snapshot": ("snapshot",)}
 
 
 def __getattr__(name):
-    if name in _WHERE:
-        module, attribute = _WHERE[name]
-        return getattr(importlib.import_module("." + module, __name__), attribute)
-    if name in ("allocator", "snapshot"):
-        return importlib.import_module("." + name, __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, *attribute = _WHERE[name]
+    found = importlib.import_module("." + module, __name__)
+    return getattr(found, *attribute) if attribute else found

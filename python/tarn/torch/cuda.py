@@ -19,7 +19,7 @@ class Streams:
     wait for. The first one is the caller's, which waits for all at the end of a step."""
 
     def __init__(self, plan, calls):
-        """calls: what to call for each op, or None"""
+        """calls: what to call for each op"""
         self._others = streams(len(plan.graph.streams))
         waits, self._order = {}, []
         for op, on in plan.waits():
@@ -42,9 +42,8 @@ class Streams:
             stream = self._others[number - 1] if number else own
             for wait in waits:
                 stream.wait_event(wait)
-            if call:
-                with torch.cuda.stream(stream):
-                    call()
+            with torch.cuda.stream(stream):
+                call()
             if event:
                 stream.record_event(event)
         for other in self._others:

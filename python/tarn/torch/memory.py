@@ -13,7 +13,6 @@ from .lowering import view_of
 ALIGNMENT = {"cpu": 64, "cuda": 512}  # of PyTorch's allocators
 
 
-
 @functools.lru_cache(maxsize=None)
 def library(name):
     """(path, functions) of a file of this package, compiled once for each version of torch."""
@@ -48,7 +47,8 @@ def allocator(device="cpu"):
     if device == "cpu":
         functions.tarn_install()
         return functions
-    functions.tarn_cuda_stream.restype, functions.tarn_cuda_stream.argtypes = c.c_int64, [c.c_void_p]
+    functions.tarn_cuda_stream.restype = c.c_int64
+    functions.tarn_cuda_stream.argtypes = [c.c_void_p]
     pluggable = torch.cuda.memory.CUDAPluggableAllocator(path, "tarn_cuda_allocate",
                                                          "tarn_cuda_release")
     pluggable.allocator().set_record_stream_fn(c.cast(functions.tarn_cuda_use, c.c_void_p).value)

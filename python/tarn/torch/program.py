@@ -108,7 +108,8 @@ class Program:
         if len([ops for ops in lists if ops]) > 1:
             on_gpu = lowered.device.type == "cuda"
             self._streams = Streams(plan, self._calls) if on_gpu else self._session()
-        self.results = [self._result(r) for r in lowered.results]
+        places = {s: plan.offset(tensor) for s, tensor in lowered.ids.items()}
+        self.results = [self._tensor(lowered.value.get(r, r), places) for r in lowered.results]
 
     def run(self):
         with torch.no_grad(), torch.autocast(self.lowered.device.type, enabled=False):
@@ -123,16 +124,13 @@ class Program:
             self._streams.close()
 
     def _session(self):
-        session = tarn.Session(self.plan, self._call, memory=(self.arena.base, self.arena.size),
+        kernel = torch.no_grad()(lambda call: self._calls[call.op]())  # of each thread
+        session = tarn.Session(self.plan, kernel, memory=(self.arena.base, self.arena.size),
                                blocking=self.lowered.communication)
         for tensor in self.plan.graph.tensors:
             if tensor.is_persistent and tensor.root == tensor.id:  # any address: ops have their own
                 session.bind_memory(tensor.id, self.arena.base)
         return session
-
-    def _call(self, call):
-        with torch.no_grad():
-            self._calls[call.op]()
 
     def _tensor(self, fake, places):
         """The tensor at its place for a fake one."""
@@ -145,14 +143,6 @@ class Program:
             return self.arena.tensor(places[root], fake)
         real = self.tensors[self.lowered.persistent[root]]
         return view_of(real.untyped_storage(), fake, 0)
-
-    def _result(self, result):
-        if not isinstance(result, torch.fx.Node):
-            return result
-        fake = self.lowered.value[result]
-        root = self.lowered.root(fake)
-        return self._tensor(fake, {root: self.plan.offset(self.lowered.ids[root])}
-                            if root in self.lowered.ids else {})
 
     def _bind(self, index):
         """What to call for an op of the plan's graph."""

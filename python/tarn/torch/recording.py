@@ -22,11 +22,10 @@ class Event(NamedTuple):
 def graph(events, name="recording", one_stream=False):
     """(tarn.Graph, {block: tensor}). Blocks that are never released are outputs, which no plan
     gives away. one_stream: as if the streams took turns in the order of the host's calls."""
-    streams = [0] if one_stream else sorted({e.stream for e in events})
+    events = [e._replace(stream=0) for e in events] if one_stream else events
     builder = tarn.Builder(name)
+    streams = sorted({e.stream for e in events})
     ids = {stream: builder.stream(f"stream {stream}") for stream in streams}
-    if one_stream:
-        ids = {e.stream: 0 for e in events}
     released = {e.block for e in events if e.action == RELEASE}
     tensors, users, recorded = {}, {}, {}
     for e in events:
