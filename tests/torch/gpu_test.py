@@ -202,6 +202,7 @@ if __name__ == "__main__":
         sys.exit(without_a_gpu() if sys.argv[1:] != ["gpu"] else "there is no GPU")
     else:
         tarn.torch.install("cuda")
+        tarn.torch.step.compares = not LOG  # nothing is computed there
         torch.use_deterministic_algorithms(True, warn_only=True)
         run([steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
              gradients_are_reduced_in_the_arena,

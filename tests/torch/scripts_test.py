@@ -4,6 +4,7 @@ eagerly and planned, and all that it returns and leaves is compared bit by bit. 
     tests/with_torch.sh tests/torch/scripts_test.py [NAMES...]"""
 import collections
 import copy
+import logging
 import sys
 import types
 import warnings
@@ -12,11 +13,14 @@ import torch
 import torch.nn.functional as F
 from cases import run
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import tarn.torch
 
 STEPS = 6
 torch.set_num_threads(1)
+LOG = logging.getLogger("tarn.test")
+LOG.propagate = False
 Pair = collections.namedtuple("Pair", "x y")
 
 
@@ -403,6 +407,7 @@ def parameters_may_be_elsewhere_than_in_the_model():
 
     compare(1, loss=headed, prepare=join)
     compare(0, "requires a gradient", loss=headed, prepare=alone)
+    compare(1, "requires a gradient", loss=headed, prepare=alone, before=lambda script, i: script.head.requires_grad_(i < 2))
     compare(1, loss=decayed, prepare=lambda script: setattr(script, "own", list(script.model.parameters())))
     compare(0, "requires a gradient", batch=lambda: (rows()[0].requires_grad_(), rows()[1]))
 
@@ -471,7 +476,69 @@ def with_penalty(model, x, y):
     return F.cross_entropy(result, y) + gradient.square().mean()
 
 
+class Scale(nn.Module):
+    """Its weight is read once more when its gradient is there."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(8, 50))
+
+    def forward(self, y):
+        return self.weight * y
+
+
+def flattened():
+    """Parameters in one storage."""
+    model = nn.Sequential(nn.Linear(20, 50), Scale(), nn.Linear(50, 3))
+    flat = nn.utils.parameters_to_vector(model.parameters()).detach()
+    nn.utils.vector_to_parameters(flat, model.parameters())
+    return model
+
+
+def with_reentrant_checkpoint(model, x, y):
+    return F.cross_entropy(model[3](checkpoint(model[:3], x, use_reentrant=True)), y)
+
+
+def checkpoints_without_a_gradient_run_eagerly():
+    compare(0, "use_reentrant", loss=with_reentrant_checkpoint)
+
+
+def with_messages(model, x, y):
+    LOG.warning("%d rows of %s", len(x), x.dtype)
+    warnings.warn("a message", FutureWarning, stacklevel=2)
+    return loss_of(model, x, y)
+
+
+def messages_are_told_in_the_first_step_of_a_capture():
+    records = []
+    handler = logging.Handler()
+    handler.emit = records.append
+    LOG.addHandler(handler)
+    compare(1, loss=with_messages)
+    LOG.removeHandler(handler)
+    assert [record.getMessage() for record in records] == ["8 rows of torch.float32"] * (STEPS + 1)
+
+
+def doubled_where_compiled(model, x, y):
+    return loss_of(model, x, y) * (2 if torch.compiler.is_compiling() else 1)
+
+
+def asking_the_host_unless_compiled(model, x, y):
+    return loss_of(model, x, y) if torch.compiler.is_compiling() or x.sum().item() > -1e9 else None
+
+
+def other_bits_where_compiled(model, x, y):
+    return loss_of(model, x, y) * (2 if torch.compiler.is_compiling() else 1 + (x.sum().item() > 1e9))
+
+
+def programs_that_ask_whether_they_are_compiled_do_what_eager_ones_do():
+    compare(1, loss=doubled_where_compiled)
+    compare(1, loss=asking_the_host_unless_compiled)
+    compare(1, "different bits", loss=other_bits_where_compiled)
+
+
 def parametrizations_functions_and_penalties_are_planned():
+    compare(1, model=flattened)
     compare(1, model=parametrized)
     compare(1, loss=lambda model, x, y: F.cross_entropy(Clamp.apply(model(x)), y))
     compare(1, loss=clips_weights)

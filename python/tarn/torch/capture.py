@@ -24,6 +24,9 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor],
     called as in the trace."""
     again = [node for part in loss.modules() if isinstance(part, torch.fx.GraphModule)
              for node in part.graph.find_nodes(op="call_function", target=CHECKPOINT)]
+    if any(node.kwargs.get("use_reentrant") is not False for node in again):
+        raise ValueError("checkpoint with use_reentrant=True trains otherwise than its trace: pass "
+                         "use_reentrant=False")
     _keep_history(loss)
     traces = []
     for function in (_once, _twice) if again else (None,):

@@ -30,6 +30,7 @@ class DistributedStep(Step):
     """
 
     streams = ("compute", "communication")
+    compares = False
 
     def __init__(self, model, *arguments, process_group=None, bucket_mb=25, **options):
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))

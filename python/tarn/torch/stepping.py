@@ -1,4 +1,5 @@
 """tarn.torch.step: a training step at planned addresses."""
+import logging
 import math
 import re
 import warnings
@@ -6,10 +7,13 @@ import weakref
 from collections import Counter
 from pathlib import Path
 from typing import Mapping, NamedTuple, Optional, Sequence
+from unittest import mock
 
 import torch
 from torch._dynamo import config
+from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.source import RandomValueSource
+from torch._dynamo.variables.torch import tracing_state_functions
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils import _pytree as pytree
 
@@ -27,6 +31,18 @@ SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits a
         "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
         "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
         "specialize_float": True}.items() if hasattr(config, name)}
+# A program may ask whether it is compiled, and take another way then: it is told that it is not,
+# unless it can only be traced in that other way.
+EAGER = {function: False for function in tracing_state_functions()
+         if function.__name__ in ("is_compiling", "is_dynamo_compiling")}
+
+
+def _settings():
+    """SETTINGS, and no trace ends at a message, whichever methods logging.Logger has by now."""
+    levels = ("debug", "info", "warning", "error", "critical", "exception", "log")
+    loggers = {function for kind in (logging, logging.Logger)
+               for name, function in vars(kind).items() if name.split("_")[0] in levels}
+    return {**SETTINGS, "ignore_logging_functions": {*loggers, warnings.warn}}
 
 
 def _once(tensor):
@@ -59,17 +75,19 @@ class Variant:
         captured = capture(loss, inputs, names)
         self.lowered = Lowered(captured, step.device)
         self.program = self.plan = None
+        self.is_compared = not step.compares  # with eager execution
         trained = {*names, *map(id, _of_optimizer(step.optimizer))}
-        if any(id(inputs[i]) not in trained for i in captured.trained):
-            raise ValueError("a tensor requires a gradient, and is no parameter of the model or "
-                             "the optimizer")
-        self._fixed = {*captured.trained, *self.lowered.written()}
+        for i in captured.trained:
+            if id(inputs[i]) not in trained:
+                raise ValueError(f"{captured.inputs[i][0]} requires a gradient, and is no parameter "
+                                 "of the model or the optimizer: freeze it with requires_grad_")
+        self.fixed = {*captured.trained, *self.lowered.written()}
         self._moved = set()
         self._copies = {i: empty_as(t) for i, t in enumerate(inputs) if id(t) in step.batch}
-        if self._fixed & self._copies.keys():
+        if self.fixed & self._copies.keys():
             raise ValueError("the loss writes to the batch")
         tensors = self.tensors(inputs)
-        self.written = [tensors[i] for i in self._fixed]
+        self.written = [tensors[i] for i in self.fixed]
         self.results_count = captured.results_count
         for result in self.lowered.results[:self.results_count]:
             self.lowered.become(result, "output")
@@ -86,7 +104,7 @@ class Variant:
         """For the placeholders, and the constants. What moves again and again is copied."""
         if self.program:
             moved = {i for i, t in enumerate(inputs) if t.data_ptr() != self.program.addresses[i]
-                     and i not in self._fixed and i not in self._copies}
+                     and i not in self.fixed and i not in self._copies}
             self._copies.update((i, empty_as(inputs[i])) for i in moved & self._moved)
             self._moved |= moved
         for i, own in self._copies.items():
@@ -107,13 +125,18 @@ class _NotRun(Exception):
     """Leaves what Dynamo has compiled, before anything was changed."""
 
 
+@torch.compiler.assume_constant_result
+def _is_traced():
+    return torch.compiler.is_compiling()
+
+
 def _traced(step):
     """loss_fn for Dynamo, which calls `step.planned` in the place of what it has traced."""
     model, loss_fn, own = step.model, step.loss_fn, weakref.ref(step)
 
     def forward(*batch):
-        if not torch.compiler.is_dynamo_compiling():
-            raise _NotRun  # it is switched off
+        if not _is_traced():
+            raise _NotRun  # Dynamo is switched off
         results = loss_fn(model, *batch)
         return _first_tensor(results).detach(), _detached(results)
 
@@ -143,9 +166,10 @@ class Step:
 
     Every shape of batch is captured and planned once, when it is first seen; all share one arena.
     Where that fails the step runs eagerly, with a warning that says why, and `reason` does, too;
-    else it is None. `graph` and `plan` are those of the example batch."""
+    else it is None. `graph` and `plan` are those of the first capture: of the example batch."""
 
     streams = ("compute",)
+    compares = True  # each capture with eager execution, when it is first called
     reduction = None  # given gradients, returns what to call for their mean over all ranks
 
     def __init__(self, model, optimizer, loss_fn, example_batch, *, streams=1, budget=None,
@@ -153,21 +177,23 @@ class Step:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name = name or type(model).__name__
         self.reason = None
-        self.device = _of_optimizer(optimizer)[0].device
+        self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self._budget = budget
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(streams, len(self.streams))
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
         self._arena, self.variants = None, {}
-        self._captures, self._refused = Counter(), set()  # by kind of batch
+        self._captures = Counter()  # by kind of batch
+        self._refused = set()  # kinds of batch, and keys of variants
         alone = not isinstance(example_batch, (tuple, list))
         self.example = (example_batch,) if alone else tuple(example_batch)
-        self._traced, self._is_example = _traced(self), True
+        self._traced, self._settings, self._answers = _traced(self), _settings(), EAGER
+        self._is_example = True
         self._call(self.example)
         self._is_example = False
-        self._first = next(iter(self.variants.values()), None)
 
+    _first = property(lambda self: next(iter(self.variants.values()), None))
     graph = property(lambda self: self._first and self._first.graph)
     plan = property(lambda self: self._first and self._first.plan)
 
@@ -179,7 +205,11 @@ class Step:
         return self._call(batch)
 
     def eager(self, *batch):
-        """The same step as PyTorch runs it."""
+        """The same step as PyTorch runs it. Gradients of other parameters stay as they were."""
+        own = set(map(id, _of_optimizer(self.optimizer)))
+        others = [(p, p.grad) for p in self.model.parameters() if id(p) not in own]
+        for parameter, _ in others:
+            parameter.grad = None
         with torch.enable_grad():
             results = self.loss_fn(self.model, *batch)
             _first_tensor(results).backward()
@@ -187,6 +217,8 @@ class Step:
             self.clip([p for p in self.model.parameters() if p.grad is not None])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        for parameter, gradient in others:
+            parameter.grad = gradient
         return _detached(results)
 
     def report(self):
@@ -213,28 +245,69 @@ class Step:
         leaves, spec = pytree.tree_flatten(batch)
         self._kind = (spec, *((t.shape, t.dtype, t.stride()) if torch.is_tensor(t) else type(t)
                               for t in leaves))
+        self._tried, self._rehearsed = self._kind, None
         self.batch, self._ran, before = set(map(id, leaves)), False, self._captures[self._kind]
         try:
             if self._kind in self._refused:
                 raise _NotRun
-            with torch.enable_grad(), config.patch(SETTINGS):
-                results = self._traced(*batch)[1]
+            results = self._run(batch)
+            self.optimizer._opt_called = True  # for schedulers
         except Exception as error:  # pylint: disable=broad-except
             if self._ran or isinstance(error, tarn.TarnError):
                 raise
             if not isinstance(error, _NotRun):
                 self._refuse(error)
-            return None if self._is_example else self.eager(*batch)
+        if not self._ran:
+            results = None if self._is_example else self.eager(*batch)
+        if self._rehearsed and not self._agrees(_first_tensor(results)):
+            self._refuse(ValueError("planned and eager step have given different bits"))
         if before == 2 < self._captures[self._kind]:
             warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
                           "make numbers that change from step to step tensors, in the batch or "
                           "as buffers", RuntimeWarning, 3)
-        self.optimizer._opt_called = True  # for schedulers
         return results
 
+    def _run(self, batch):
+        with torch.enable_grad(), config.patch(self._settings):
+            try:
+                with mock.patch.dict(tracing_state_functions(), self._answers):
+                    return self._traced(*batch)[1]
+            except TorchDynamoException:
+                if not self._answers:
+                    raise
+                self._answers = {}
+                return self._traced(*batch)[1]
+
+    def _rehearse(self, variant):
+        """Runs a new variant, undoes that, and leaves the step to eager execution."""
+        program = variant.program
+        written = [program.tensors[i] for i in variant.fixed]
+        with unchanged(self.optimizer, written):
+            program.run()
+            self._rehearsed = (variant, written, program.results[0].clone(),
+                               self._bits(program.results[0], written))
+        raise _NotRun
+
+    def _agrees(self, loss):
+        """Has eager execution made what the rehearsal has made? On a GPU the bits of some ops
+        differ from run to run, unless PyTorch is told to use no such ones."""
+        variant, written, planned, bits = self._rehearsed
+        strict = torch.get_deterministic_debug_mode() == 2
+        if strict or self.device.type == "cpu":
+            variant.is_compared = bits == self._bits(loss, written)
+        else:
+            variant.is_compared = torch.allclose(planned, loss, rtol=0.01, equal_nan=True)
+        return variant.is_compared
+
+    def _bits(self, loss, written):
+        trained = _of_optimizer(self.optimizer)
+        states = tensors_of([self.optimizer.state.get(p) for p in trained])
+        return [t.detach().resolve_conj().resolve_neg().flatten().contiguous().view(torch.uint8)
+                .cpu().numpy().tobytes() for t in (loss, *written, *trained, *states)]
+
     def _refuse(self, error):
-        """Batches of this kind run eagerly from now on."""
-        self._refused.add(self._kind)
+        """What was tried runs eagerly from now on."""
+        self._refused.add(self._tried)
         error = getattr(error, "inner_exception", error)
         ours, told = str(Path(torch.__file__).parent), str(error).strip() or "no text"
         text = " ".join(line.strip() for line in told.splitlines()[:2])
@@ -256,12 +329,19 @@ class Step:
                tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups),
                is_one_by_one(self.optimizer), torch.backends.mkldnn.enabled,
                cuda.math_sdp_enabled(), cuda.flash_sdp_enabled())  # Dynamo does not look at them
+        if key in self._refused:
+            raise _NotRun
         if key not in self.variants:
+            if self._captures[self._kind] < CAPTURES:  # later ones are not even traced
+                self._tried = key
             self.variants[key] = self._capture(loss, inputs)
         if self._is_example:
             raise _NotRun
         variant = self.variants[key]
         program = self._program(variant, inputs)
+        if not variant.is_compared:
+            self._tried = key
+            self._rehearse(variant)
         self._ran = True
         program.run()
         return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone,
