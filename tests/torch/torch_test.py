@@ -268,25 +268,37 @@ def clip_norm(parameters):
     torch.nn.utils.clip_grad_norm_(parameters, 0.1)  # of the means over all ranks
 
 
+def asking_the_host(model, *batch):
+    loss = loss_of(model, *batch)
+    return loss if loss.item() < 1e9 else 2 * loss
+
+
 def rank(number, port):
     """One of two ranks, compared with DistributedDataParallel."""
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
     dist.init_process_group("gloo", rank=number, world_size=2)
-    for name, clip in (("small_gpt", clip_norm), ("small_resnet", None)):
+    for name, clip, loss in (("small_gpt", clip_norm, loss_of), ("small_resnet", None, loss_of),
+                             ("small_resnet", clip_norm, asking_the_host)):
         (one, batch), (two, _) = make(name), make(name)
         eager, planned = adam(one.parameters()), adam(two.parameters())
         theirs = DistributedDataParallel(one)
         torch.manual_seed(100 + number)
         data = [batch() for _ in range(10)]
-        step = tarn.torch.ddp(two, planned, loss_of, data[0], bucket_mb=0.05, reorder=True,
-                              couple=True, clip=clip)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            step = tarn.torch.ddp(two, planned, loss, data[0], bucket_mb=0.05, reorder=True,
+                                  couple=True, clip=clip)
         torch.manual_seed(number)
         expected = [eager_step(theirs, eager, *b, clip=clip) for b in data]
         torch.manual_seed(number)
         assert same([step(*b) for b in data], expected)
         assert same(tensors_of(two, planned), tensors_of(one, eager))
+        assert (step.reason is None) == (loss is loss_of), step.reason
+        if loss is not loss_of:
+            assert "data-dependent" in step.reason and step.graph is None, step.reason
+            continue
         reductions = [op for op in step.graph.ops if op.kind == "comm.all_reduce"]
         assert len(reductions) == len(step.graph.groups) > 1
         for index, group in enumerate(step.graph.groups):
@@ -394,7 +406,7 @@ def the_commands_of_the_documents_run():
 TESTS = [value for name, value in list(vars().items())
          if getattr(value, "__module__", None) == "__main__" and callable(value)
          and name not in ("adam", "executorch_edge", "eager_step", "tensors_of", "same", "compare", "small_pair",
-                          "rank", "clip_norm")]
+                          "rank", "clip_norm", "asking_the_host")]
 
 if __name__ == "__main__":
     only = [a for a in sys.argv[2:] if a != "-v"]

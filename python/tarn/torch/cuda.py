@@ -1,6 +1,7 @@
 """Streams of a GPU: how they carry out a plan, and which events order them."""
 import functools
 import itertools
+from collections import defaultdict
 from contextlib import contextmanager
 
 import torch
@@ -21,18 +22,12 @@ class Streams:
     def __init__(self, plan, calls):
         """calls: what to call for each op"""
         self._others = streams(len(plan.graph.streams))
-        waits, self._order = {}, []
+        waits = defaultdict(list)
         for op, on in plan.waits():
-            waits.setdefault(op, []).append(on)
-        self._events = {on: torch.cuda.Event() for on in itertools.chain(*waits.values())}
-        lists, done = [plan.launches(s)[::-1] for s in range(len(plan.graph.streams))], set()
-        while any(lists):
-            for stream, left in enumerate(lists):
-                while left and done.issuperset(waits.get(left[-1], ())):
-                    op = left.pop()
-                    done.add(op)
-                    self._order.append((stream, [self._events[on] for on in waits.get(op, ())],
-                                        calls[op], self._events.get(op)))
+            waits[op].append(on)
+        events = {on: torch.cuda.Event() for on in itertools.chain(*waits.values())}
+        self._order = [(op.stream, [events[on] for on in waits[op.id]], calls[op.id],
+                        events.get(op.id)) for op in plan.graph.ops]  # in an order that may be run
 
     def run(self):
         own = torch.cuda.current_stream()

@@ -101,11 +101,9 @@ class Program:
         self.addresses = [t.data_ptr() for t in tensors]
         self.copied = Counter()  # outputs that were not made where they belong, by op
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
-        lists = [plan.launches(stream) for stream in range(len(plan.graph.streams))]
-        self._calls = {op: self._bind(op) for launches in lists for op in launches}
-        self._order = [self._calls[op] for op in max(lists, key=len)]
+        self._calls = [self._bind(op) for op in plan.graph.ops]
         self._streams = None
-        if len([ops for ops in lists if ops]) > 1:
+        if len({op.stream for op in plan.graph.ops}) > 1:
             on_gpu = lowered.device.type == "cuda"
             self._streams = Streams(plan, self._calls) if on_gpu else self._session()
         places = {s: plan.offset(tensor) for s, tensor in lowered.ids.items()}
@@ -116,7 +114,7 @@ class Program:
             if self._streams:
                 self._streams.run()
             else:
-                for call in self._order:
+                for call in self._calls:
                     call()
 
     def close(self):
@@ -144,16 +142,16 @@ class Program:
         real = self.tensors[self.lowered.persistent[root]]
         return view_of(real.untyped_storage(), fake, 0)
 
-    def _bind(self, index):
+    def _bind(self, final):
         """What to call for an op of the plan's graph."""
-        op, final = self.lowered.ops[self.plan.origin(index)], self.plan.graph.ops[index]
+        op = self.lowered.ops[self.plan.origin(final.id)]
         before, places = ({self._root[self.plan.tensor_origin(t)]: self.plan.offset(t) for t in ids}
                           for ids in (final.inputs, final.outputs))
         # What writes in place may have to write elsewhere when it runs again.
         moves = [[self.arena.bytes(at[root], self.lowered.storages[root].size)
                   for at in (places, before)] for root in before.keys() & places.keys()
                  if before[root] != places[root] and root not in self.lowered.persistent]
-        call = self._bind_at(index, op, {**before, **places})
+        call = self._bind_at(final.id, op, {**before, **places})
 
         def moved():
             for new, old in moves:

@@ -1,20 +1,11 @@
 """tarn.torch.step: a training step at planned addresses."""
-import logging
 import math
-import re
 import warnings
 import weakref
 from collections import Counter
-from pathlib import Path
 from typing import Mapping, NamedTuple, Optional, Sequence
-from unittest import mock
 
 import torch
-from torch._dynamo import config
-from torch._dynamo.exc import TorchDynamoException
-from torch._dynamo.source import RandomValueSource
-from torch._dynamo.variables.torch import tracing_state_functions
-from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils import _pytree as pytree
 
 import tarn
@@ -23,26 +14,10 @@ from .capture import capture
 from .lowering import Lowered, empty_as, tensors_of
 from .memory import ALIGNMENT, Arena, allocator
 from .program import Program, profile
+from .tracing import NotRun, Traced, detached, loss_in, reason
 from .updates import add_state, add_updates, divided, hooked, is_one_by_one, unchanged
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
-SETTINGS = {  # of Dynamo: every capture is kept, hooks of modules count, bits are as in eager runs
-    name: value for name, value in {
-        "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
-        "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
-        "specialize_float": True}.items() if hasattr(config, name)}
-# A program may ask whether it is compiled, and take another way then: it is told that it is not,
-# unless it can only be traced in that other way.
-EAGER = {function: False for function in tracing_state_functions()
-         if function.__name__ in ("is_compiling", "is_dynamo_compiling")}
-
-
-def _settings():
-    """SETTINGS, and no trace ends at a message, whichever methods logging.Logger has by now."""
-    levels = ("debug", "info", "warning", "error", "critical", "exception", "log")
-    loggers = {function for kind in (logging, logging.Logger)
-               for name, function in vars(kind).items() if name.split("_")[0] in levels}
-    return {**SETTINGS, "ignore_logging_functions": {*loggers, warnings.warn}}
 
 
 def _once(tensor):
@@ -51,18 +26,6 @@ def _once(tensor):
         if stride == 0:
             tensor = tensor.narrow(dimension, 0, min(1, tensor.shape[dimension]))
     return tensor
-
-
-def _detached(results):
-    return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, results)
-
-
-def _first_tensor(results):
-    """What backward starts from: the loss, or the first tensor of what loss_fn returns."""
-    tensors = tensors_of(results)
-    if not tensors:
-        raise TypeError("loss_fn returned no tensor")
-    return tensors[0]
 
 
 class Variant:
@@ -91,7 +54,7 @@ class Variant:
         self.results_count = captured.results_count
         for result in self.lowered.results[:self.results_count]:
             self.lowered.become(result, "output")
-        updates, groups = add_updates(self.lowered, captured, step, inputs)
+        updates, groups, self.buckets = add_updates(self.lowered, captured, step, inputs)
         self.lowered.drop_dead()
         with unchanged(step.optimizer, self.written):
             profile(self.lowered, tensors, step.queues)
@@ -121,35 +84,6 @@ def _of_optimizer(optimizer):
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
 
-class _NotRun(Exception):
-    """Leaves what Dynamo has compiled, before anything was changed."""
-
-
-@torch.compiler.assume_constant_result
-def _is_traced():
-    return torch.compiler.is_compiling()
-
-
-def _traced(step):
-    """loss_fn for Dynamo, which calls `step.planned` in the place of what it has traced."""
-    model, loss_fn, own = step.model, step.loss_fn, weakref.ref(step)
-
-    def forward(*batch):
-        if not _is_traced():
-            raise _NotRun  # Dynamo is switched off
-        results = loss_fn(model, *batch)
-        return _first_tensor(results).detach(), _detached(results)
-
-    def backend(loss, _inputs):
-        sources = (n.meta["grapharg"].source for n in loss.graph.find_nodes(op="placeholder"))
-        if any(isinstance(source, RandomValueSource) for source in sources):
-            raise ValueError("it draws random numbers of Python")
-        return lambda *inputs: own().planned(loss, inputs)
-
-    forward.__code__ = forward.__code__.replace()  # Dynamo keeps what it compiles with the code
-    return torch.compile(forward, backend=backend, fullgraph=True, dynamic=False)
-
-
 class Step:
     """tarn.torch.step: a callable that does what this does in one planned arena, bit for bit:
 
@@ -169,7 +103,7 @@ class Step:
     else it is None. `graph` and `plan` are those of the first capture: of the example batch."""
 
     streams = ("compute",)
-    compares = True  # each capture with eager execution, when it is first called
+    compares = True  # each capture with eager execution, when it is first called: not in tests
     reduction = None  # given gradients, returns what to call for their mean over all ranks
 
     def __init__(self, model, optimizer, loss_fn, example_batch, *, streams=1, budget=None,
@@ -188,7 +122,7 @@ class Step:
         self._refused = set()  # kinds of batch, and keys of variants
         alone = not isinstance(example_batch, (tuple, list))
         self.example = (example_batch,) if alone else tuple(example_batch)
-        self._traced, self._settings, self._answers = _traced(self), _settings(), EAGER
+        self._traced = Traced(model, loss_fn, weakref.WeakMethod(self.planned))
         self._is_example = True
         self._call(self.example)
         self._is_example = False
@@ -212,14 +146,17 @@ class Step:
             parameter.grad = None
         with torch.enable_grad():
             results = self.loss_fn(self.model, *batch)
-            _first_tensor(results).backward()
+            loss_in(results).backward()
+        if self.reduction:
+            self.reduce(self._rehearsed[0].buckets if self._rehearsed else
+                        [[p] for p in self.model.parameters() if p.grad is not None])
         if self.clip:
             self.clip([p for p in self.model.parameters() if p.grad is not None])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         for parameter, gradient in others:
             parameter.grad = gradient
-        return _detached(results)
+        return detached(results)
 
     def report(self):
         """What the plan needs and what eager execution would need, as a Report. Runs the step
@@ -249,34 +186,26 @@ class Step:
         self.batch, self._ran, before = set(map(id, leaves)), False, self._captures[self._kind]
         try:
             if self._kind in self._refused:
-                raise _NotRun
-            results = self._run(batch)
+                raise NotRun
+            results = self._traced(*batch)
             self.optimizer._opt_called = True  # for schedulers
         except Exception as error:  # pylint: disable=broad-except
             if self._ran or isinstance(error, tarn.TarnError):
                 raise
-            if not isinstance(error, _NotRun):
+            if not isinstance(error, NotRun):
                 self._refuse(error)
         if not self._ran:
             results = None if self._is_example else self.eager(*batch)
-        if self._rehearsed and not self._agrees(_first_tensor(results)):
-            self._refuse(ValueError("planned and eager step have given different bits"))
+        if self._rehearsed:
+            self._rehearsed[0].is_compared = self._agrees(loss_in(results))
+            if not self._rehearsed[0].is_compared:
+                self._refuse(ValueError("planned and eager step have given different bits"))
+            self._rehearsed = None
         if before == 2 < self._captures[self._kind]:
             warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
                           "make numbers that change from step to step tensors, in the batch or "
                           "as buffers", RuntimeWarning, 3)
         return results
-
-    def _run(self, batch):
-        with torch.enable_grad(), config.patch(self._settings):
-            try:
-                with mock.patch.dict(tracing_state_functions(), self._answers):
-                    return self._traced(*batch)[1]
-            except TorchDynamoException:
-                if not self._answers:
-                    raise
-                self._answers = {}
-                return self._traced(*batch)[1]
 
     def _rehearse(self, variant):
         """Runs a new variant, undoes that, and leaves the step to eager execution."""
@@ -286,18 +215,15 @@ class Step:
             program.run()
             self._rehearsed = (variant, written, program.results[0].clone(),
                                self._bits(program.results[0], written))
-        raise _NotRun
+        raise NotRun
 
     def _agrees(self, loss):
         """Has eager execution made what the rehearsal has made? On a GPU the bits of some ops
         differ from run to run, unless PyTorch is told to use no such ones."""
-        variant, written, planned, bits = self._rehearsed
-        strict = torch.get_deterministic_debug_mode() == 2
-        if strict or self.device.type == "cpu":
-            variant.is_compared = bits == self._bits(loss, written)
-        else:
-            variant.is_compared = torch.allclose(planned, loss, rtol=0.01, equal_nan=True)
-        return variant.is_compared
+        _variant, written, planned, bits = self._rehearsed
+        if self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2:
+            return bits == self._bits(loss, written)
+        return torch.allclose(planned, loss, rtol=0.01, equal_nan=True)
 
     def _bits(self, loss, written):
         trained = _of_optimizer(self.optimizer)
@@ -308,16 +234,7 @@ class Step:
     def _refuse(self, error):
         """What was tried runs eagerly from now on."""
         self._refused.add(self._tried)
-        error = getattr(error, "inner_exception", error)
-        ours, told = str(Path(torch.__file__).parent), str(error).strip() or "no text"
-        text = " ".join(line.strip() for line in told.splitlines()[:2])
-        if isinstance(error, DataDependentOutputException):
-            text = "the value of a tensor is needed on the host (.item())"
-        self.reason = f"the step could not be captured: {type(error).__name__}: {text}"
-        users = [place for place in re.findall(r'File "(.+)", line (\d+)', told)
-                 if not place[0].startswith(ours)]
-        if users:
-            self.reason += f" ({users[-1][0]}, line {users[-1][1]})"
+        self.reason = f"the step could not be captured: {reason(error)}"
         warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 4)
 
     def planned(self, loss, inputs):
@@ -330,13 +247,13 @@ class Step:
                is_one_by_one(self.optimizer), torch.backends.mkldnn.enabled,
                cuda.math_sdp_enabled(), cuda.flash_sdp_enabled())  # Dynamo does not look at them
         if key in self._refused:
-            raise _NotRun
+            raise NotRun
         if key not in self.variants:
             if self._captures[self._kind] < CAPTURES:  # later ones are not even traced
                 self._tried = key
             self.variants[key] = self._capture(loss, inputs)
         if self._is_example:
-            raise _NotRun
+            raise NotRun
         variant = self.variants[key]
         program = self._program(variant, inputs)
         if not variant.is_compared:
@@ -373,10 +290,13 @@ class Step:
             variant.program = Program(variant.lowered, variant.plan, self._arena, tensors)
         return variant.program
 
-    # ---- Updates ----
+    # ---- Gradients, which other ranks may have, too ----
 
     def agree(self, lowered):
-        """With other ranks; here there are none."""
+        """On what was measured."""
+
+    def reduce(self, buckets):
+        """The gradients of parameters, in an eager step."""
 
     def buckets(self, ready):
         """Parameters that are updated by one op: neighbours, a hundredth of all at least."""

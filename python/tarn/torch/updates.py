@@ -168,7 +168,7 @@ def _trained(lowered, captured, inputs):
 def add_updates(lowered, captured, step, inputs):
     """Ops of the optimizer, each as early as the gradients are there and nobody needs the
     parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
-    updates, and the groups of gradients that are reduced as one."""
+    updates, the groups of gradients that are reduced as one, and their parameters."""
     last, added = _last_uses(lowered), defaultdict(list)
     ready = sorted(_trained(lowered, captured, inputs), key=lambda item: item.position)
     buckets, end = list(step.buckets(ready)), max((item.position for item in ready), default=-1)
@@ -207,7 +207,7 @@ def add_updates(lowered, captured, step, inputs):
     lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
                                for new in (op, *added[index])]
     groups = [[item.gradient for item in bucket] for bucket in buckets] if step.reduction else []
-    return updates, groups
+    return updates, groups, [[item.parameter for item in bucket] for bucket in buckets]
 
 
 def add_state(lowered, op):

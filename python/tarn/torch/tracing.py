@@ -1,0 +1,97 @@
+"""A loss as TorchDynamo traces it, as graphs of PyTorch's calls, each for as long as its guards
+hold. What a program does is the same as without a trace, but for messages, of which no trace tells:
+where it asks whether it is compiled it is told that it is not, unless only then it can be traced."""
+import logging
+import re
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import torch
+from torch._dynamo import config
+from torch._dynamo.exc import TorchDynamoException
+from torch._dynamo.source import RandomValueSource
+from torch._dynamo.variables.torch import tracing_state_functions
+from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch.utils import _pytree as pytree
+
+from .lowering import tensors_of
+
+SETTINGS = {  # of Dynamo: every trace is kept, hooks of modules count, bits are as in eager runs
+    name: value for name, value in {
+        "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
+        "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
+        "specialize_float": True}.items() if hasattr(config, name)}
+NOT_COMPILED = {function: False for function in tracing_state_functions()
+                if function.__name__ in ("is_compiling", "is_dynamo_compiling")}
+LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
+
+
+class NotRun(Exception):
+    """Leaves what Dynamo has compiled, before anything was changed."""
+
+
+def detached(results):
+    return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, results)
+
+
+def loss_in(results):
+    """What backward starts from: the loss, or the first tensor of what loss_fn returns."""
+    tensors = tensors_of(results)
+    if not tensors:
+        raise TypeError("loss_fn returned no tensor")
+    return tensors[0]
+
+
+@torch.compiler.assume_constant_result
+def _is_traced():
+    return torch.compiler.is_compiling()
+
+
+class Traced:
+    """Calls loss_fn(model, *batch), with `planned(graph, inputs)` in the place of what was traced:
+    an fx.GraphModule whose first result is the detached loss, and the tensors that it takes."""
+
+    def __init__(self, model, loss_fn, planned):
+        """planned: a weak reference to a method."""
+        def forward(*batch):
+            if not _is_traced():
+                raise NotRun  # Dynamo is switched off
+            results = loss_fn(model, *batch)
+            return loss_in(results).detach(), detached(results)
+
+        def backend(graph, _inputs):
+            sources = (n.meta["grapharg"].source for n in graph.graph.find_nodes(op="placeholder"))
+            if any(isinstance(source, RandomValueSource) for source in sources):
+                raise ValueError("it draws random numbers of Python")
+            return lambda *inputs: planned()(graph, inputs)
+
+        forward.__code__ = forward.__code__.replace()  # Dynamo keeps what it compiles with the code
+        self._call = torch.compile(forward, backend=backend, fullgraph=True, dynamic=False)
+        loggers = {function for kind in (logging, logging.Logger)
+                   for name, function in vars(kind).items() if name.split("_")[0] in LEVELS}
+        self._settings = {**SETTINGS, "ignore_logging_functions": {*loggers, warnings.warn}}
+        self._answers = NOT_COMPILED
+
+    def __call__(self, *batch):
+        with torch.enable_grad(), config.patch(self._settings):
+            try:
+                with mock.patch.dict(tracing_state_functions(), self._answers):
+                    return self._call(*batch)[1]
+            except TorchDynamoException:
+                if not self._answers:
+                    raise
+                self._answers = {}
+                return self._call(*batch)[1]
+
+
+def reason(error):
+    """Why there is no trace: a line, with the place in the user's program where there is one."""
+    error = getattr(error, "inner_exception", error)
+    ours, told = str(Path(torch.__file__).parent), str(error).strip() or "no text"
+    text = " ".join(line.strip() for line in told.splitlines()[:2])
+    if isinstance(error, DataDependentOutputException):
+        text = "the value of a tensor is needed on the host (.item())"
+    users = [f" ({file}, line {line})" for file, line in re.findall(r'File "(.+)", line (\d+)', told)
+             if not file.startswith(ours)]
+    return f"{type(error).__name__}: {text}" + "".join(users[-1:])
