@@ -3,6 +3,7 @@ import functools
 import itertools
 from collections import defaultdict
 from contextlib import contextmanager
+from unittest import mock
 
 import torch
 
@@ -52,25 +53,19 @@ class Streams:
 def events(functions):
     """Tells the tape of every event that is recorded or waited for, numbered as they come."""
     kind, numbers, count = torch.cuda.Event, {}, itertools.count()
-    record, wait = kind.record, kind.wait
 
-    def told(action, event, stream):
-        stream = torch.cuda.current_stream() if stream is None else stream
-        functions.tarn_tape_told(action, numbers[id(event)],
-                                 functions.tarn_cuda_stream(stream.cuda_stream))
+    def telling(action, call):
+        def method(event, stream=None):
+            call(event, stream)
+            if action == RECORD:
+                numbers[id(event)] = next(count)
+            if id(event) in numbers:  # one of an iteration before orders nothing
+                on = torch.cuda.current_stream() if stream is None else stream
+                functions.tarn_tape_told(action, numbers[id(event)],
+                                         functions.tarn_cuda_stream(on.cuda_stream))
 
-    def recorded(event, stream=None):
-        record(event, stream)
-        numbers[id(event)] = next(count)
-        told(RECORD, event, stream)
+        return method
 
-    def waited(event, stream=None):
-        wait(event, stream)
-        if id(event) in numbers:  # one of an iteration before orders nothing
-            told(WAIT, event, stream)
-
-    kind.record, kind.wait = recorded, waited
-    try:
+    with mock.patch.multiple(kind, record=telling(RECORD, kind.record),
+                             wait=telling(WAIT, kind.wait)):
         yield
-    finally:
-        kind.record, kind.wait = record, wait

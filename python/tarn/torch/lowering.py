@@ -21,6 +21,14 @@ def tensors_of(value):
     return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
 
 
+def flat(results):
+    """Tensors and None of what a call has returned."""
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    if all(t is None or isinstance(t, torch.Tensor) for t in results):
+        return results
+    return [t for t in tree_leaves(results) if t is None or isinstance(t, torch.Tensor)]
+
+
 def has_bytes(tensor):
     return tensor.untyped_storage().nbytes() > 0
 
@@ -163,8 +171,7 @@ class Lowered:
         value = self.value[node] = node.meta.get("val")
         read = dict.fromkeys(self.root(t) for n in node.all_input_nodes
                              for t in tensors_of(self.value[n]))
-        results = [t for t in tree_leaves(value) if t is None or isinstance(t, torch.Tensor)]
-        made = {i: t for i, t in enumerate(results)
+        made = {i: t for i, t in enumerate(flat(value))
                 if t is not None and has_bytes(t) and self.root(t) is None}
         written = self._written(node)
         if not written and not made:

@@ -2,7 +2,6 @@
 import ctypes as c
 import functools
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -79,16 +78,6 @@ class Arena:
 
     def bytes(self, offset, size):
         return self._bytes[self._shift + offset:self._shift + offset + size]
-
-
-@contextmanager
-def traced(functions):
-    """Notes what an op asks for while it runs on the heap."""
-    functions.tarn_frame_trace()
-    try:
-        yield
-    finally:
-        functions.tarn_frame_end()
 
 
 def summarize(functions, outputs):

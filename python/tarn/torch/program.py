@@ -4,26 +4,14 @@ import time
 from collections import Counter
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 import tarn
 
 from .cuda import Streams, streams
-from .lowering import HIDDEN_WRITES, empty_as, has_bytes, view_of
-from .memory import allocator, summarize, traced
+from .lowering import HIDDEN_WRITES, empty_as, flat, has_bytes, view_of
+from .memory import allocator, summarize
 from .updates import Edit, Update
-
-
-class _Slot(c.Structure):
-    _fields_ = [("ordinal", c.c_int64), ("size", c.c_uint64), ("address", c.c_void_p)]
-
-
-def _flat(results):
-    """Tensors and None of what a call returned."""
-    results = results if isinstance(results, (tuple, list)) else (results,)
-    if all(t is None or isinstance(t, torch.Tensor) for t in results):
-        return results
-    return [t for t in tree_leaves(results) if t is None or isinstance(t, torch.Tensor)]
 
 
 # ---- Profile ----
@@ -55,7 +43,7 @@ class _Profiler(torch.fx.Interpreter):
         if n.op != "output":
             self._lowered.take(n, result)
         if op is not None:
-            results = _flat(self._lowered.value[n])
+            results = flat(self._lowered.value[n])
             op.made = {i: results[i] for i in op.made}
         return result
 
@@ -75,10 +63,13 @@ class _Profiler(torch.fx.Interpreter):
 
     def _measure(self, op, call):
         begin = self._now()
-        with traced(self._functions):
+        self._functions.tarn_frame_trace()
+        try:
             result = call()
+        finally:
+            self._functions.tarn_frame_end()
         op.cost = self._now() - begin
-        results = _flat(result)
+        results = flat(result)
         op.workspace, ordinals, alive = summarize(self._functions, [results[i] for i in op.made])
         op.ordinals = dict(zip(op.made, ordinals))
         if alive > 0 or op.on_heap:
@@ -185,11 +176,11 @@ class Program:
         the workspace as soon as it is ready."""
         if not targets and not workspace[1]:
             return call
-        slots = []
+        slots = []  # each is three numbers: struct Slot of tape.h
         for i, target in targets.items():
             start = target.data_ptr() - op.made[i].storage_offset() * target.element_size()
-            slots.append(_Slot(op.ordinals[i], op.made[i].untyped_storage().nbytes(), start))
-        native, count = (_Slot * len(slots))(*slots), len(slots)
+            slots += [op.ordinals[i], op.made[i].untyped_storage().nbytes(), start]
+        native, count = (c.c_int64 * len(slots))(*slots), len(targets)
         functions = allocator(self.lowered.device.type)
         begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
 
@@ -209,7 +200,7 @@ class Program:
         return run
 
     def _put(self, op, results, targets):
-        results = _flat(results)
+        results = flat(results)
         for i, target in targets.items():
             if results[i].data_ptr() != target.data_ptr():
                 target.copy_(results[i])
