@@ -1,4 +1,5 @@
 """tarn.torch.step: a training step at planned addresses."""
+import hashlib
 import math
 import warnings
 import weakref
@@ -228,8 +229,10 @@ class Step:
     def _bits(self, loss, written):
         trained = _of_optimizer(self.optimizer)
         states = tensors_of([self.optimizer.state.get(p) for p in trained])
-        return [t.detach().resolve_conj().resolve_neg().flatten().contiguous().view(torch.uint8)
-                .cpu().numpy().tobytes() for t in (loss, *written, *trained, *states)]
+        tensors = {id(t): t.detach() for t in (loss, *written, *trained, *states)}
+        bits = (t.resolve_conj().resolve_neg().flatten().contiguous().view(torch.uint8)
+                for t in tensors.values())
+        return [hashlib.sha256(some.cpu().numpy()).digest() for some in bits]
 
     def _refuse(self, error):
         """What was tried runs eagerly from now on."""
