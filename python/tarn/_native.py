@@ -1,6 +1,7 @@
 """The C library: where it is found, its structs and its functions, as include/tarn/ declares them.
 
-A test compares every struct here with the headers."""
+A struct whose size the library is told may end after the last member that is used (docs/abi.md). A
+test compares all of them with the headers."""
 import ctypes as c
 import ctypes.util
 import os
@@ -46,24 +47,18 @@ GraphSummary = _struct("GraphSummary", streams=u32, ops=u32, views=u32, tensors=
                        workspaces=u32, groups=u32, arcs=u32, arcs_kept=u32, sum=u64,
                        persistent=u64, serial_peak=u64, cost=u64)
 
-READ = c.CFUNCTYPE(c.c_ssize_t, pointer, pointer, size)
 WRITE = c.CFUNCTYPE(i32, pointer, pointer, size)
-Reader = _options("Reader", name=text, bytes=text, size=size, read=READ, user=pointer)
-Writer = _options("Writer", name=text, write=WRITE, user=pointer, bytes=pointer, room=size,
-                  size=to(size))
+Reader = _options("Reader", name=text, bytes=text, size=size)
+Writer = _options("Writer", name=text, write=WRITE)
 
 AssignOptions = _options("AssignOptions", mode=i32, streams=u32, wait_ns=u32,
                          communication_words=to(text), communication_words_count=size,
-                         copy_words=to(text), copy_words_count=size, alignment=u64,
-                         report=pointer, report_size=size)
-ReorderOptions = _options("ReorderOptions", alignment=u64, effort=u32, keep_time=flag,
-                          report=pointer, control=pointer, report_size=size)
+                         copy_words=to(text), copy_words_count=size, alignment=u64)
+ReorderOptions = _options("ReorderOptions", alignment=u64, effort=u32, keep_time=flag)
 CoupleOptions = _options("CoupleOptions", alignment=u64, capacity=u64, keep=f64, slowdown_max=f64,
-                         wait_ns=u32, report=pointer, control=pointer, report_size=size)
-InPlaceOptions = _options("InPlaceOptions", kinds=to(text), kinds_count=size, report=pointer,
-                          report_size=size)
-BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, alignment=u64,
-                         report=pointer, control=pointer, report_size=size)
+                         wait_ns=u32)
+InPlaceOptions = _options("InPlaceOptions", kinds=to(text), kinds_count=size)
+BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, alignment=u64)
 PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
 PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))
 BEAT = c.CFUNCTYPE(flag, pointer, to(PlanProgress))
@@ -77,15 +72,12 @@ PlanSummary = _struct("PlanSummary", method=text, alignment=u64, footprint=u64, 
                       order_ms=f64, place_ms=f64, verify_ms=f64, stopped=i32, pad_groups=i32)
 Wait = _struct("Wait", op=u32, on=u32)
 Waits = _struct("Waits", waits=to(Wait), count=size)
-Certificate = _struct("Certificate", bound=u64, launched=Ids, streams_count=size, gaps=List,
-                      inside=List)
 PlanSpaceSummary = _struct("PlanSpaceSummary", method=text, footprint=u64, persistent=u64,
-                           bound=u64, optimal=flag, certificate=Certificate)
+                           bound=u64, optimal=flag)
 PlanIdentity = _struct("PlanIdentity", source=Hash, plan=Hash)
 
 Device = _struct("Device", table=pointer, self=pointer)
-HostOptions = _options("HostOptions", workers=u32, unpinned=flag, small_pages=flag,
-                       execute=pointer, execute_user=pointer, memory=pointer)
+HostOptions = _options("HostOptions", workers=u32)
 Call = _options("Call", op=u32, origin=u32, implementation=u32, recomputed=flag, stream=u32,
                 iteration=u64, queue=pointer, inputs=to(pointer), outputs=to(pointer),
                 workspace=pointer, inputs_count=size, outputs_count=size, input_sizes=to(u64),
@@ -99,14 +91,14 @@ SessionOptions = _options("SessionOptions", blocking=List, urgent=to(List), memo
                           stream_devices=Ids, more_devices=to(Device), more_devices_count=size,
                           arena=pointer, queues=pointer, space_memory=to(SpaceMemory),
                           space_memory_count=size)
-CheckOptions = _options("CheckOptions", iterations=u32, seed=u64, delay_ns=u32, random_order=flag,
-                        order=pointer, order_count=size, timeout_ns=u64)
+CheckOptions = _options("CheckOptions", iterations=u32, seed=u64, delay_ns=u32, random_order=flag)
 CheckReport = _struct("CheckReport", ops_run=u64, bytes_read=u64, bytes_written=u64, digest=u64)
 
 
 # ---- Functions ----
 
 error = to(Error)
+SIZED = (pointer, size)  # a struct and its size; see sized()
 
 # names -> result, arguments; a result of i32 is a status
 _FUNCTIONS = {
@@ -115,10 +107,8 @@ _FUNCTIONS = {
     "builder_create": (pointer, text),
     "builder_destroy graph_destroy plan_destroy session_cancel": (None, pointer),
     "builder_stream": (u32, pointer, text),
-    "builder_space_sized": (u32, pointer, to(SpaceInfo), size),
-    "builder_tensor_sized": (u32, pointer, to(TensorInfo), size),
+    "builder_space_sized builder_tensor_sized builder_op_sized": (u32, pointer, *SIZED),
     "builder_alias": (u32, pointer, u32, text),
-    "builder_op_sized": (u32, pointer, to(OpInfo), size),
     "builder_control": (None, pointer, u32, u32),
     "builder_after_readers": (None, pointer, u32),
     "builder_group builder_group_padded": (None, pointer, List),
@@ -131,21 +121,19 @@ _FUNCTIONS = {
     "graph_streams_count graph_ops_count graph_tensors_count graph_spaces_count graph_groups_count":
         (u32, pointer),
     "graph_stream_name": (text, pointer, u32),
-    "graph_op_sized": (flag, pointer, u32, to(OpInfo), size),
-    "graph_tensor_sized": (flag, pointer, u32, to(TensorInfo), size),
-    "graph_space_sized": (flag, pointer, u32, to(SpaceInfo), size),
+    "graph_op_sized graph_tensor_sized graph_space_sized plan_space_sized":
+        (flag, pointer, u32, *SIZED),
     "graph_root plan_op_origin plan_tensor_origin plan_op_implementation": (u32, pointer, u32),
     "graph_group plan_launches": (List, pointer, u32),
     "graph_group_is_padded plan_op_is_recomputed": (flag, pointer, u32),
     "graph_hash": (Hash, pointer),
     "hash_format": (HashText, Hash),
-    "graph_summarize_sized": (i32, pointer, to(GraphSummary), size, error),
+    "graph_summarize_sized": (i32, pointer, *SIZED, error),
     "graph_bound": (i32, pointer, to(u64), error),
     "plan_create": (i32, pointer, to(PlanOptions), to(pointer), error),
     "plan_load": (i32, text, pointer, i32, to(pointer), error),
     "plan_read": (i32, to(Reader), pointer, i32, to(pointer), error),
-    "plan_summarize_sized": (None, pointer, to(PlanSummary), size),
-    "plan_space_sized": (flag, pointer, u32, to(PlanSpaceSummary), size),
+    "plan_summarize_sized": (None, pointer, *SIZED),
     "plan_graph": (pointer, pointer),
     "plan_offset plan_workspace_offset": (u64, pointer, u32),
     "plan_waits plan_boundary_waits": (Waits, pointer),
@@ -164,7 +152,7 @@ _FUNCTIONS = {
     "session_submit": (i32, pointer, u64, to(u64), error),
     "session_wait": (i32, pointer, u64, u64, error),
     "session_save_dump": (i32, pointer, text, text, error),
-    "session_check_sized": (i32, pointer, to(CheckOptions), to(CheckReport), size, error),
+    "session_check_sized": (i32, pointer, to(CheckOptions), *SIZED, error),
 }
 
 
@@ -178,13 +166,8 @@ def _load() -> Any:
     except OSError as error:
         raise ImportError(f"tarn: the library cannot be loaded ({error}); install the package "
                           "with pip, or name libtarn.so in TARN_LIBRARY") from None
-    functions = SimpleNamespace()
-    for names, (result, *arguments) in _FUNCTIONS.items():
-        for name in names.split():
-            function = getattr(library, "tarn_" + name)
-            function.restype, function.argtypes = result, arguments
-            setattr(functions, name, function)
-    return functions
+    return SimpleNamespace(**{name: c.CFUNCTYPE(*types)(("tarn_" + name, library))
+                              for names, types in _FUNCTIONS.items() for name in names.split()})
 
 
 lib = _load()
@@ -207,7 +190,7 @@ def reader_of(data, name=""):
 
 def sized(structure):
     """A struct and its size, for the functions that take both."""
-    return structure, c.sizeof(structure)
+    return c.byref(structure), c.sizeof(structure)
 
 
 def filled(kind, function, *arguments):
@@ -253,8 +236,3 @@ def decoded(value):
 def encoded(value):
     """The inverse."""
     return value.encode(errors="surrogateescape")
-
-
-def words_of(words):
-    """An array of C strings."""
-    return (text * len(words))(*(word.encode() for word in words))

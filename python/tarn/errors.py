@@ -11,8 +11,7 @@ class TarnError(Exception):
     def __init__(self, text, error=None):
         super().__init__(text)
         error = error or Error(op=NONE, tensor=NONE)
-        self.op = None if error.op == NONE else error.op
-        self.tensor = None if error.tensor == NONE else error.tensor
+        self.op, self.tensor = (None if i == NONE else i for i in (error.op, error.tensor))
         self.pointer, self.device_code = error.pointer.decode(), error.device_code
         self.line, self.column = error.line, error.column
 
@@ -59,10 +58,9 @@ _BY_STATUS = {1: DoesNotFit, 2: UsageError, 3: BadInput, 4: DeviceError, 5: Dead
 
 def check(status, error=None):
     """Raises what a status means; `error` is the struct that the call filled."""
-    if status == 0:
-        return
-    text = error.text.decode(errors="replace") if error else ""
-    raise _BY_STATUS.get(status, TarnError)(text or lib.status_text(status).decode(), error)
+    if status:
+        text = error.text.decode(errors="replace") if error else ""
+        raise _BY_STATUS.get(status, TarnError)(text or lib.status_text(status).decode(), error)
 
 
 def call(function, *arguments):

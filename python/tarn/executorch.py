@@ -10,8 +10,6 @@ from collections import defaultdict
 from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult, greedy
 
 import tarn
-from tarn.torch import recording
-from tarn.torch.recording import RELEASE, REQUEST, Event
 
 
 def planner(alignment, specs, graph_module, graph_signature, extra_padding=0):
@@ -24,7 +22,7 @@ def planner(alignment, specs, graph_module, graph_signature, extra_padding=0):
         spec.realign(alignment)
         spaces[roots[spec][0].mem_id or 1].append(spec)
     reserved = getattr(graph_module, "input_mem_buffer_sizes", None) or []
-    result.bufsizes = [0] * max(2, *(space + 1 for space in spaces)) if spaces else [0, 0]
+    result.bufsizes = [0] * (max([1, *spaces]) + 1)
     optimal = True
     for space, members in spaces.items():
         base = reserved[space] if space < len(reserved) else 0
@@ -33,17 +31,17 @@ def planner(alignment, specs, graph_module, graph_signature, extra_padding=0):
             root = roots[spec][0]
             first, last = lifetimes.get(root, spec.lifetime)
             lifetimes[root] = (min(first, spec.lifetime[0]), max(last, spec.lifetime[1]))
-        offsets, footprint, best = _plan(lifetimes, alignment)
-        optimal &= best
+        offsets, plan = _plan(lifetimes, alignment)
+        optimal &= plan.optimal
         for number, spec in enumerate(members):
             root, inside = roots[spec]
-            result.spec_dict[spec] = SpecAllocResult(space, number, base + offsets[root] + inside)
-        result.bufsizes[space] = base + footprint + extra_padding
-    if not optimal:
-        other = greedy(alignment, specs, graph_module, graph_signature, extra_padding)
-        if sum(other.bufsizes) < sum(result.bufsizes):
-            return other
-    return result
+            offset = base + offsets.get(root, 0) + inside
+            result.spec_dict[spec] = SpecAllocResult(space, number, offset)
+        result.bufsizes[space] = base + plan.footprint + extra_padding
+    if optimal:
+        return result
+    other = greedy(alignment, specs, graph_module, graph_signature, extra_padding)
+    return min(result, other, key=lambda planned: sum(planned.bufsizes))
 
 
 def _root(spec):
@@ -56,17 +54,10 @@ def _root(spec):
 
 
 def _plan(lifetimes, alignment):
-    """(offset of each, bytes, whether they are the fewest). A lifetime is its first and last step;
-    what begins at a step is requested before what ends at it is released."""
+    """(offset of each that has bytes, plan). A lifetime is its first and last step."""
     planned = [spec for spec in lifetimes if spec.allocated_memory > 0]
-    if not planned:
-        return dict.fromkeys(lifetimes, 0), 0, True
-    steps = [(lifetimes[spec][action], action, block) for block, spec in enumerate(planned)
-             for action in (REQUEST, RELEASE)]
-    graph, tensors = recording.graph([Event(action, block, planned[block].allocated_memory, 0)
-                                      for _step, action, block in sorted(steps)], "executorch")
+    rows = ["id,start,end,size", *("{},{},{},{}".format(i, *lifetimes[spec], spec.allocated_memory)
+                                   for i, spec in enumerate(planned))]
+    graph = tarn.Graph.from_bytes("\n".join(rows).encode(), "executorch.csv")
     plan = tarn.plan(graph, alignment=alignment)
-    offsets = dict.fromkeys(lifetimes, 0)
-    offsets.update((spec, plan.offset(tensors[block])) for block, spec in enumerate(planned))
-    size = max(offsets[spec] + spec.allocated_memory for spec in planned)
-    return offsets, size, plan.optimal
+    return {planned[tensor]: offset for tensor, offset in plan.offsets()}, plan

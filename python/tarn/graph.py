@@ -85,8 +85,10 @@ class _Records(Sequence):
         return [self._get(i) for i in where] if isinstance(index, slice) else self._get(where)
 
 
-class Graph:
-    """An immutable graph. Made by Graph.load, Builder.finish or a plan's transforms."""
+class File:
+    """What graphs and plans have in common."""
+
+    _kind: str  # what the names of their functions begin with
 
     def __init__(self, handle, owner=None):
         """For the package only. owner: what keeps the handle alive; None: this object does."""
@@ -94,7 +96,34 @@ class Graph:
 
     def __del__(self):
         if getattr(self, "_handle", None) and self._owner is None:
-            n.lib.graph_destroy(self._handle)
+            getattr(n.lib, self._kind + "_destroy")(self._handle)
+
+    def save(self, path: PathLike) -> None:
+        """Writes the file as a whole or not at all; ".gz" compresses."""
+        call(getattr(n.lib, self._kind + "_save"), self._handle, os.fsencode(path))
+
+    def to_bytes(self, name: str = "") -> bytes:
+        """What save would write to a file of this name."""
+        parts: list[bytes] = []
+
+        def take(_user, data, size):
+            parts.append(c.string_at(data, size))
+            return 0
+
+        writer = n.make(n.Writer, name=os.fsencode(name) or None, write=n.WRITE(take))
+        call(getattr(n.lib, self._kind + "_write"), self._handle, writer)
+        return b"".join(parts)
+
+
+class Graph(File):
+    """An immutable graph. Made by Graph.load, Graph.build or a plan's transforms."""
+
+    _kind = "graph"
+
+    @staticmethod
+    def build(name: str = "") -> Builder:
+        """Begins a graph; see Builder."""
+        return Builder(name)
 
     @classmethod
     def load(cls, path: PathLike) -> Graph:
@@ -105,14 +134,6 @@ class Graph:
     def from_bytes(cls, data: bytes, name: str = "") -> Graph:
         """Reads what a file would hold; name: in messages, and its ending says the format."""
         return cls(result(c.c_void_p, n.lib.graph_read, n.reader_of(data, name), None))
-
-    def save(self, path: PathLike) -> None:
-        """Writes the file as a whole or not at all; ".gz" compresses."""
-        call(n.lib.graph_save, self._handle, os.fsencode(path))
-
-    def to_bytes(self, name: str = "") -> bytes:
-        """What save would write to a file of this name."""
-        return bytes_written(n.lib.graph_write, self._handle, name)
 
     @property
     def name(self) -> str:
@@ -192,23 +213,11 @@ class Graph:
         return Graph.from_bytes, (self.to_bytes("pickled graph.json.gz"),)
 
 
-def bytes_written(write, handle, name: str) -> bytes:
-    """What a function of the library writes."""
-    parts: list[bytes] = []
-
-    def take(_user, data, size):
-        parts.append(c.string_at(data, size))
-        return 0
-
-    call(write, handle, n.make(n.Writer, name=os.fsencode(name) or None, write=n.WRITE(take)))
-    return b"".join(parts)
-
-
 class Builder:
     """Builds a graph, in the order of the calls; ops of a stream run in the order in which they
     were added. The first rule that is broken is raised by finish().
 
-        b = tarn.Builder("two ops")
+        b = tarn.Graph.build("two ops")
         stream = b.stream("compute")
         x, y = b.tensor("x", 1024, kind="input"), b.tensor("y", 4096)
         b.op("relu", stream, inputs=[x], outputs=[y], cost=1000)

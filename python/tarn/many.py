@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, Optional, Union
 
 from .graph import Graph, PathLike
@@ -32,9 +33,6 @@ def plan_many(jobs: Iterable[Union[Source, tuple[Source, dict[str, Any]]]],
     options.setdefault("threads", 1)
     pairs = [(job[0], {**options, **job[1]}) if isinstance(job, tuple) else (job, options)
              for job in jobs]
-    if executor is not None:
-        yield from executor.map(_one, pairs)
-        return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with ThreadPoolExecutor(cores) as threads:
-        yield from threads.map(_one, pairs)
+    with nullcontext(executor) if executor else ThreadPoolExecutor(cores) as workers:
+        yield from workers.map(_one, pairs)

@@ -3,16 +3,20 @@ from __future__ import annotations
 
 import ctypes as c
 import os
-import threading
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from html import escape
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _native as n
-from .errors import Interrupted, UsageError, call, index_of, result
-from .graph import Graph, PathLike, bytes_written
-from .picture import svg
+from .errors import UsageError, call, index_of, result
+from .graph import File, Graph, PathLike
 
 BOUNDARIES = ("refined", "simple")
 PADDINGS = ("graph", "exact", "padded", "auto")
@@ -21,29 +25,31 @@ Fields = dict[str, Any]  # of a struct of options
 Pair = tuple[int, int]
 
 
-# ---- Options ----
+# ---- Planning ----
 
-class _Options:
-    """struct tarn_plan_options, and all that it points to."""
+class _Search:
+    """A graph, struct tarn_plan_options, and all that it points to."""
 
-    def __init__(self, *, method, effort, assign, reorder, couple, in_place, budget, boundary,
-                 pad_groups, progress, **plain):
+    def __init__(self, *, graph, method, effort, assign, reorder, couple, in_place, budget,
+                 boundary, pad_groups, progress, **plain):
+        self._graph = graph if isinstance(graph, Graph) else Graph.load(graph)
         self.stop = c.c_bool(False)
-        self.raised = None
+        self._raised = None
         self._progress = progress
-        self.native = n.make(
+        self._options = n.make(
             n.PlanOptions, method=method.encode() if method else None,
             effort=0 if effort is None else effort or n.NO_EFFORT, stop=c.pointer(self.stop),
             boundary=index_of(BOUNDARIES, "boundary", boundary),
             pad_groups=index_of(PADDINGS, "pad_groups", pad_groups), **plain)
         if progress:
-            self.native.progress, self.native.beat = n.PROGRESS(self._tell), n.BEAT(self._tell)
-        kinds = list(in_place) if in_place and in_place is not True else []
-        writes = {"kinds": n.words_of(kinds), "kinds_count": len(kinds)} if in_place else None
+            self._options.progress, self._options.beat = n.PROGRESS(self._tell), n.BEAT(self._tell)
+        if in_place and in_place is not True:
+            kinds = (c.c_char_p * len(in_place))(*(kind.encode() for kind in in_place))
+            in_place = {"kinds": kinds, "kinds_count": len(kinds)}
         self._point("assign", n.AssignOptions, "streams", assign or None)
         self._point("reorder", n.ReorderOptions, "effort", reorder or None)
         self._point("couple", n.CoupleOptions, "keep", None if couple is False else couple)
-        self._point("in_place", n.InPlaceOptions, None, writes)
+        self._point("in_place", n.InPlaceOptions, None, in_place or None)
         self._point("budget", n.BudgetOptions, "budget", budget)
 
     def _point(self, name, structure, main, value):
@@ -54,35 +60,31 @@ class _Options:
         fields = value if isinstance(value, dict) else {} if value is True else {main: value}
         names = {field for field, _ in structure._fields_}
         if "alignment" in names:
-            fields = {"alignment": self.native.alignment, **fields}
+            fields = {"alignment": self._options.alignment, **fields}
         unknown = set(fields) - names
         if unknown:
             raise UsageError(f"{name} has no option {sorted(unknown)[0]!r}")
-        setattr(self.native, name, c.pointer(n.make(structure, **fields)))
+        setattr(self._options, name, c.pointer(n.make(structure, **fields)))
 
     def _tell(self, _user, progress):
         """Progress and beat; returns whether the search has to end."""
-        if not self.raised:
-            p = progress.contents
-            try:
-                if self._progress(p.footprint, p.bound, p.steps) is False:
-                    self.stop.value = True
-            except BaseException as error:  # pylint: disable=broad-except
-                self.raised = error
+        p = progress.contents
+        try:
+            if not self.stop.value and self._progress(p.footprint, p.bound, p.steps) is False:
                 self.stop.value = True
+        except BaseException as error:  # pylint: disable=broad-except
+            self._raised = error
+            self.stop.value = True
         return self.stop.value
 
-
-def _interruptible(function, options):
-    """Runs a long call so that Ctrl-C ends its search; the best result so far is dropped."""
-    if threading.current_thread() is not threading.main_thread():
-        return function()
-    with ThreadPoolExecutor(1, "tarn.plan") as thread:
+    def run(self):
+        """The plan; or raises what the user's function has raised."""
         try:
-            return thread.submit(function).result()
-        except KeyboardInterrupt:
-            options.stop.value = True
-            raise
+            return Plan(result(c.c_void_p, n.lib.plan_create, self._graph._handle, self._options),
+                        self._graph)
+        finally:
+            if self._raised:
+                raise self._raised
 
 
 def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0,
@@ -114,20 +116,13 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
 
     assign, reorder, couple and budget also take a dict of fields of the C library's options.
     """
-    given = dict(locals())  # all the arguments by their names
-    del given["graph"]
-    options = _Options(**given)
-    if not isinstance(graph, Graph):
-        graph = Graph.load(graph)
-    try:
-        made = Plan(_interruptible(lambda: result(c.c_void_p, n.lib.plan_create, graph._handle,
-                                                  options.native), options), graph)
-    except Interrupted:
-        if not options.raised:
+    search = _Search(**locals())  # all the arguments by their names
+    with ThreadPoolExecutor(1, "tarn.plan") as thread:  # this one waits, so that it hears of Ctrl-C
+        try:
+            return thread.submit(search.run).result()
+        except KeyboardInterrupt:
+            search.stop.value = True
             raise
-    if options.raised:
-        raise options.raised
-    return made
 
 
 # ---- Plans ----
@@ -147,10 +142,11 @@ class PlanSpace(NamedTuple):
     optimal: bool
 
 
-class Plan:
+class Plan(File):
     """A verified plan. Ids are those of `graph`, which transforms may have made; `source` is the
     graph that was planned."""
 
+    _kind = "plan"
     footprint: int = _told("footprint", "Bytes of the arena, or of all memory spaces' arenas.")
     persistent: int = _told("persistent", "Bytes of the persistent part, padding included.")
     bound: int = _told("bound", "No safe plan is smaller; 0: unknown.")
@@ -164,14 +160,10 @@ class Plan:
 
     def __init__(self, handle, source):
         """For the package only: takes the handle."""
-        self._handle = handle
+        super().__init__(handle)
         self.source = source
         self.graph = Graph(n.lib.plan_graph(handle), owner=self)
         self._summary = n.filled(n.PlanSummary, n.lib.plan_summarize_sized, handle)
-
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            n.lib.plan_destroy(self._handle)
 
     @classmethod
     def load(cls, path: PathLike, graph: Graph, *, verify: bool = True) -> Plan:
@@ -184,14 +176,6 @@ class Plan:
         """Reads what a file would hold; name: in messages."""
         return cls(result(c.c_void_p, n.lib.plan_read, n.reader_of(data, name), graph._handle,
                           not verify), graph)
-
-    def save(self, path: PathLike) -> None:
-        """Writes the file as a whole or not at all; ".gz" compresses."""
-        call(n.lib.plan_save, self._handle, os.fsencode(path))
-
-    def to_bytes(self, name: str = "") -> bytes:
-        """What save would write to a file of this name."""
-        return bytes_written(n.lib.plan_write, self._handle, name)
 
     def verify(self) -> None:
         """Proves the plan once more; tarn.Rejected with the first violation."""
@@ -212,10 +196,7 @@ class Plan:
 
     def offset(self, tensor: int) -> int:
         """Where a tensor lives: in the arena, or in the persistent part, of its memory space."""
-        offset = n.lib.plan_offset(self._handle, tensor)
-        if offset == n.NO_OFFSET:
-            raise IndexError(f"tensor {tensor} does not exist")
-        return offset
+        return _known(n.lib.plan_offset(self._handle, tensor), n.NO_OFFSET, "tensor", tensor)
 
     def workspace(self, op: int) -> Optional[int]:
         """Where the workspace of an op lives in its memory space; None where it has none."""
@@ -243,11 +224,11 @@ class Plan:
 
     def origin(self, op: int) -> int:
         """The source graph's op that an op comes from."""
-        return _id(n.lib.plan_op_origin(self._handle, op), "op", op)
+        return _known(n.lib.plan_op_origin(self._handle, op), n.NONE, "op", op)
 
     def tensor_origin(self, tensor: int) -> int:
         """The source graph's tensor whose content a tensor holds."""
-        return _id(n.lib.plan_tensor_origin(self._handle, tensor), "tensor", tensor)
+        return _known(n.lib.plan_tensor_origin(self._handle, tensor), n.NONE, "tensor", tensor)
 
     def implementation(self, op: int) -> Optional[int]:
         """Which of its origin's implementations an op is; None: as written."""
@@ -277,9 +258,9 @@ class Plan:
         pairs (of this one, of the other one); offsets go by tensors of the source graph."""
         names = ["footprint", "persistent", "bound", "alignment"]
         names += ["spaces"] if len(self.graph.spaces) > 1 else []
-        values = {name: (getattr(self, name), getattr(other, name)) for name in names}
-        different: dict[str, Any] = {name: pair for name, pair in values.items()
-                                     if pair[0] != pair[1]}
+        different: dict[str, Any] = {name: (getattr(self, name), getattr(other, name))
+                                     for name in names
+                                     if getattr(self, name) != getattr(other, name)}
         mine, theirs = self._offsets_by_origin(), other._offsets_by_origin()
         moved = {t: (mine.get(t), theirs.get(t)) for t in sorted(mine.keys() | theirs.keys())
                  if mine.get(t) != theirs.get(t)}
@@ -304,7 +285,22 @@ class Plan:
                 f"{self._summary.waits} waits>")
 
     def _repr_html_(self):
-        return f"<p>{escape(repr(self))}</p>{svg(self)}"
+        svg = b64encode((self._repr_svg_() or "").encode()).decode()
+        picture = f'<img src="data:image/svg+xml;base64,{svg}">' if svg else ""
+        return f"<p>{escape(repr(self))}</p>{picture}"
+
+    def _repr_svg_(self) -> Optional[str]:
+        """What `tarn show` draws, for notebooks; None where the command is not there or fails."""
+        own = shutil.which("tarn", path=sysconfig.get_path("scripts"))
+        command = os.environ.get("TARN_COMMAND") or own or "tarn"
+        with suppress(OSError, subprocess.SubprocessError), tempfile.TemporaryDirectory() as folder:
+            graph, plan = os.path.join(folder, "graph.json"), os.path.join(folder, "plan.json")
+            self.source.save(graph)
+            self.save(plan)
+            shown = subprocess.run([command, "show", graph, plan, "--of", "svg"], timeout=20,
+                                   capture_output=True, encoding="utf-8", check=False).stdout
+            return shown if shown.startswith("<svg") else None
+        return None
 
     def __reduce__(self):
         return Plan.from_bytes, (self.to_bytes("pickled plan.json.gz"), self.source)
@@ -314,7 +310,7 @@ def _pairs(native):
     return [(wait.op, wait.on) for wait in native.waits[:native.count]]
 
 
-def _id(origin, what, given):
-    if origin == n.NONE:
-        raise IndexError(f"{what} {given} does not exist")
-    return origin
+def _known(value, unknown, what, number):
+    if value == unknown:
+        raise IndexError(f"{what} {number} does not exist")
+    return value

@@ -134,16 +134,15 @@ class Session:
 
     def write(self, tensor: int, data: Any) -> None:
         """Copies bytes (anything with a contiguous buffer) to a tensor's first bytes."""
-        view = memoryview(data).cast("B")
-        source = (c.c_char * len(view)).from_buffer_copy(view)
-        call(n.lib.session_write, self._live(), tensor, source, len(view))
+        source = memoryview(data).tobytes()
+        call(n.lib.session_write, self._live(), tensor, source, len(source))
 
     def read(self, tensor: int) -> bytes:
         """A copy of a tensor's bytes."""
         size = self.plan.graph.tensors[tensor].size
-        result = (c.c_char * size)()
-        call(n.lib.session_read, self._live(), tensor, result, size)
-        return bytes(result.raw)
+        buffer = c.create_string_buffer(size)
+        call(n.lib.session_read, self._live(), tensor, buffer, size)
+        return buffer.raw
 
     # ---- Work ----
 

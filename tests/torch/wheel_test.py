@@ -1,5 +1,5 @@
-"""The wheel that `pip install .` makes: it carries the library and all files of the package, and works
-without anything else, where neither the repository nor torch can be imported. TAP on stdout.
+"""The wheel that `pip install .` makes: it carries the library, the command and all files of the package,
+and works without anything else, where neither the repository nor torch can be imported. TAP on stdout.
 
     tests/with_torch.sh tests/torch/wheel_test.py SOURCE"""
 import os
@@ -18,6 +18,7 @@ assert tarn.__file__.startswith(sys.argv[1]), tarn.__file__
 plan = tarn.plan(sys.argv[2], reorder=True)
 plan.verify()
 assert plan.footprint >= plan.bound > 0 and tarn.torch.snapshot.load
+assert plan._repr_svg_().startswith("<svg")
 assert "torch" not in sys.modules
 """
 
@@ -27,17 +28,22 @@ def a_wheel_works_by_itself():
         subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps",
                         "-w", folder, SOURCE], check=True)
         wheel, = Path(folder).glob("tarn-*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            names = set(archive.namelist())
-            archive.extractall(Path(folder, "there"))
+        names = set(zipfile.ZipFile(wheel).namelist())
         files = [str(path.relative_to(SOURCE / "python")) for path in SOURCE.glob("python/tarn/**/*")
                  if path.is_file() and path.suffix != ".pyc"]
         assert {*files, "tarn/libtarn_python.so"} <= names, sorted({*files} - names)
-        clean = {name: value for name, value in os.environ.items() if name != "TARN_LIBRARY"}
-        there = str(Path(folder, "there"))
-        subprocess.run([sys.executable, "-S", "-c", PROGRAM, there,
+        there = Path(folder, "there")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", there], check=True)
+        subprocess.run([sys.executable, "-m", "pip", "--python", there / "bin/python", "install", "-q",
+                        "--no-index", "--no-deps", wheel], check=True)
+        clean = {name: value for name, value in os.environ.items()
+                 if name not in ("TARN_LIBRARY", "TARN_COMMAND", "PYTHONPATH")}
+        told = subprocess.run([there / "bin/tarn", "--version"], check=True, env=clean,
+                              capture_output=True, text=True).stdout
+        assert told == f"tarn {wheel.name.split('-')[1]}\n", told
+        subprocess.run([there / "bin/python", "-c", PROGRAM, there,
                         SOURCE / "examples/graphs/alexnet_b1_adam.ddp.json"],
-                       check=True, cwd=folder, env={**clean, "PYTHONPATH": there})
+                       check=True, cwd=folder, env=clean)
 
 
 if __name__ == "__main__":
