@@ -206,17 +206,6 @@ class Lowered:
 
     # ---- To Tarn ----
 
-    def drop_dead(self):
-        """Leaves out what no result, no update and no random number depends on."""
-        alive, kept = set(), []
-        for op in reversed(self.ops):
-            roots = {self.storages[s].root for s in op.outputs}
-            if (op.is_random or op.run or roots & alive or
-                    any(r in self.persistent or self.storages[r].kind == "output" for r in roots)):
-                kept.append(op)
-                alive |= {self.storages[s].root for s in op.inputs}
-        self.ops = kept[::-1]
-
     def graph(self, name, streams=("compute",), groups=()):
         """The tarn.Graph, op for op; `self.ids` maps storages to its tensors."""
         builder = tarn.Builder(name)

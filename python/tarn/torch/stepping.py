@@ -56,7 +56,6 @@ class Variant:
         for result in self.lowered.results[:self.results_count]:
             self.lowered.become(result, "output")
         updates, groups, self.buckets = add_updates(self.lowered, captured, step, inputs)
-        self.lowered.drop_dead()
         with unchanged(step.optimizer, self.written):
             profile(self.lowered, tensors, step.queues)
             for op in updates:

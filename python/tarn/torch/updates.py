@@ -49,23 +49,22 @@ class Update:
 
     def __init__(self, optimizer, parameters):
         self.optimizer, self.parameters = optimizer, parameters
-        self._own, self._last, self._groups = optimizer, None, []
-        if not is_one_by_one(optimizer):
-            return
-        self._own = object.__new__(type(optimizer))
-        self._own.__dict__.update(optimizer.__dict__)
-        self._own.__dict__.pop("step", None)  # of a scheduler
-        members = [[p for p in group["params"] if any(p is q for q in parameters)]
-                   for group in optimizer.param_groups]
-        self._groups = [i for i, mine in enumerate(members) if mine]
-        self._own.param_groups = [{"params": members[i]} for i in self._groups]
+        self._own, self._last, self._members = optimizer, None, {}  # the members by group
+        if is_one_by_one(optimizer):
+            self._own = object.__new__(type(optimizer))
+            self._own.__dict__.update(optimizer.__dict__)
+            self._own.__dict__.pop("step", None)  # of a scheduler
+            mine = set(map(id, parameters))
+            members = {i: [p for p in group["params"] if id(p) in mine]
+                       for i, group in enumerate(optimizer.param_groups)}
+            self._members = {i: those for i, those in members.items() if those}
 
     def __call__(self, *gradients):
         def run():
-            for i, mine in zip(self._groups, self._own.param_groups):
-                live = self.optimizer.param_groups[i].items()
-                mine.update((k, v) for k, v in live if k != "params")
-            self._own.state = self.optimizer.state
+            if self._members:
+                self._own.param_groups = [{**self.optimizer.param_groups[i], "params": those}
+                                          for i, those in self._members.items()]
+                self._own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = gradient
             self._own.step()
