@@ -1,10 +1,12 @@
 """Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Container, Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
+
+from .tensors import empty_as
 
 CHECKPOINT = torch.ops.higher_order.tag_activation_checkpoint
 
@@ -17,11 +19,11 @@ class Captured(NamedTuple):
     trained: List[int]  # the inputs that have a gradient, in the order of the gradients
 
 
-def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor],
-            names: Dict[int, str]) -> Captured:
+def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: Dict[int, str],
+            joint: Container[int] = ()) -> Captured:
     """Traces loss(*inputs) and the backward pass of its first result. loss: as Dynamo has traced
     it, with detached results. names: of the inputs that belong to the model, by id; the others are
-    called as in the trace."""
+    called as in the trace. joint: inputs that share storages; all others have one each."""
     again = [node for part in loss.modules() if isinstance(part, torch.fx.GraphModule)
              for node in part.graph.find_nodes(op="call_function", target=CHECKPOINT)]
     if any(node.kwargs.get("use_reentrant") is not False for node in again):
@@ -33,7 +35,7 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor],
         for node in again:
             node.target = function
             node.graph.owning_module.recompile()
-        traces.append(_trace(loss, inputs))
+        traces.append(_trace(loss, inputs, joint))
     if len({sum(map(is_random, trace[0].graph.nodes)) for trace in traces}) > 1:
         traces.pop()  # random numbers would be drawn again
     module, trained = traces[-1]
@@ -64,7 +66,12 @@ def _keep_history(loss):
         loss.recompile()
 
 
-def _trace(loss, inputs):
+def _is_plain(tensor):
+    return (type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout == torch.strided
+            and not (tensor.is_conj() or tensor.is_neg()))
+
+
+def _trace(loss, inputs, joint):
     trained = []
 
     def step(*tensors):
@@ -80,11 +87,13 @@ def _trace(loss, inputs):
         return [r.detach() for r in results] + _accumulated(gradients, tensors, results)
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        module = make_fx(step, tracing_mode="real")(*(mode.from_tensor(t.detach()) for t in inputs))
+        fakes = [empty_as(t) if i not in joint and _is_plain(t) else mode.from_tensor(t.detach())
+                 for i, t in enumerate(inputs)]
+        module = make_fx(step, tracing_mode="real")(*fakes)
         for node in module.graph.find_nodes(op="get_attr"):
             constant = getattr(module, node.target)
-            if isinstance(constant, torch.Tensor):  # one fake tensor for all its nodes
-                node.meta["val"] = mode.from_tensor(constant)
+            if isinstance(constant, torch.Tensor):  # copies were made of its fake tensor
+                node.meta["val"] = mode.from_tensor(constant.clone())
     for node in list(module.graph.nodes):  # what serves the profiler only
         if node.op == "call_function" and getattr(node.target, "namespace", "") == "profiler":
             node.replace_all_uses_with(None)

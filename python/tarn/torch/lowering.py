@@ -11,40 +11,11 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 import tarn
 
 from .capture import is_random
+from .tensors import flat, has_bytes, tensors_of, view_of
 
 # What their schemas do not say: the positions of arguments that are written if the argument at the
 # last position is true.
 HIDDEN_WRITES = {"aten::native_batch_norm": ((3, 4), 5)}
-
-
-def tensors_of(value):
-    return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
-
-
-def flat(results):
-    """Tensors and None of what a call has returned."""
-    results = results if isinstance(results, (tuple, list)) else (results,)
-    if all(t is None or isinstance(t, torch.Tensor) for t in results):
-        return results
-    return [t for t in tree_leaves(results) if t is None or isinstance(t, torch.Tensor)]
-
-
-def has_bytes(tensor):
-    return tensor.untyped_storage().nbytes() > 0
-
-
-def empty_as(tensor, device=None):
-    """Of its type, shape and strides."""
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype,
-                               device=device or tensor.device)
-
-
-def view_of(storage, like, start):
-    """A tensor on a storage, with type, shape, strides and conjugation of another one."""
-    made = torch.empty(0, dtype=like.dtype, device=storage.device).set_(
-        storage, start + like.storage_offset(), like.shape, like.stride())
-    made = made.conj() if like.is_conj() else made
-    return made._neg_view() if like.is_neg() else made
 
 
 @dataclass
@@ -84,14 +55,16 @@ class Op:
 
 class Lowered:
     """Storages and ops of a captured step. `persistent` maps roots to positions among placeholders
-    and, behind them, `constants`; `value` maps fx nodes to what stands for their tensors: fake
-    ones, and from `take` on ones on the device "meta" that are laid out as the real ones."""
+    and, behind them, `constants`, `holders` to the nodes of these; `value` maps fx nodes to what
+    stands for their tensors: fake ones, and from `take` on ones on the device "meta" that are laid
+    out as the real ones."""
 
     def __init__(self, captured, device):
         self.module, self.device = captured.module, device
-        self.storages, self.ops, self.persistent, self.value = [], [], {}, {}
+        self.storages, self.ops, self.persistent, self.holders, self.value = [], [], {}, {}, {}
         self.constants = []  # tensors that are no placeholders
         self.communication = []  # streams that block
+        self.taken = set()  # ids of parameters whose gradients a hook has taken away in this step
         self._root = {}  # by storage of fake tensors
         self._real = {}  # by root: where it was, and a storage without bytes of its size
         self.latest = {}  # version of each root
@@ -146,7 +119,9 @@ class Lowered:
     def _persist(self, node, name, kind, position):
         tensor = self.value[node] = node.meta["val"]
         if has_bytes(tensor):
-            self.persistent[self._new(tensor, name, kind)] = position
+            root = self._new(tensor, name, kind)
+            self.persistent.setdefault(root, position)
+            self.holders.setdefault(root, node)
 
     def written(self):
         """Positions, as in `persistent`, of what the step writes in place."""
@@ -192,7 +167,7 @@ class Lowered:
 
     def _as_made(self, fake, real):
         root = self.root(fake) if isinstance(fake, torch.Tensor) else None
-        if root is None:
+        if root is None or real is None:
             return fake
         storage = real.untyped_storage()
         if root not in self._real:

@@ -9,8 +9,9 @@ from torch.utils._pytree import tree_map
 import tarn
 
 from .cuda import Streams, streams
-from .lowering import HIDDEN_WRITES, empty_as, flat, has_bytes, view_of
+from .lowering import HIDDEN_WRITES
 from .memory import allocator, summarize
+from .tensors import distance, empty_as, flat, has_bytes, view_of
 from .updates import Edit, Update
 
 
@@ -70,6 +71,7 @@ class _Profiler(torch.fx.Interpreter):
             self._functions.tarn_frame_end()
         op.cost = self._now() - begin
         results = flat(result)
+        op.made = {i: t for i, t in op.made.items() if results[i] is not None}
         op.workspace, ordinals, alive = summarize(self._functions, [results[i] for i in op.made])
         op.ordinals = dict(zip(op.made, ordinals))
         if alive > 0 or op.on_heap:
@@ -131,7 +133,9 @@ class Program:
         if root not in self.lowered.persistent:
             return self.arena.tensor(places[root], fake)
         real = self.tensors[self.lowered.persistent[root]]
-        return view_of(real.untyped_storage(), fake, 0)
+        moved = distance(real, self.lowered.value[self.lowered.holders[root]])  # since the profile
+        assert moved % fake.element_size() == 0
+        return view_of(real.untyped_storage(), fake, moved // fake.element_size())
 
     def _bind(self, final):
         """What to call for an op of the plan's graph."""

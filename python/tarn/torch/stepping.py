@@ -12,13 +12,21 @@ from torch.utils import _pytree as pytree
 import tarn
 
 from .capture import capture
-from .lowering import Lowered, empty_as, tensors_of
+from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
 from .program import Program, profile
+from .tensors import distance, empty_as, tensors_of
 from .tracing import NotRun, Traced, detached, loss_in, reason
 from .updates import add_state, add_updates, divided, hooked, is_one_by_one, unchanged
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
+COMPARED = 2  # steps of each capture that are run eagerly, too
+
+
+def _kind_of(leaf):
+    if not torch.is_tensor(leaf) or leaf.layout != torch.strided or leaf.is_nested:
+        return type(leaf)
+    return leaf.shape, leaf.dtype, leaf.stride()
 
 
 def _once(tensor):
@@ -29,6 +37,22 @@ def _once(tensor):
     return tensor
 
 
+def _captured(step, loss, inputs, names):
+    """(Captured, Lowered, inputs in storages that several inputs share and the step writes to)"""
+    shared, joint = {}, set()
+    for i, tensor in enumerate(inputs):
+        shared.setdefault(tensor.untyped_storage()._cdata, {}).setdefault(id(tensor), i)
+    while True:
+        captured = capture(loss, inputs, names, joint)
+        lowered = Lowered(captured, step.device)
+        written = {*captured.trained, *lowered.written()}
+        more = {i for those in map(dict.values, shared.values())
+                if len(those) > 1 and written.intersection(those) for i in those}
+        if more <= joint:
+            return captured, lowered, joint
+        joint |= more
+
+
 class Variant:
     """The step for inputs of one kind: captured, lowered, profiled, planned."""
 
@@ -36,16 +60,15 @@ class Variant:
         """loss: as Dynamo has traced it, called with inputs."""
         model = step.model
         names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
-        captured = capture(loss, inputs, names)
-        self.lowered = Lowered(captured, step.device)
+        captured, self.lowered, joint = _captured(step, loss, inputs, names)
         self.program = self.plan = None
-        self.is_compared = not step.compares  # with eager execution
+        self.to_compare = COMPARED if step.compares else 0
         trained = {*names, *map(id, _of_optimizer(step.optimizer))}
         for i in captured.trained:
             if id(inputs[i]) not in trained:
-                raise ValueError(f"{captured.inputs[i][0]} requires a gradient, and is no parameter "
-                                 "of the model or the optimizer: freeze it with requires_grad_")
-        self.fixed = {*captured.trained, *self.lowered.written()}
+                raise ValueError(f"{captured.inputs[i][0]} requires a gradient, and is no parameter of "
+                                 "the model or the optimizer: freeze it with requires_grad_(False)")
+        self.fixed = {*captured.trained, *self.lowered.written(), *joint}
         self._moved = set()
         self._copies = {i: empty_as(t) for i, t in enumerate(inputs) if id(t) in step.batch}
         if self.fixed & self._copies.keys():
@@ -74,6 +97,14 @@ class Variant:
             _once(own).copy_(_once(inputs[i]))
         return [*(self._copies.get(i, t) for i, t in enumerate(inputs)), *self.lowered.constants]
 
+    def run(self):
+        try:
+            self.program.run()
+        except BaseException:  # its streams have stopped
+            self.close()
+            self.lowered.taken.clear()
+            raise
+
     def close(self):
         if self.program:
             self.program.close()
@@ -99,11 +130,11 @@ class Step:
     options   of tarn.plan, as reorder=True: less is alive at once
 
     Every shape of batch is captured and planned once, when it is first seen; all share one arena.
-    Where that fails the step runs eagerly, with a warning that says why, and `reason` does, too;
-    else it is None. `graph` and `plan` are those of the first capture: of the example batch."""
+    Where that fails the step runs eagerly, with a warning that says why; `reason` tells why the
+    last step did, or is None. `graph` and `plan` are those of the first capture: of the example."""
 
     streams = ("compute",)
-    compares = True  # each capture with eager execution, when it is first called: not in tests
+    compares = True  # the first steps of each capture with eager ones
     reduction = None  # given gradients, returns what to call for their mean over all ranks
 
     def __init__(self, model, optimizer, loss_fn, example_batch, *, streams=1, budget=None,
@@ -118,8 +149,8 @@ class Step:
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
         self._arena, self.variants = None, {}
-        self._captures = Counter()  # by kind of batch
-        self._refused = set()  # kinds of batch, and keys of variants
+        self._captures = Counter()  # by shapes
+        self._refused = {}  # kinds of batch, and keys of variants: why
         alone = not isinstance(example_batch, (tuple, list))
         self.example = (example_batch,) if alone else tuple(example_batch)
         self._traced = Traced(model, loss_fn, weakref.WeakMethod(self.planned))
@@ -135,6 +166,9 @@ class Step:
         """One step; returns what loss_fn returns, detached."""
         if any(p.grad is not None for p in _of_optimizer(self.optimizer)):
             self.reason = "there were gradients before the step"
+            return self.eager(*batch)
+        if torch.is_anomaly_enabled():
+            self.reason = "anomalies are to be detected"
             return self.eager(*batch)
         return self._call(batch)
 
@@ -180,28 +214,32 @@ class Step:
 
     def _call(self, batch):
         leaves, spec = pytree.tree_flatten(batch)
-        self._kind = (spec, *((t.shape, t.dtype, t.stride()) if torch.is_tensor(t) else type(t)
-                              for t in leaves))
-        self._tried, self._rehearsed = self._kind, None
-        self.batch, self._ran, before = set(map(id, leaves)), False, self._captures[self._kind]
+        self._kind = self._tried = (spec, *map(_kind_of, leaves))
+        self._rehearsed, self._ran, self._count = None, False, 0
+        self.batch, self.reason, failure = set(map(id, leaves)), None, None
         try:
             if self._kind in self._refused:
-                raise NotRun
+                raise NotRun(self._refused[self._kind])
             results = self._traced(*batch)
             self.optimizer._opt_called = True  # for schedulers
+        except NotRun as error:
+            self.reason = str(error) or None
+        except tarn.DoesNotFit as error:
+            if self._is_example:
+                raise
+            failure = error
         except Exception as error:  # pylint: disable=broad-except
             if self._ran or isinstance(error, tarn.TarnError):
                 raise
-            if not isinstance(error, NotRun):
-                self._refuse(error)
+            failure = error
         if not self._ran:
             results = None if self._is_example else self.eager(*batch)
-        if self._rehearsed:
-            self._rehearsed[0].is_compared = self._agrees(loss_in(results))
-            if not self._rehearsed[0].is_compared:
-                self._refuse(ValueError("planned and eager step have given different bits"))
-            self._rehearsed = None
-        if before == 2 < self._captures[self._kind]:
+        if self._rehearsed and not self._agrees(loss_in(results)):
+            failure = ValueError("planned and eager step have given different bits")
+        if failure:
+            self.reason = self._refused[self._tried] = reason(failure)
+            warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 3)
+        if self._count == 3:
             warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
                           "make numbers that change from step to step tensors, in the batch or "
                           "as buffers", RuntimeWarning, 3)
@@ -212,7 +250,7 @@ class Step:
         program = variant.program
         written = [program.tensors[i] for i in variant.fixed]
         with unchanged(self.optimizer, written):
-            program.run()
+            variant.run()
             self._rehearsed = (variant, written, program.results[0].clone(),
                                self._bits(program.results[0], written))
         raise NotRun
@@ -220,7 +258,9 @@ class Step:
     def _agrees(self, loss):
         """Has eager execution made what the rehearsal has made? On a GPU the bits of some ops
         differ from run to run, unless PyTorch is told to use no such ones."""
-        _variant, written, planned, bits = self._rehearsed
+        variant, written, planned, bits = self._rehearsed
+        variant.to_compare -= 1
+        self._rehearsed = None
         if self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2:
             return bits == self._bits(loss, written)
         return torch.allclose(planned, loss, rtol=0.01, equal_nan=True)
@@ -233,50 +273,43 @@ class Step:
                 for t in tensors.values())
         return [hashlib.sha256(some.cpu().numpy()).digest() for some in bits]
 
-    def _refuse(self, error):
-        """What was tried runs eagerly from now on."""
-        self._refused.add(self._tried)
-        self.reason = f"the step could not be captured: {reason(error)}"
-        warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 4)
-
     def planned(self, loss, inputs):
         """What Dynamo calls instead of a loss that it has traced."""
-        storages, cuda = {}, torch.backends.cuda
-        places = [t.untyped_storage()._cdata for t in inputs]
-        key = (loss, tuple(storages.setdefault(place, len(storages)) for place in places),
-               tuple((id(t), hooked(t)) for t in inputs if t.requires_grad),
+        places, cuda = {}, torch.backends.cuda
+        first = [places.setdefault(t.untyped_storage()._cdata, i) for i, t in enumerate(inputs)]
+        key = (loss, tuple((f, distance(t, inputs[f])) for t, f in zip(inputs, first)),
+               tuple((id(t), hooked(t)) for t in inputs if t.requires_grad and t.is_leaf),
                tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups),
                is_one_by_one(self.optimizer), torch.backends.mkldnn.enabled,
                cuda.math_sdp_enabled(), cuda.flash_sdp_enabled())  # Dynamo does not look at them
         if key in self._refused:
-            raise NotRun
+            raise NotRun(self._refused[key])
         if key not in self.variants:
-            if self._captures[self._kind] < CAPTURES:  # later ones are not even traced
-                self._tried = key
+            shapes = tuple(t.shape for t in inputs)
+            self._captures[shapes] += 1
+            self._count = self._captures[shapes]
+            if self._count > CAPTURES:  # others of this kind are not even traced
+                raise ValueError(f"batches of this shape have been captured {CAPTURES} times, each "
+                                 "time with other numbers")
+            self._tried = key
             self.variants[key] = self._capture(loss, inputs)
         if self._is_example:
             raise NotRun
-        variant = self.variants[key]
+        variant, self._tried = self.variants[key], key
         program = self._program(variant, inputs)
-        if not variant.is_compared:
-            self._tried = key
+        if variant.to_compare:
             self._rehearse(variant)
         self._ran = True
-        program.run()
+        variant.run()
         return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone,
                                     program.results[:variant.results_count])
 
     def _capture(self, loss, inputs):
-        before = self._captures[self._kind]
-        self._captures[self._kind] += 1
-        if before == CAPTURES:
-            raise ValueError(f"batches of this shape have been captured {before} times, each time "
-                             "with other numbers")
         variant = Variant(self, loss, inputs)
-        options, budget = self._options, self._budget
-        if isinstance(budget, float):  # a share of the plan without a budget
-            budget = math.ceil(budget * tarn.plan(variant.graph, **options).footprint)
-        variant.plan = tarn.plan(variant.graph, budget=budget, **options)
+        if isinstance(self._budget, float):  # a share of the first plan without a budget
+            whole = tarn.plan(variant.graph, **self._options).footprint
+            self._budget = math.ceil(self._budget * whole)
+        variant.plan = tarn.plan(variant.graph, budget=self._budget, **self._options)
         return variant
 
     def _program(self, variant, inputs):

@@ -15,7 +15,7 @@ from torch._dynamo.variables.torch import tracing_state_functions
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils import _pytree as pytree
 
-from .lowering import tensors_of
+from .tensors import tensors_of
 
 SETTINGS = {  # of Dynamo: every trace is kept, hooks of modules count, bits are as in eager runs
     name: value for name, value in {
@@ -28,7 +28,8 @@ LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 
 
 class NotRun(Exception):
-    """Leaves what Dynamo has compiled, before anything was changed."""
+    """Leaves what Dynamo has compiled, before anything was changed. Its text: why; none: the step
+    only has to run eagerly this time."""
 
 
 def detached(results):
@@ -56,7 +57,7 @@ class Traced:
         """planned: a weak reference to a method."""
         def forward(*batch):
             if not _is_traced():
-                raise NotRun  # Dynamo is switched off
+                raise NotRun("TorchDynamo is switched off")
             results = loss_fn(model, *batch)
             return loss_in(results).detach(), detached(results)
 
@@ -70,11 +71,12 @@ class Traced:
         self._call = torch.compile(forward, backend=backend, fullgraph=True, dynamic=False)
         loggers = {function for kind in (logging, logging.Logger)
                    for name, function in vars(kind).items() if name.split("_")[0] in LEVELS}
-        self._settings = {**SETTINGS, "ignore_logging_functions": {*loggers, warnings.warn}}
+        self._settings = config.patch(
+            {**SETTINGS, "ignore_logging_functions": {*loggers, warnings.warn}})
         self._answers = NOT_COMPILED
 
     def __call__(self, *batch):
-        with torch.enable_grad(), config.patch(self._settings):
+        with torch.enable_grad(), self._settings:
             try:
                 with mock.patch.dict(tracing_state_functions(), self._answers):
                     return self._call(*batch)[1]
@@ -86,7 +88,7 @@ class Traced:
 
 
 def reason(error):
-    """Why there is no trace: a line, with the place in the user's program where there is one."""
+    """Why a step is not planned: a line, with the place in the program where there is one."""
     error = getattr(error, "inner_exception", error)
     ours, told = str(Path(torch.__file__).parent), str(error).strip() or "no text"
     text = " ".join(line.strip() for line in told.splitlines()[:2])
@@ -94,4 +96,4 @@ def reason(error):
         text = "the value of a tensor is needed on the host (.item())"
     users = [f" ({file}, line {line})" for file, line in re.findall(r'File "(.+)", line (\d+)', told)
              if not file.startswith(ours)]
-    return f"{type(error).__name__}: {text}" + "".join(users[-1:])
+    return f"the step could not be captured: {type(error).__name__}: {text}" + "".join(users[-1:])

@@ -1,4 +1,5 @@
 """The optimizer in a captured step: ops that call the user's own, each on a few parameters."""
+import copy
 from collections import defaultdict
 from contextlib import contextmanager
 from typing import NamedTuple, Optional
@@ -6,49 +7,53 @@ from typing import NamedTuple, Optional
 import torch
 from torch.optim import optimizer as hooks
 
-from .lowering import Op, tensors_of
+from .lowering import Op
+from .tensors import tensors_of
 
 
 @contextmanager
 def unchanged(optimizer, tensors):
-    """Whatever happens inside to the optimizer, its parameters and state, these tensors and random
-    numbers is undone."""
-    state, own = optimizer.state, dict(vars(optimizer))
-    groups = [(group, dict(group)) for group in optimizer.param_groups]
-    known = {p: dict(state[p]) for p in state}
-    tensors = [*tensors, *tensors_of([[group["params"] for group in optimizer.param_groups],
-                                      *known.values()])]
-    saved = [(t, t.detach().clone()) for t in tensors]
+    """Whatever happens inside to the optimizer, its parameters, their gradients, these tensors and
+    random numbers is undone: inside the optimizer has copies of all that it has, but parameters."""
+    own = dict(vars(optimizer))
+    parameters = tensors_of([group["params"] for group in optimizer.param_groups])
+    saved = [(t, t.detach().clone()) for t in [*tensors, *parameters]]
+    gradients = [(p, p.grad) for p in parameters]
+    kept = {id(kept): kept for kept in [optimizer, *parameters]}
+    vars(optimizer).update(copy.deepcopy(own, kept))
+    for parameter in parameters:
+        parameter.grad = None
     try:
         with torch.random.fork_rng({t.device for t in tensors if t.is_cuda}):
             yield
     finally:
+        vars(optimizer).clear()
+        vars(optimizer).update(own)
         with torch.no_grad():
             for tensor, value in saved:
                 tensor.copy_(value)
-        vars(optimizer).clear()
-        vars(optimizer).update(own)
-        for group, values in groups:
-            group.update(values)
-        state.clear()
-        state.update(known)
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
 
 
 def is_one_by_one(optimizer):
-    """Does it treat parameters one by one, and may its step be divided? PyTorch's own do."""
-    kind = type(optimizer)
-    watched = (optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks,
-               hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks)
-    return (kind.__module__.startswith("torch.optim.") and kind is not torch.optim.LBFGS
-            and not any(watched))
+    """Does it treat parameters one by one, and may its step be divided? PyTorch's own do, unless
+    somebody watches them or has replaced their step; a scheduler may have wrapped it."""
+    kind, step = type(optimizer), vars(optimizer).get("step")
+    if not kind.__module__.startswith("torch.optim.") or kind is torch.optim.LBFGS:
+        return False
+    return not any((optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks,
+                    hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks,
+                    step and not hasattr(step, "_wrapped_by_lr_sched")))
 
 
 class Update:
     """The optimizer at work on some of its parameters: an optimizer of the same class that shares
     state and hyperparameters, so that schedulers and state_dict work as ever; or itself, on all."""
 
-    def __init__(self, optimizer, parameters):
-        self.optimizer, self.parameters = optimizer, parameters
+    def __init__(self, optimizer, parameters, taken):
+        """taken: ids of parameters whose gradients were taken away in this step."""
+        self.optimizer, self.parameters, self._taken = optimizer, parameters, taken
         self._own, self._last, self._members = optimizer, None, {}  # the members by group
         if is_one_by_one(optimizer):
             self._own = object.__new__(type(optimizer))
@@ -66,17 +71,20 @@ class Update:
                                           for i, those in self._members.items()]
                 self._own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
-                parameter.grad = gradient
+                parameter.grad = None if id(parameter) in self._taken else gradient
             self._own.step()
             for parameter in self.parameters:
                 parameter.grad = None
+            self._taken.difference_update(map(id, self.parameters))
             self._last = self._entries()
 
         return run
 
     def _entries(self):
-        state = self.optimizer.state
-        return [id(state), *(len(state.get(p, ())) for p in self.parameters)]
+        """What the optimizer keeps, and which of its hyperparameters may ask for more."""
+        state, groups = self.optimizer.state, self.optimizer.param_groups
+        return [id(state), [len(state.get(p, ())) for p in self.parameters],
+                [torch.is_tensor(v) or bool(v) for group in groups for v in group.values()]]
 
     def ready(self):
         """Has the optimizer made the state that it keeps? What it allocates then is temporary."""
@@ -90,19 +98,19 @@ class Update:
 class Edit:
     """What the program does to gradients before the optimizer sees them: hooks, clipping."""
 
-    def __init__(self, function, parameters):
-        self._function, self._parameters = function, parameters
+    def __init__(self, function, parameters, taken):
+        self._function, self._parameters, self._taken = function, parameters, taken
 
     def __call__(self, *gradients):
         def run():
             versions = [p._version for p in self._parameters]
             for parameter, gradient in zip(self._parameters, gradients):
-                parameter.grad = gradient
+                parameter.grad = None if id(parameter) in self._taken else gradient
             self._function(self._parameters)
             for parameter, gradient in zip(self._parameters, gradients):
                 if parameter.grad is None:
-                    raise ValueError("a hook of a parameter takes its gradient away")
-                if parameter.grad is not gradient:
+                    self._taken.add(id(parameter))
+                elif parameter.grad is not gradient:
                     gradient.copy_(parameter.grad)
                 parameter.grad = None
             if versions != [p._version for p in self._parameters]:
@@ -168,7 +176,7 @@ def add_updates(lowered, captured, step, inputs):
     """Ops of the optimizer, each as early as the gradients are there and nobody needs the
     parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
     updates, the groups of gradients that are reduced as one, and their parameters."""
-    last, added = _last_uses(lowered), defaultdict(list)
+    last, added, taken = _last_uses(lowered), defaultdict(list), lowered.taken
     ready = sorted(_trained(lowered, captured, inputs), key=lambda item: item.position)
     buckets, end = list(step.buckets(ready)), max((item.position for item in ready), default=-1)
 
@@ -184,8 +192,8 @@ def add_updates(lowered, captured, step, inputs):
 
     for i, item in enumerate(ready):
         if hooked(item.parameter):
-            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter]), [item], item.position,
-                on_heap=True)
+            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], taken), [item],
+                item.position, on_heap=True)
     if step.reduction:
         lowered.communication = [1]
         for i, bucket in enumerate(buckets):
@@ -194,13 +202,13 @@ def add_updates(lowered, captured, step, inputs):
     if step.clip and ready:
         given = {id(item.parameter): item for item in ready}
         items = [given[id(p)] for p in step.model.parameters() if id(p) in given]
-        add("clip", "clip", Edit(step.clip, [item.parameter for item in items]), items, end,
+        add("clip", "clip", Edit(step.clip, [item.parameter for item in items], taken), items, end,
             on_heap=True)
     updates = []
     for bucket in buckets if is_one_by_one(step.optimizer) else [ready]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
         at = max([end if step.clip else bucket[-1].position, *(last.get(r, -1) for r in roots)])
-        run = Update(step.optimizer, [item.parameter for item in bucket])
+        run = Update(step.optimizer, [item.parameter for item in bucket], taken)
         kind = f"optimizer.{type(step.optimizer).__name__}"
         updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots))
     lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
