@@ -6,7 +6,7 @@ import torch.distributed as dist
 
 import tarn
 
-from .stepping import Step
+from .stepping import COMPARED, Step, kind_of, of_optimizer
 from .updates import divided
 
 
@@ -32,18 +32,24 @@ def _reduction(group, *gradients):
 
 class DistributedStep(Step):
     """tarn.torch.ddp: a Step on every rank of a process group, gradients averaged over the ranks.
-    All ranks make it, and call it and `report`, at the same time with the same shapes and numbers.
+    All ranks make it with the same shapes, and call it and `report` together; shapes of later
+    batches may differ. options: those of tarn.torch.step but `streams`.
 
     Gradients of a bucket lie back to back in the arena and are reduced there by one call, on a
-    stream beside the backward pass; nothing is copied. options: those of tarn.torch.step but
-    `streams`. The ranks compare their plans before the first step.
-    """
+    stream beside the backward pass; nothing is copied. All ranks reduce the same buckets in the
+    same order, whatever each of them plans and runs. They compare the plans of the example."""
 
     streams = ("compute", "communication")
 
     def __init__(self, model, *arguments, process_group=None, bucket_mb=25, **options):
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
-        for tensor in [*model.parameters(), *model.buffers()]:
+        self._calls, self._alike = 0, False
+        held = [*model.named_parameters(), *model.named_buffers()]
+        models = self._told([(name, tuple(t.shape), t.dtype, t.requires_grad) for name, t in held])
+        if any(other != models[0] for other in models):
+            raise tarn.Rejected("the ranks' models differ in names, shapes, types or what is "
+                                "trained")
+        for _, tensor in held:
             dist.broadcast(tensor.detach(), 0, group=process_group)
         self.reduction = partial(_reduction, process_group)
         super().__init__(model, *arguments, **options)
@@ -53,29 +59,13 @@ class DistributedStep(Step):
         if buffers and self.model.training:  # as DistributedDataParallel does
             group = self._group or dist.group.WORLD
             dist._broadcast_coalesced(group, buffers, 250 << 20, 0)
+        if self._calls < COMPARED:  # all ranks compare, or none
+            self._calls += 1
+            self._alike = all(self._told(self.plan and kind_of(batch) == kind_of(self.example)))
         return super().__call__(*batch)
 
-    def buckets(self, ready):
-        """The first one small, so that communication begins early; of one type each."""
-        return divided(ready, min(self._limit, 1 << 20), self._limit,
-                       lambda before, item: before.parameter.dtype != item.parameter.dtype)
-
-    def reduce(self, buckets):
-        for parameters in buckets:
-            gradients = [_flat(p.grad) for p in parameters]
-            whole = torch.cat(gradients)
-            _reduce(self._group, whole)
-            for gradient, mean in zip(gradients, whole.split([g.numel() for g in gradients])):
-                gradient.copy_(mean)
-
-    def agree(self, lowered):
-        """Times differ from rank to rank; plans must not: those of the first rank hold."""
-        measured = [[(op.cost, op.workspace, op.on_heap) for op in lowered.ops]]
-        dist.broadcast_object_list(measured, 0, group=self._group)
-        if len(measured[0]) != len(lowered.ops):
-            raise tarn.Rejected("the ranks have captured different steps")
-        for op, agreed in zip(lowered.ops, measured[0]):
-            op.cost, op.workspace, op.on_heap = agreed
+    def rehearses(self, variant):
+        return super().rehearses(variant) and variant is self._first and self._alike
 
     def _told(self, mine):
         """What each rank says."""
@@ -86,7 +76,41 @@ class DistributedStep(Step):
     def _agrees(self, loss):
         return all(self._told(super()._agrees(loss)))
 
+    # ---- Buckets ----
+
+    def buckets(self, parameters):
+        """The last parameters first, as their gradients mostly come; the first bucket is small, so
+        that communication begins early."""
+        known = [*self.model.parameters(), *of_optimizer(self.optimizer)]
+        places = {id(p): place for place, p in enumerate(known)}
+        return divided(sorted(parameters, key=lambda p: -places[id(p)]),
+                       min(self._limit, 1 << 20), self._limit)
+
+    def reduce(self):
+        known = {id(p): p for p in [*self.model.parameters(), *of_optimizer(self.optimizer)]}
+        for bucket in self.buckets([p for p in known.values() if p.grad is not None]):
+            gradients = [_flat(p.grad) for p in bucket]
+            whole = torch.cat(gradients)
+            _reduce(self._group, whole)
+            for gradient, mean in zip(gradients, whole.split([g.numel() for g in gradients])):
+                gradient.copy_(mean)
+
+    # ---- The example's capture ----
+
+    def agree(self, lowered):
+        """Times differ from rank to rank; plans must not: those of the first rank hold."""
+        if not self._is_example:
+            return
+        measured = [[(op.cost, op.workspace, op.on_heap) for op in lowered.ops]]
+        dist.broadcast_object_list(measured, 0, group=self._group)
+        if len(measured[0]) != len(lowered.ops):
+            raise tarn.Rejected("the ranks have captured different steps")
+        for op, agreed in zip(lowered.ops, measured[0]):
+            op.cost, op.workspace, op.on_heap = agreed
+
     def _capture(self, loss, inputs):
+        if not self._is_example:
+            return super()._capture(loss, inputs)
         identity = failure = None
         try:
             variant = super()._capture(loss, inputs)

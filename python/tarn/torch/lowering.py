@@ -194,15 +194,15 @@ class Lowered:
                 self.ids[s] = builder.tensor(storage.name, storage.size, storage.kind)
             else:
                 self.ids[s] = builder.alias(self.ids[storage.root], storage.name)
-        random = None
+        last = {}  # what draws random numbers, and what communicates, keeps its order
         for index, op in enumerate(self.ops):
-            control = [random] if op.is_random and random is not None else []
+            line = "random" if op.is_random else op.stream
+            control = [last[line]] if line and line in last else []
+            last[line] = index
             builder.op(op.name, op.stream, [self.ids[s] for s in op.inputs],
                        [self.ids[s] for s in op.outputs], kind=op.kind, control=control,
                        workspace=op.workspace, cost=op.cost,
                        recomputable=None if op.may_repeat else False)
-            if op.is_random:
-                random = index
         for group in groups:
             builder.group([self.ids[s] for s in group])
         return builder.finish()

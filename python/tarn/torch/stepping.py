@@ -29,6 +29,12 @@ def _kind_of(leaf):
     return leaf.shape, leaf.dtype, leaf.stride()
 
 
+def kind_of(batch):
+    """What is equal for batches of the same containers, shapes and types."""
+    leaves, spec = pytree.tree_flatten(batch)
+    return (spec, *map(_kind_of, leaves))
+
+
 def _once(tensor):
     """Without the repetitions of an expanded tensor."""
     for dimension, stride in enumerate(tensor.stride()):
@@ -63,7 +69,7 @@ class Variant:
         captured, self.lowered, joint = _captured(step, loss, inputs, names)
         self.program = self.plan = None
         self.to_compare = COMPARED if step.compares else 0
-        trained = {*names, *map(id, _of_optimizer(step.optimizer))}
+        trained = {*names, *map(id, of_optimizer(step.optimizer))}
         for i in captured.trained:
             if id(inputs[i]) not in trained:
                 raise ValueError(f"{captured.inputs[i][0]} requires a gradient, and is no parameter of "
@@ -78,7 +84,7 @@ class Variant:
         self.results_count = captured.results_count
         for result in self.lowered.results[:self.results_count]:
             self.lowered.become(result, "output")
-        updates, groups, self.buckets = add_updates(self.lowered, captured, step, inputs)
+        updates, groups = add_updates(self.lowered, captured, step, inputs)
         with unchanged(step.optimizer, self.written):
             profile(self.lowered, tensors, step.queues)
             for op in updates:
@@ -111,7 +117,7 @@ class Variant:
             self.program = None
 
 
-def _of_optimizer(optimizer):
+def of_optimizer(optimizer):
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
 
@@ -164,7 +170,7 @@ class Step:
 
     def __call__(self, *batch):
         """One step; returns what loss_fn returns, detached."""
-        if any(p.grad is not None for p in _of_optimizer(self.optimizer)):
+        if any(p.grad is not None for p in of_optimizer(self.optimizer)):
             self.reason = "there were gradients before the step"
             return self.eager(*batch)
         if torch.is_anomaly_enabled():
@@ -174,16 +180,14 @@ class Step:
 
     def eager(self, *batch):
         """The same step as PyTorch runs it. Gradients of other parameters stay as they were."""
-        own = set(map(id, _of_optimizer(self.optimizer)))
+        own = set(map(id, of_optimizer(self.optimizer)))
         others = [(p, p.grad) for p in self.model.parameters() if id(p) not in own]
         for parameter, _ in others:
             parameter.grad = None
         with torch.enable_grad():
             results = self.loss_fn(self.model, *batch)
             loss_in(results).backward()
-        if self.reduction:
-            self.reduce(self._rehearsed[0].buckets if self._rehearsed else
-                        [[p] for p in self.model.parameters() if p.grad is not None])
+        self.reduce()
         if self.clip:
             self.clip([p for p in self.model.parameters() if p.grad is not None])
         self.optimizer.step()
@@ -213,13 +217,12 @@ class Step:
     # ---- Captures ----
 
     def _call(self, batch):
-        leaves, spec = pytree.tree_flatten(batch)
-        self._kind = self._tried = (spec, *map(_kind_of, leaves))
+        kind = self._tried = kind_of(batch)
         self._rehearsed, self._ran, self._count = None, False, 0
-        self.batch, self.reason, failure = set(map(id, leaves)), None, None
+        self.batch, self.reason, failure = set(map(id, tensors_of(batch))), None, None
         try:
-            if self._kind in self._refused:
-                raise NotRun(self._refused[self._kind])
+            if kind in self._refused:
+                raise NotRun(self._refused[kind])
             results = self._traced(*batch)
             self.optimizer._opt_called = True  # for schedulers
         except NotRun as error:
@@ -266,7 +269,7 @@ class Step:
         return torch.allclose(planned, loss, rtol=0.01, equal_nan=True)
 
     def _bits(self, loss, written):
-        trained = _of_optimizer(self.optimizer)
+        trained = of_optimizer(self.optimizer)
         states = tensors_of([self.optimizer.state.get(p) for p in trained])
         tensors = {id(t): t.detach() for t in (loss, *written, *trained, *states)}
         bits = (t.resolve_conj().resolve_neg().flatten().contiguous().view(torch.uint8)
@@ -297,7 +300,7 @@ class Step:
             raise NotRun
         variant, self._tried = self.variants[key], key
         program = self._program(variant, inputs)
-        if variant.to_compare:
+        if self.rehearses(variant):
             self._rehearse(variant)
         self._ran = True
         variant.run()
@@ -325,18 +328,22 @@ class Step:
             variant.program = Program(variant.lowered, variant.plan, self._arena, tensors)
         return variant.program
 
-    # ---- Gradients, which other ranks may have, too ----
+    # ---- Where there are other ranks ----
 
     def agree(self, lowered):
         """On what was measured."""
 
-    def reduce(self, buckets):
-        """The gradients of parameters, in an eager step."""
+    def reduce(self):
+        """The gradients of an eager step."""
 
-    def buckets(self, ready):
-        """Parameters that are updated by one op: neighbours, a hundredth of all at least."""
-        share = sum(item.parameter.nbytes for item in ready) / 100
-        return divided(ready, share, share)
+    def rehearses(self, variant):
+        """Is the variant still to be compared with eager execution?"""
+        return variant.to_compare > 0
+
+    def buckets(self, parameters):
+        """Those that are updated by one op: neighbours, a hundredth of all bytes at least."""
+        share = sum(p.nbytes for p in parameters) / 100
+        return divided(parameters, share, share)
 
 
 class Report(NamedTuple):

@@ -1,5 +1,6 @@
 """The optimizer in a captured step: ops that call the user's own, each on a few parameters."""
 import copy
+import itertools
 from collections import defaultdict
 from contextlib import contextmanager
 from typing import NamedTuple, Optional
@@ -133,16 +134,16 @@ def _call_hooks(parameters):
             hook(parameter)
 
 
-def divided(ready, limit, others, parts=lambda before, item: False):
-    """Buckets of neighbours: the first of `limit` bytes at least, and those behind it of `others`,
-    unless `parts` keeps two neighbours apart."""
+def divided(parameters, limit, others):
+    """Buckets of neighbours of one type: the first of `limit` bytes at least, and those behind it
+    of `others`."""
     bucket, size = [], 0
-    for item in ready:
-        if bucket and (size >= limit or parts(bucket[-1], item)):
+    for parameter in parameters:
+        if bucket and (size >= limit or bucket[-1].dtype != parameter.dtype):
             yield bucket
             bucket, size, limit = [], 0, others
-        bucket.append(item)
-        size += item.parameter.nbytes
+        bucket.append(parameter)
+        size += parameter.nbytes
     if bucket:
         yield bucket
 
@@ -175,10 +176,13 @@ def _trained(lowered, captured, inputs):
 def add_updates(lowered, captured, step, inputs):
     """Ops of the optimizer, each as early as the gradients are there and nobody needs the
     parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
-    updates, the groups of gradients that are reduced as one, and their parameters."""
+    updates, and the groups of gradients that are reduced as one."""
     last, added, taken = _last_uses(lowered), defaultdict(list), lowered.taken
     ready = sorted(_trained(lowered, captured, inputs), key=lambda item: item.position)
-    buckets, end = list(step.buckets(ready)), max((item.position for item in ready), default=-1)
+    given, end = {id(item.parameter): item for item in ready}, max(
+        (item.position for item in ready), default=-1)
+    buckets = [[given[id(p)] for p in bucket]
+               for bucket in step.buckets([item.parameter for item in ready])]
 
     def add(name, kind, run, items, at, parameters=None, **more):
         """It writes the parameters that are given by their roots, or else the gradients."""
@@ -194,27 +198,27 @@ def add_updates(lowered, captured, step, inputs):
         if hooked(item.parameter):
             add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], taken), [item],
                 item.position, on_heap=True)
+    there = [max(item.position for item in bucket) for bucket in buckets]
     if step.reduction:
-        lowered.communication = [1]
-        for i, bucket in enumerate(buckets):
-            add(f"all_reduce{i}", "comm.all_reduce", step.reduction, bucket, bucket[-1].position,
-                stream=1, cost=sum(item.parameter.nbytes for item in bucket))
+        lowered.communication, there = [1], list(itertools.accumulate(there, max))
+        for i, (bucket, at) in enumerate(zip(buckets, there)):
+            add(f"all_reduce{i}", "comm.all_reduce", step.reduction, bucket, at, stream=1,
+                cost=sum(item.parameter.nbytes for item in bucket))
     if step.clip and ready:
-        given = {id(item.parameter): item for item in ready}
         items = [given[id(p)] for p in step.model.parameters() if id(p) in given]
         add("clip", "clip", Edit(step.clip, [item.parameter for item in items], taken), items, end,
             on_heap=True)
     updates = []
-    for bucket in buckets if is_one_by_one(step.optimizer) else [ready]:
+    for bucket, at in zip(buckets, there) if is_one_by_one(step.optimizer) else [(ready, end)]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
-        at = max([end if step.clip else bucket[-1].position, *(last.get(r, -1) for r in roots)])
+        at = max([end if step.clip else at, *(last.get(r, -1) for r in roots)])
         run = Update(step.optimizer, [item.parameter for item in bucket], taken)
         kind = f"optimizer.{type(step.optimizer).__name__}"
         updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots))
     lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
                                for new in (op, *added[index])]
     groups = [[item.gradient for item in bucket] for bucket in buckets] if step.reduction else []
-    return updates, groups, [[item.parameter for item in bucket] for bucket in buckets]
+    return updates, groups
 
 
 def add_state(lowered, op):
