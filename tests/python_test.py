@@ -5,6 +5,7 @@ Python, errors, copies through pickle. TAP on stdout.
 import base64
 import contextlib
 import ctypes
+import gc
 import io
 import json
 import mmap
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
@@ -455,6 +457,23 @@ def many_plans_are_made_on_any_executor():
         [tarn.plan(ALEXNET).identity, tarn.plan(graph).identity]
 
 
+def many_plans_end_with_the_first_error_and_with_an_interrupt():
+    graph = chain()
+    jobs = [graph, (graph, {"capacity": 1}), graph]
+    with ProcessPoolExecutor(2) as processes:
+        for executor in (None, processes):
+            error = raises(tarn.DoesNotFit, lambda: list(tarn.plan_many(jobs, executor)))
+            assert error.job == 1 and str(error).startswith("job 1: ")
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    long = {"alignment": 1 << 16, "method": "lowest", "effort": 10**9}
+    raises(KeyboardInterrupt, lambda: list(tarn.plan_many([(ALEXNET, long)] * 100)))
+    assert time.monotonic() - begin < 20
+    timer.join()
+
+
 def the_example_of_many_plans_prints_its_table():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stages.txt")
@@ -463,6 +482,142 @@ def the_example_of_many_plans_prints_its_table():
                                capture_output=True, text=True).stdout
     rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in table.splitlines()[2:]]
     assert rows == [["stages", "2", "1"], ["stages", "2", "2"]], table
+
+
+# ---- Wrong uses ----
+
+def objects_of_the_wrong_kind_are_refused():
+    graph = chain()
+    plan = tarn.plan(graph)
+    assert "tarn.Graph" in str(raises(tarn.UsageError, tarn.Session, graph))
+    raises(tarn.UsageError, tarn.Plan.from_bytes, plan.to_bytes(), plan)
+    with tempfile.TemporaryDirectory() as folder, tarn.Session(plan) as session:
+        plan.save(Path(folder, "p.json"))
+        for other in (plan, session):
+            raises(tarn.UsageError, tarn.Plan.load, Path(folder, "p.json"), other)
+    assert plan == pickle.loads(pickle.dumps(plan)) and plan != graph and plan != tarn.plan(chain(7))
+    for way in (bytearray, memoryview):
+        assert tarn.Graph.from_bytes(way(graph.to_bytes())) == graph
+        assert tarn.Plan.from_bytes(way(plan.to_bytes()), graph) == plan
+
+
+def numbers_that_do_not_fit_are_refused():
+    graph, b = chain(), tarn.Builder()
+    stream = b.stream()
+    for options in ({"capacity": -1}, {"capacity": 2**64 + 1}, {"budget": -1}, {"threads": 2**32},
+                    {"reorder": {"effort": -1}}):
+        assert " is not from 0 to " in str(raises(tarn.UsageError, tarn.plan, graph, **options))
+    assert "size: " in str(raises(tarn.UsageError, b.tensor, "t", 2**64 + 4))
+    for name in ("inputs", "outputs", "control"):
+        raises(tarn.UsageError, b.op, "f", stream, **{name: [2**32]})
+    raises(tarn.UsageError, b.op, "f", stream, inplace=[(0, 2**32)])
+    raises(tarn.UsageError, b.op, "f", stream, implementations=[tarn.Implementation("i", cost=-1)])
+    raises(ValueError, b.op, "f", stream, inplace=[(1, 2, 3)])
+    raises(ValueError, b.op, "f", stream, inplace=[(1,)])
+    raises(tarn.UsageError, b.alias, 2**32)
+    assert list(b.finish().ops) == []
+    raises(tarn.UsageError, tarn.Session, tarn.plan(graph), workers=-1)
+    with tarn.Session(tarn.plan(graph)) as session:
+        raises(tarn.UsageError, session.submit, -1)
+
+
+def an_op_writes_in_place_where_its_pairs_say_so():
+    b = tarn.Builder()
+    stream = b.stream()
+    x = b.tensor("x", 512, kind="input")
+    y, z = b.tensor("y", 512), b.tensor("z", 512, kind="output")
+    b.op("f", stream, [x], [y])
+    b.op("g", stream, [y], [z], inplace=[(y, z)])
+    graph = b.finish()
+    assert tarn.plan(graph, in_place=True).footprint < tarn.plan(graph).footprint
+    graph = training()
+    assert tarn.plan(graph, in_place="relu") == tarn.plan(graph, in_place=["relu"])
+
+
+def what_does_not_exist_is_an_index_error():
+    graph = chain()
+    plan = tarn.plan(graph)
+    for ask in (plan.offset, plan.workspace, plan.launches, plan.origin, plan.tensor_origin, plan.group,
+                plan.implementation, plan.is_recomputed, graph.group_is_padded):
+        for number in (-1, 10**6, 2**32, 2**32 + 1, 2**64):
+            raises(IndexError, ask, number)
+    with tarn.Session(plan) as session:
+        for ask in (session.view, session.read):
+            for number in (-1, 7, 2**32):
+                raises(IndexError, ask, number)
+
+
+def names_and_paths_with_a_nul_byte_are_refused():
+    graph = chain()
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "g.json\0.bak"))
+        for function in (graph.save, tarn.plan(graph).save, tarn.Graph.load, graph.to_bytes, tarn.Builder):
+            assert "NUL" in str(raises(tarn.UsageError, function, path))
+        assert os.listdir(folder) == []
+    b = tarn.Builder()
+    raises(tarn.UsageError, b.stream, "a\0b")
+    raises(tarn.UsageError, b.tensor, "a\0b", 4)
+    assert tarn.Graph.from_bytes(graph.to_bytes("g.json.gz")) == graph  # with such bytes
+
+
+def what_is_used_up_is_refused():
+    b = tarn.Builder()
+    b.finish()
+    for use in (b.finish, b.stream, lambda: b.tensor("t", 4), lambda: b.op("f", 0), lambda: b.alias(0),
+                lambda: b.space("s"), lambda: b.control(0, 1), lambda: b.group([0])):
+        assert "used up" in str(raises(tarn.UsageError, use))
+    session = tarn.Session(tarn.plan(chain()), lambda call: None)
+    session.close()
+    for use in (session.run, lambda: session.view(0), lambda: session.read(0), session.check,
+                lambda: session.bind(0, print), lambda: session.wait(1), lambda: session.save_trace("t")):
+        raises(tarn.UsageError, use)
+    session.close()
+
+
+def an_interrupt_ends_a_sessions_work():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    plan = tarn.plan(chain())
+    for work in (lambda session: session.run(10**6), lambda session: session.check(10**6)):
+        begin = threading.Event()
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        with tarn.Session(plan, lambda call: begin.wait(0.01)) as session:
+            timer.start()
+            raises(KeyboardInterrupt, work, session)
+            raises(tarn.TarnError, session.run)
+        timer.join()
+    with tarn.Session(plan, lambda call: None) as session:
+        for timeout in (1e30, float("inf")):
+            session.run(1, timeout)
+        raises(tarn.DeadlineExceeded, session.run, 10**6, 0.01)
+
+
+def a_kernels_exception_is_raised_once_also_at_the_end():
+    failed = threading.Event()
+
+    def fail(_call):
+        failed.set()
+        raise ZeroDivisionError("in the kernel")
+
+    def submit(other=None):
+        with tarn.Session(tarn.plan(chain()), fail) as session:
+            session.submit(3)
+            failed.wait()
+            if other:
+                raise other
+
+    raises(ZeroDivisionError, submit)
+    raises(KeyError, submit, KeyError("mine"))
+    session = tarn.Session(tarn.plan(chain()), fail)
+    raises(ZeroDivisionError, session.run)
+    session.close()
+
+
+def a_view_keeps_its_session():
+    plan = tarn.plan(chain())
+    view = tarn.Session(plan).view(0)
+    gc.collect()
+    view[:] = bytes(1000)
+    assert isinstance(view.obj.owner, tarn.Session) and bytes(view[:500]) == bytes(500)
 
 
 def what_the_readme_shows_works():

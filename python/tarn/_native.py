@@ -15,12 +15,30 @@ NO_OFFSET = FOREVER = NO_EFFORT = 0xFFFFFFFFFFFFFFFF
 flag, i32, u32, u64, f64 = c.c_bool, c.c_int, c.c_uint32, c.c_uint64, c.c_double
 size, text, pointer, to = c.c_size_t, c.c_char_p, c.c_void_p, c.POINTER
 Ids = to(u32)
+builder, graph, plan, session = (type("tarn." + name, (pointer,), {})
+                                 for name in ("Builder", "Graph", "Plan", "Session"))
+_ENDS = {u32: 1 << 32, u64: 1 << 64}
+
+
+def checked(kind, what, value):
+    """The value for an argument or a field of this kind, unless ctypes would cut it or take it for
+    something else."""
+    if kind in _ENDS and hasattr(value, "__index__") and not 0 <= value < _ENDS[kind]:
+        raise UsageError(f"{what}: {value} is not from 0 to {_ENDS[kind] - 1}")
+    if kind is text and what != "bytes" and b"\0" in (value or b""):  # these are counted
+        raise UsageError(f"{what}: there is a NUL byte in {value!r}")
+    if kind in (builder, graph, plan, session) and not isinstance(value, kind):
+        raise UsageError(f"{what}: {value or 'what is closed or used up'} is no {kind.__name__}")
+    return value
 
 
 # ---- Structs ----
 
 def _struct(name: str, /, **fields: Any) -> Any:
-    return type(name, (c.Structure,), {"_fields_": list(fields.items())})
+    def put(structure, field, value):  # also what the constructor is given
+        c.Structure.__setattr__(structure, field, checked(fields[field], field, value))
+
+    return type(name, (c.Structure,), {"_fields_": list(fields.items()), "__setattr__": put})
 
 
 def _options(name, /, **fields):
@@ -104,18 +122,18 @@ SIZED = (pointer, size)  # a struct and its size; see sized()
 _FUNCTIONS = {
     "version": (text,),
     "status_text": (text, i32),
-    "builder_create": (pointer, text),
+    "builder_create": (builder, text),
     "builder_destroy graph_destroy plan_destroy session_cancel": (None, pointer),
-    "builder_stream": (u32, pointer, text),
-    "builder_space_sized builder_tensor_sized builder_op_sized": (u32, pointer, *SIZED),
-    "builder_alias": (u32, pointer, u32, text),
-    "builder_control": (None, pointer, u32, u32),
-    "builder_after_readers": (None, pointer, u32),
-    "builder_group builder_group_padded": (None, pointer, List),
-    "builder_finish": (i32, pointer, to(pointer), error),
-    "graph_load": (i32, text, to(pointer), error),
+    "builder_stream": (u32, builder, text),
+    "builder_space_sized builder_tensor_sized builder_op_sized": (u32, builder, *SIZED),
+    "builder_alias": (u32, builder, u32, text),
+    "builder_control": (None, builder, u32, u32),
+    "builder_after_readers": (None, builder, u32),
+    "builder_group builder_group_padded": (None, builder, List),
+    "builder_finish": (i32, builder, to(graph), error),
+    "graph_load": (i32, text, to(graph), error),
     "graph_save plan_save session_save_trace": (i32, pointer, text, error),
-    "graph_read": (i32, to(Reader), pointer, to(pointer), error),
+    "graph_read": (i32, to(Reader), pointer, to(graph), error),
     "graph_write plan_write": (i32, pointer, to(Writer), error),
     "graph_name": (text, pointer),
     "graph_streams_count graph_ops_count graph_tensors_count graph_spaces_count graph_groups_count":
@@ -130,29 +148,29 @@ _FUNCTIONS = {
     "hash_format": (HashText, Hash),
     "graph_summarize_sized": (i32, pointer, *SIZED, error),
     "graph_bound": (i32, pointer, to(u64), error),
-    "plan_create": (i32, pointer, to(PlanOptions), to(pointer), error),
-    "plan_load": (i32, text, pointer, i32, to(pointer), error),
-    "plan_read": (i32, to(Reader), pointer, i32, to(pointer), error),
+    "plan_create": (i32, graph, to(PlanOptions), to(plan), error),
+    "plan_load": (i32, text, graph, i32, to(plan), error),
+    "plan_read": (i32, to(Reader), graph, i32, to(plan), error),
     "plan_summarize_sized": (None, pointer, *SIZED),
-    "plan_graph": (pointer, pointer),
+    "plan_graph": (graph, plan),
     "plan_offset plan_workspace_offset": (u64, pointer, u32),
     "plan_waits plan_boundary_waits": (Waits, pointer),
     "plan_group": (i32, pointer, u32, to(u64), to(u64)),
     "plan_identify": (PlanIdentity, pointer),
     "plan_verify": (i32, pointer, pointer, pointer, error),
     "device_host": (Device, to(HostOptions)),
-    "session_create": (i32, pointer, Device, to(SessionOptions), to(pointer), error),
-    "session_destroy_within": (i32, pointer, u64, error),
-    "session_bind": (i32, pointer, u32, KERNEL, pointer),
-    "session_bind_default": (i32, pointer, KERNEL, pointer),
-    "session_bind_memory": (i32, pointer, u32, pointer, error),
-    "session_address": (pointer, pointer, u32),
-    "session_group": (i32, pointer, u32, to(pointer), to(u64), error),
-    "session_write session_read": (i32, pointer, u32, pointer, u64, error),
-    "session_submit": (i32, pointer, u64, to(u64), error),
-    "session_wait": (i32, pointer, u64, u64, error),
-    "session_save_dump": (i32, pointer, text, text, error),
-    "session_check_sized": (i32, pointer, to(CheckOptions), *SIZED, error),
+    "session_create": (i32, plan, Device, to(SessionOptions), to(session), error),
+    "session_destroy_within": (i32, session, u64, error),
+    "session_bind": (i32, session, u32, KERNEL, pointer),
+    "session_bind_default": (i32, session, KERNEL, pointer),
+    "session_bind_memory": (i32, session, u32, pointer, error),
+    "session_address": (pointer, session, u32),
+    "session_group": (i32, session, u32, to(pointer), to(u64), error),
+    "session_write session_read": (i32, session, u32, pointer, u64, error),
+    "session_submit": (i32, session, u64, to(u64), error),
+    "session_wait": (i32, session, u64, u64, error),
+    "session_save_dump": (i32, session, text, text, error),
+    "session_check_sized": (i32, session, to(CheckOptions), *SIZED, error),
 }
 
 
@@ -166,14 +184,19 @@ def _load() -> Any:
     except OSError as error:
         raise ImportError(f"tarn: the library cannot be loaded ({error}); install the package "
                           "with pip, or name libtarn.so in TARN_LIBRARY") from None
-    return SimpleNamespace(**{name: c.CFUNCTYPE(*types)(("tarn_" + name, library))
+    return SimpleNamespace(**{name: _function(library, name, *types)
                               for names, types in _FUNCTIONS.items() for name in names.split()})
+
+
+def _function(library, name, returned, *kinds):
+    native = c.CFUNCTYPE(returned, *kinds)(("tarn_" + name, library))
+    return lambda *arguments: native(*map(checked, kinds, [name] * len(kinds), arguments))
 
 
 lib = _load()
 
 
-def version():
+def version() -> str:
     """The library's version, for example "0.1.0"."""
     return lib.version().decode()
 
@@ -184,7 +207,8 @@ def make(structure, **fields):
 
 
 def reader_of(data, name=""):
-    """A struct tarn_reader of bytes."""
+    """A struct tarn_reader of anything with a contiguous buffer."""
+    data = memoryview(data).tobytes()
     return make(Reader, name=os.fsencode(name) or None, bytes=data, size=len(data))
 
 
@@ -202,7 +226,7 @@ def filled(kind, function, *arguments):
 
 def list_of(ids):
     """A struct tarn_list; it and structs that it is put into keep its array alive."""
-    ids = list(ids)
+    ids = [checked(u32, "an id", i) for i in ids]
     return List((u32 * len(ids))(*ids), len(ids))
 
 
@@ -236,3 +260,6 @@ def decoded(value):
 def encoded(value):
     """The inverse."""
     return value.encode(errors="surrogateescape")
+
+
+from .errors import UsageError  # pylint: disable=wrong-import-position  # needs what is above

@@ -1,14 +1,18 @@
 """What the library's status codes become: exceptions with the library's text."""
 import ctypes as c
+from typing import Optional
 
 from ._native import NONE, Error, lib
 
 
 class TarnError(Exception):
     """A call has failed. `op` and `tensor` are ids, or None; `pointer` is a JSON pointer into the
-    file, or ""; `line` and `column` count from 1 and are 0 where there is none."""
+    file, or ""; `line` and `column` count from 1 and are 0 where there is none. `job` is the number
+    of tarn.plan_many's job, from 0, or None."""
 
-    def __init__(self, text, error=None):
+    job: Optional[int] = None
+
+    def __init__(self, text: str, error=None):
         super().__init__(text)
         error = error or Error(op=NONE, tensor=NONE)
         self.op, self.tensor = (None if i == NONE else i for i in (error.op, error.tensor))

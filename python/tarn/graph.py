@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes as c
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from . import _native as n
 from .errors import call, index_of, result
@@ -88,7 +88,7 @@ class _Records(Sequence):
 class File:
     """What graphs and plans have in common."""
 
-    _kind: str  # what the names of their functions begin with
+    _kind = _key = ""  # what their functions' names begin with; the property that tells equals
 
     def __init__(self, handle, owner=None):
         """For the package only. owner: what keeps the handle alive; None: this object does."""
@@ -97,6 +97,12 @@ class File:
     def __del__(self):
         if getattr(self, "_handle", None) and self._owner is None:
             getattr(n.lib, self._kind + "_destroy")(self._handle)
+
+    def __eq__(self, other):
+        return type(other) is type(self) and getattr(self, self._key) == getattr(other, self._key)
+
+    def __hash__(self):
+        return hash(getattr(self, self._key))
 
     def save(self, path: PathLike) -> None:
         """Writes the file as a whole or not at all; ".gz" compresses."""
@@ -118,7 +124,7 @@ class File:
 class Graph(File):
     """An immutable graph. Made by Graph.load, Graph.build or a plan's transforms."""
 
-    _kind = "graph"
+    _kind, _key = "graph", "hash"
 
     @staticmethod
     def build(name: str = "") -> Builder:
@@ -128,12 +134,13 @@ class Graph(File):
     @classmethod
     def load(cls, path: PathLike) -> Graph:
         """Reads tarn.graph (JSON) or a packing instance (CSV), plain or gzip."""
-        return cls(result(c.c_void_p, n.lib.graph_load, os.fsencode(path)))
+        return cls(result(n.graph, n.lib.graph_load, os.fsencode(path)))
 
     @classmethod
-    def from_bytes(cls, data: bytes, name: str = "") -> Graph:
-        """Reads what a file would hold; name: in messages, and its ending says the format."""
-        return cls(result(c.c_void_p, n.lib.graph_read, n.reader_of(data, name), None))
+    def from_bytes(cls, data: Any, name: str = "") -> Graph:
+        """Reads what a file would hold, from anything with a contiguous buffer; name: in messages,
+        and its ending says the format."""
+        return cls(result(n.graph, n.lib.graph_read, n.reader_of(data, name), None))
 
     @property
     def name(self) -> str:
@@ -173,7 +180,13 @@ class Graph(File):
 
     def group_is_padded(self, group: int) -> bool:
         """Is every member of the group padded to the plan's alignment, not only the whole?"""
-        return n.lib.graph_group_is_padded(self._handle, group)
+        return n.lib.graph_group_is_padded(self._handle, self._known("group", group))
+
+    def _known(self, what, number):
+        """The id of an op, a tensor, a stream or a group."""
+        if not 0 <= number < getattr(n.lib, f"graph_{what}s_count")(self._handle):
+            raise IndexError(f"{what} {number} does not exist")
+        return number
 
     def _space(self, s):
         info = n.filled(n.SpaceInfo, n.lib.graph_space_sized, self._handle, s)
@@ -202,12 +215,6 @@ class Graph(File):
     def __repr__(self):
         return (f"<tarn.Graph {self.name!r}: {len(self.ops)} ops in {len(self.streams)} streams, "
                 f"{len(self.tensors)} tensors>")
-
-    def __eq__(self, other):
-        return isinstance(other, Graph) and self.hash == other.hash
-
-    def __hash__(self):
-        return hash(self.hash)
 
     def __reduce__(self):
         return Graph.from_bytes, (self.to_bytes("pickled graph.json.gz"),)
@@ -264,14 +271,14 @@ class Builder:
             n.Implementation(n.encoded(way.name), way.cost, way.workspace, n.list_of(way.inputs),
                              n.list_of(way.outputs), way.workspace_first)
             for way in implementations))
-        pairs = (c.c_uint32 * 2 * len(inplace))(*map(tuple, inplace))
-        info = n.OpInfo(name=n.encoded(name), kind=n.encoded(kind), stream=stream,
+        pairs = n.list_of(tensor for read, written in inplace for tensor in (read, written))
+        info = n.OpInfo(name=n.encoded(name), kind=n.encoded(kind), stream=stream, view=view,
                         inputs=n.list_of(inputs), outputs=n.list_of(outputs),
                         control=n.list_of(control), workspace=workspace, cost=cost, flops=flops,
-                        view=view, workspace_first=workspace_first,
-                        recomputable={None: 0, True: 1, False: 2}[recomputable], inplace=pairs,
-                        inplace_count=len(pairs), implementations=ways,
-                        implementations_count=len(ways), workspace_space=workspace_space)
+                        workspace_first=workspace_first, workspace_space=workspace_space,
+                        recomputable={None: 0, True: 1, False: 2}[recomputable],
+                        inplace=c.cast(pairs.ids, c.POINTER(c.c_uint32 * 2)), implementations=ways,
+                        inplace_count=len(inplace), implementations_count=len(ways))
         return n.lib.builder_op_sized(self._handle, *n.sized(info))
 
     def control(self, later: int, earlier: int) -> None:
@@ -292,4 +299,4 @@ class Builder:
     def finish(self) -> Graph:
         """The graph; the builder is used up."""
         builder, self._handle = self._handle, None
-        return Graph(result(c.c_void_p, n.lib.builder_finish, builder))
+        return Graph(result(n.graph, n.lib.builder_finish, builder))

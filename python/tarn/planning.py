@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import lru_cache
 from html import escape
 from typing import Any, NamedTuple, Optional, Union
 
@@ -37,14 +38,15 @@ class _Search:
         self._raised = None
         self._progress = progress
         self._options = n.make(
-            n.PlanOptions, method=method.encode() if method else None,
+            n.PlanOptions, method=n.encoded(method) if method else None,
             effort=0 if effort is None else effort or n.NO_EFFORT, stop=c.pointer(self.stop),
             boundary=index_of(BOUNDARIES, "boundary", boundary),
             pad_groups=index_of(PADDINGS, "pad_groups", pad_groups), **plain)
         if progress:
             self._options.progress, self._options.beat = n.PROGRESS(self._tell), n.BEAT(self._tell)
         if in_place and in_place is not True:
-            kinds = (c.c_char_p * len(in_place))(*(kind.encode() for kind in in_place))
+            in_place = [in_place] if isinstance(in_place, str) else in_place
+            kinds = (c.c_char_p * len(in_place))(*map(n.encoded, in_place))
             in_place = {"kinds": kinds, "kinds_count": len(kinds)}
         self._point("assign", n.AssignOptions, "streams", assign or None)
         self._point("reorder", n.ReorderOptions, "effort", reorder or None)
@@ -58,7 +60,7 @@ class _Search:
         if value is None:
             return
         fields = value if isinstance(value, dict) else {} if value is True else {main: value}
-        names = {field for field, _ in structure._fields_}
+        names = {field for field, _ in structure._fields_} - {"struct_size"}
         if "alignment" in names:
             fields = {"alignment": self._options.alignment, **fields}
         unknown = set(fields) - names
@@ -80,7 +82,7 @@ class _Search:
     def run(self):
         """The plan; or raises what the user's function has raised."""
         try:
-            return Plan(result(c.c_void_p, n.lib.plan_create, self._graph._handle, self._options),
+            return Plan(result(n.plan, n.lib.plan_create, self._graph._handle, self._options),
                         self._graph)
         finally:
             if self._raised:
@@ -117,12 +119,25 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     assign, reorder, couple and budget also take a dict of fields of the C library's options.
     """
     search = _Search(**locals())  # all the arguments by their names
-    with ThreadPoolExecutor(1, "tarn.plan") as thread:  # this one waits, so that it hears of Ctrl-C
-        try:
-            return thread.submit(search.run).result()
-        except KeyboardInterrupt:
-            search.stop.value = True
-            raise
+    return apart(search.run, stop=lambda: setattr(search.stop, "value", True))
+
+
+def apart(function, *arguments, stop):
+    """Calls a function on another thread: this one waits, so that it hears of Ctrl-C, and ends the
+    call by calling `stop`."""
+    future = _threads(os.getpid()).submit(function, *arguments)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        stop()
+        future.exception()  # waits for the call's end
+        raise
+
+
+@lru_cache(maxsize=1)
+def _threads(_process):
+    """As many as are needed at a time, kept; threads do not survive a fork."""
+    return ThreadPoolExecutor(1 << 16, "tarn")
 
 
 # ---- Plans ----
@@ -146,7 +161,7 @@ class Plan(File):
     """A verified plan. Ids are those of `graph`, which transforms may have made; `source` is the
     graph that was planned."""
 
-    _kind = "plan"
+    _kind, _key = "plan", "identity"
     footprint: int = _told("footprint", "Bytes of the arena, or of all memory spaces' arenas.")
     persistent: int = _told("persistent", "Bytes of the persistent part, padding included.")
     bound: int = _told("bound", "No safe plan is smaller; 0: unknown.")
@@ -158,7 +173,7 @@ class Plan(File):
     stopped: Optional[str] = _told("stopped", "What ended the search early, or None.",
                                    STOPS.__getitem__)
 
-    def __init__(self, handle, source):
+    def __init__(self, handle: Any, source: Graph):
         """For the package only: takes the handle."""
         super().__init__(handle)
         self.source = source
@@ -168,13 +183,14 @@ class Plan(File):
     @classmethod
     def load(cls, path: PathLike, graph: Graph, *, verify: bool = True) -> Plan:
         """Reads a plan for a graph; tarn.Rejected where the verifier finds a violation."""
-        return cls(result(c.c_void_p, n.lib.plan_load, os.fsencode(path), graph._handle,
+        return cls(result(n.plan, n.lib.plan_load, os.fsencode(path), graph._handle,
                           not verify), graph)
 
     @classmethod
-    def from_bytes(cls, data: bytes, graph: Graph, *, verify: bool = True, name: str = "") -> Plan:
-        """Reads what a file would hold; name: in messages."""
-        return cls(result(c.c_void_p, n.lib.plan_read, n.reader_of(data, name), graph._handle,
+    def from_bytes(cls, data: Any, graph: Graph, *, verify: bool = True, name: str = "") -> Plan:
+        """Reads what a file would hold, from anything with a contiguous buffer; name: in
+        messages."""
+        return cls(result(n.plan, n.lib.plan_read, n.reader_of(data, name), graph._handle,
                           not verify), graph)
 
     def verify(self) -> None:
@@ -196,11 +212,11 @@ class Plan(File):
 
     def offset(self, tensor: int) -> int:
         """Where a tensor lives: in the arena, or in the persistent part, of its memory space."""
-        return _known(n.lib.plan_offset(self._handle, tensor), n.NO_OFFSET, "tensor", tensor)
+        return n.lib.plan_offset(self._handle, self.graph._known("tensor", tensor))
 
     def workspace(self, op: int) -> Optional[int]:
         """Where the workspace of an op lives in its memory space; None where it has none."""
-        offset = n.lib.plan_workspace_offset(self._handle, op)
+        offset = n.lib.plan_workspace_offset(self._handle, self.graph._known("op", op))
         return None if offset == n.NO_OFFSET else offset
 
     def offsets(self, space: Optional[int] = None) -> Iterator[Pair]:
@@ -212,7 +228,7 @@ class Plan(File):
 
     def launches(self, stream: int) -> list[int]:
         """The ops that a stream launches, in order."""
-        return n.ids_of(n.lib.plan_launches(self._handle, stream))
+        return n.ids_of(n.lib.plan_launches(self._handle, self.graph._known("stream", stream)))
 
     def waits(self) -> list[Pair]:
         """(op, on): the op waits for the end of `on`, in the same iteration."""
@@ -224,26 +240,25 @@ class Plan(File):
 
     def origin(self, op: int) -> int:
         """The source graph's op that an op comes from."""
-        return _known(n.lib.plan_op_origin(self._handle, op), n.NONE, "op", op)
+        return n.lib.plan_op_origin(self._handle, self.graph._known("op", op))
 
     def tensor_origin(self, tensor: int) -> int:
         """The source graph's tensor whose content a tensor holds."""
-        return _known(n.lib.plan_tensor_origin(self._handle, tensor), n.NONE, "tensor", tensor)
+        return n.lib.plan_tensor_origin(self._handle, self.graph._known("tensor", tensor))
 
     def implementation(self, op: int) -> Optional[int]:
         """Which of its origin's implementations an op is; None: as written."""
-        implementation = n.lib.plan_op_implementation(self._handle, op)
+        implementation = n.lib.plan_op_implementation(self._handle, self.graph._known("op", op))
         return None if implementation == n.NONE else implementation
 
     def is_recomputed(self, op: int) -> bool:
         """Does it make again what another op has made?"""
-        return n.lib.plan_op_is_recomputed(self._handle, op)
+        return n.lib.plan_op_is_recomputed(self._handle, self.graph._known("op", op))
 
     def group(self, index: int) -> Pair:
         """(offset, size) of a contiguous group of `graph`."""
         offset, size = c.c_uint64(), c.c_uint64()
-        if n.lib.plan_group(self._handle, index, offset, size):
-            raise IndexError(f"group {index} does not exist")
+        n.lib.plan_group(self._handle, self.graph._known("group", index), offset, size)
         return offset.value, size.value
 
     @property
@@ -308,9 +323,3 @@ class Plan(File):
 
 def _pairs(native):
     return [(wait.op, wait.on) for wait in native.waits[:native.count]]
-
-
-def _known(value, unknown, what, number):
-    if value == unknown:
-        raise IndexError(f"{what} {number} does not exist")
-    return value
