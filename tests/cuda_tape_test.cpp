@@ -44,7 +44,7 @@ int main()
 {
     char first, second;
     void *a = &first, *b = &second;
-    tarn_tape_record();
+    tarn_tape_begin(0);
     Iteration recorded = iterate(a, b, true);
     tarn_tape_end();
     expect(recorded.blocks[0] && recorded.blocks[1] && recorded.blocks[2],
@@ -58,27 +58,36 @@ int main()
     for (int i = 0; i < 9; i++) same = same && events[4 * i] == actions[i];
     expect(same && events[4 * 2 + 3] != events[3], "events_have_their_order_and_their_streams");
 
-    void *arena = tarn_cuda_allocate(8192, 0, a);
-    const int64_t offsets[] = {0, 4096, 0}, on[] = {0, 0, 1};
-    const uint64_t sizes[] = {4096, 1024, 4096};
-    expect(tarn_arena(static_cast<char *>(arena), 8192), "an_arena_is_noted");
-    tarn_tape_plan(offsets, sizes, on, 3, static_cast<char *>(arena), 8192);
-    char *base = static_cast<char *>(arena);
+    const int64_t offsets[] = {0, 4096, 0};
+    int number = tarn_tape_make(offsets, 8192);
+    expect(number > 0 && tarn_tape_arenas() == 1, "a_plan_has_an_arena");
+    char *base = places[number].bytes;
     for (int i = 0; i < 2; i++) {
-        tarn_tape_serve();
+        tarn_tape_begin(number);
         Iteration served = iterate(a, b, true);
         tarn_tape_end();
         expect(served.blocks[0] == base && served.blocks[1] == base + 4096 &&
                    served.blocks[2] == base,
                "an_iteration_that_repeats_is_served_from_the_arena");
     }
-    tarn_tape_serve();
+    tarn_tape_begin(number);
     Iteration unordered = iterate(a, b, false);
     tarn_tape_end();
     expect(unordered.blocks[0] == base && unordered.blocks[2] &&
                (unordered.blocks[2] < base || unordered.blocks[2] >= base + 8192),
            "without_the_event_the_other_stream_has_memory_of_its_own");
-    tarn_arena_drop(base);
+    tarn_tape_begin(number);
+    void *kept = tarn_cuda_allocate(4096, 0, a);
+    tarn_tape_end();
+    tarn_tape_leave(number);
+    expect(kept == base && tarn_tape_arenas() == 1, "an_arena_stays_as_long_as_there_is_a_block_in_it");
+    int other = tarn_tape_make(offsets, 8192);
+    expect(other != number && tarn_tape_arenas() == 2,
+           "plans_of_several_streams_do_not_share_an_arena_with_blocks_from_before");
+    tarn_tape_leave(other);
+    tarn_cuda_release(kept, 4096, 0, a);
+    expect(tarn_tape_arenas() == 0, "an_arena_goes_with_its_last_block");
+    void *arena = tarn_cuda_allocate(8192, 0, a);
     tarn_cuda_release(arena, 8192, 0, a);
     expect(tarn_cuda_allocate(8100, 0, b) != arena && tarn_cuda_allocate(8100, 0, a) == arena,
            "a_free_block_is_given_again_on_its_stream_alone");

@@ -4,6 +4,7 @@ TAP on stdout.
 
     recording_test.py SOURCE     with PYTHONPATH and TARN_LIBRARY set"""
 import pickle
+import random
 import sys
 import tempfile
 from pathlib import Path
@@ -182,6 +183,41 @@ def snapshots_may_not_bring_code():
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "x").write_bytes(b"no pickle")
         raises(tarn.BadInput, snapshot.load, Path(folder, "x"))
+
+
+def snapshots_without_a_trace_say_so():
+    trace = [entry("alloc", 0x1000, 1024)]
+    old = snapshot_of(trace)["segments"]  # what PyTorch wrote before there were traces
+    for contents in (old, {"a": 1}, {"segments": old}, {"segments": old, "device_traces": [[]]}):
+        error = str(raises(tarn.BadInput, load, contents))
+        assert "holds no trace of device 0 (devices: [])" in error and "pickle" in error, error
+    for device in (1, 7, -1):
+        error = str(raises(tarn.BadInput, snapshot.Snapshot, snapshot_of(trace), device))
+        assert f"device {device} (devices: [0]): call torch.cuda.memory._record" in error, error
+
+
+def damaged_snapshots_are_bad_input():
+    whole = pickle.dumps(snapshot_of([entry("alloc", 0x1000, 1024),
+                                      entry("free_completed", 0x1000, 1024)]))
+    draw = random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        path, refused = Path(folder, "snapshot.pickle"), 0
+        for _ in range(200):
+            damaged = bytearray(whole)
+            for _ in range(draw.randrange(1, 4)):
+                damaged[draw.randrange(12, len(damaged))] = draw.randrange(256)
+            path.write_bytes(damaged)
+            try:
+                snapshot.load(path).needs()
+            except tarn.BadInput as error:
+                refused += 1
+                assert str(path) in str(error), error
+        assert refused > 100
+        for huge in (b"\x80\x05\x8e" + (1 << 40).to_bytes(8, "little"), b"\x80\x02]r\xff\xff\xff\x7f."):
+            path.write_bytes(huge)
+            raises(tarn.BadInput, snapshot.load, path)
+    for wrong in ({"size": -5}, {"size": 1.5}, {"size": 1 << 60}, {"size": 0}, {"stream": None}):
+        raises(tarn.BadInput, load, snapshot_of([{**entry("alloc", 0x1000, 512), **wrong}]))
 
 
 def nothing_here_has_imported_torch():

@@ -86,6 +86,12 @@ void one_stream_is_served_safely()
     expect(!f.tape.serve(64, 0), "bytes_in_use_since_an_iteration_before_are_not_given");
     f.tape.returned(a, 0), f.tape.returned(b, 0);
     expect(f.tape.serve(64, 0) == b && f.tape.alive() == 1, "returned_bytes_are_given_again");
+    f.tape.returned(b, 0);
+    f.tape.begin_serving();
+    a = f.tape.serve(64, 0);
+    expect(!f.tape.is_lost(), "an_iteration_as_recorded_is_not_lost");
+    f.tape.told(Action::Use, f.tape.block_at(a), 7), f.tape.returned(a, 0);
+    expect(!f.tape.serve(64, 0) && f.tape.is_lost(), "what_another_stream_uses_is_not_given_again");
 }
 
 void several_streams_are_served_as_long_as_they_follow_the_tape()

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import warnings
 from pathlib import Path
 
@@ -248,6 +249,91 @@ def other_requests_come_from_the_heap_and_are_counted():
             assert (torch.ones(size) * 2).sum() == 2 * size
     report = memory.report()
     assert report["unknown"] > 0 and report["served"] > 0, report  # served after a new recording
+
+
+def arenas_stay_few_whatever_is_kept():
+    from tarn.torch.memory import allocator
+    gc.collect()
+    memory, kept, before = tarn.torch.allocator.Allocator(), [], allocator().tarn_tape_arenas()
+    for i in range(200):  # twice as large in the end
+        size = 1000 + 10 * i
+        for j in range(4):
+            with memory.iteration():
+                first = torch.full((size,), float(i))
+                second = first + j
+                if j == 3:
+                    kept.append((first, second[:1].clone()))
+                third = second * 2
+                del first, second, third
+    arenas = allocator().tarn_tape_arenas() - before
+    assert arenas <= 4 and memory.report()["served"] > 1000, (arenas, memory.report())
+    assert all((first == i).all() and second == i + 3 for i, (first, second) in enumerate(kept))
+    del memory
+    gc.collect()
+    assert allocator().tarn_tape_arenas() > before  # of tensors that are kept
+    del kept
+    gc.collect()
+    assert allocator().tarn_tape_arenas() == before
+
+
+def iterations_of_other_threads_and_nested_ones_are_left_alone():
+    pairs = []
+    for _ in range(4):
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.GELU(), torch.nn.Linear(64, 3))
+        pairs.append((model, adam(model.parameters())))
+    data = [(torch.randn(16, 20), torch.randint(0, 3, (16,))) for _ in range(100)]
+    expected, found = [eager_step(*pairs[3], *b) for b in data], {}
+    memories = [tarn.torch.allocator.Allocator() for _ in range(3)]
+
+    def train(i):
+        found[i] = []
+        for b in data:
+            with memories[i].iteration(), memories[i].iteration():
+                found[i].append(eager_step(*pairs[i], *b))
+
+    threads = [threading.Thread(target=train, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(same(found[i], expected) for i in range(3))
+    reports = [memory.report() for memory in memories]
+    assert sum(r["served"] for r in reports) > 0 and all(r["skipped"] >= 100 for r in reports), reports
+
+
+def loops_in_turn_keep_their_plans():
+    memories = [tarn.torch.allocator.Allocator() for _ in range(2)]
+    for _ in range(10):
+        for size, memory in zip((100, 999), memories):
+            with memory.iteration():
+                assert (torch.ones(size) * 2).sum() == 2 * size
+    reports = [memory.report() for memory in memories]
+    assert all(r["served"] == 8 * r["requests"] and not r["unknown"] for r in reports), reports
+    before = tarn.torch.allocator.report()
+    for _ in range(10):
+        with tarn.torch.iteration():
+            assert (torch.ones(100) * 2).sum() == 200
+        with tarn.torch.iteration():
+            assert (torch.ones(999) * 3).sum() == 2997
+    served, unknown = (tarn.torch.allocator.report()[name] - before[name]
+                       for name in ("served", "unknown"))
+    assert served == 2 * reports[0]["served"] and unknown == 0, (served, unknown)
+
+
+def what_cannot_be_planned_comes_from_the_heap():
+    make_one = tarn.torch.allocator.Allocator
+    assert "'nonsense'" in str(raises(tarn.UsageError, make_one, nonsense=1))
+    assert "'reorder'" in str(raises(tarn.UsageError, make_one, reorder=True))
+    assert "'meta'" in str(raises(tarn.UsageError, make_one, device="meta"))
+    memory = make_one(device="cpu:0", capacity=1)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(8):
+            with memory.iteration():
+                assert (torch.ones(100) * 2).sum() == 200
+    assert len(told) == 3 and "no plan fits 1 bytes" in str(told[0].message), told
+    assert memory.report()["served"] == 0 and memory.report()["skipped"] == 5, memory.report()
 
 
 def the_allocator_for_cuda_compiles_and_is_taken():

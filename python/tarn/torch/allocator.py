@@ -8,86 +8,121 @@ ones are served from one arena.
 Whatever is asked for that does not match the recording, or whose place is still in use, comes from
 the ordinary allocator, as everything outside of iterations does. So no result ever changes."""
 import ctypes as c
+import sys
+import threading
+import warnings
+import weakref
 from contextlib import contextmanager, nullcontext
 
 import torch
 
 import tarn
 
+from ..errors import index_of
 from . import cuda, memory, recording
 
-COUNTS = ("served", "unknown", "occupied", "lost")
+COUNTS = ("served", "unknown", "occupied", "lost", "skipped")
+OPTIONS = ("capacity", "effort", "method", "progress", "seconds", "seed", "threads")
+LOOPS, PAUSE = 8, 64  # that `iteration` tells apart; the most iterations between two recordings
 
 
 class Allocator:
-    """warmup: iterations before the one that is recorded, in which caches and optimizers take what
-    they keep. device: "cpu", or "cuda" before anything is on the GPU. options: of tarn.plan."""
+    """The memory of one loop. Of all iterations in a process one at a time is recorded or served;
+    those inside of it, or of other threads meanwhile, are left alone.
+    warmup: iterations before the one that is recorded, in which caches and optimizers take what
+    they keep. device: "cpu", or "cuda" before anything is on the GPU. options: of tarn.plan,
+    but for those that would change the iteration."""
 
-    _owner, _arenas = None, []  # those in which tensors were when another one took over, too
+    _lock = threading.Lock()  # held by the iteration that is under way
 
     def __init__(self, warmup=1, device="cpu", **options):
-        self._device = device
-        if device == "cuda":
-            memory.allocator(device)
-        self._wait, self._options = warmup, {"alignment": memory.ALIGNMENT[device], **options}
-        self.events, self.plan = [], None
-        self.counts = dict.fromkeys(COUNTS, 0)
+        self._device = torch.device(device).type
+        index_of(tuple(memory.ALIGNMENT), "device", self._device)
+        for name in options:
+            index_of(OPTIONS, "option", name)
+        if self._device == "cuda":
+            memory.allocator(self._device)
+        self._wait, self._pause, self._lost = warmup, 0, False
+        self._options = {"alignment": memory.ALIGNMENT[self._device], **options}
+        self.events, self.plan, self._tape, self._leave = [], None, 0, lambda: None
+        self._counts = (c.c_int64 * len(COUNTS))()
 
     @contextmanager
     def iteration(self):
         """Marks one iteration of the program's main loop."""
-        functions = memory.allocator(self._device)
-        if Allocator._owner is not self:  # the process has one tape
-            self.plan = None
-        if self._wait > 0:
+        if self._wait > 0 or not self._lock.acquire(blocking=False):
             self._wait -= 1
+            self._counts[-1] += 1
             yield
             return
-        counts = (c.c_int64 * len(COUNTS))()
-        begin = functions.tarn_tape_serve if self.plan else functions.tarn_tape_record
-        begin()
+        try:
+            yield from self._taped(memory.allocator(self._device))
+        finally:
+            self._lock.release()
+
+    def _taped(self, functions):
+        if self._device == "cuda" and self.plan and (self._lost or self.plan.boundary_waits()):
+            torch.cuda.synchronize()  # with what the iteration before has left to be done
+        functions.tarn_tape_begin(self._tape)
         try:
             with cuda.events(functions) if self._device == "cuda" else nullcontext():
                 yield
         finally:
             functions.tarn_tape_end()
-            if self.plan:
-                functions.tarn_tape_counts(counts)
-                for name, count in zip(COUNTS, counts):
-                    self.counts[name] += count
+            self._lost = functions.tarn_tape_is_lost()
         if not self.plan:
-            self._make_plan(functions)
-        elif counts[1] > counts[0]:  # another loop, or other shapes: the next one is recorded
-            self.plan = None
+            try:
+                self._make_plan(functions)
+            except Exception as error:  # pylint: disable=broad-except
+                warnings.warn(f"a loop has no plan and is served from the heap: {error}")
+                self._drop()
+        elif functions.tarn_tape_counts(self._counts):
+            self._pause = 0
+        else:  # other shapes: they are recorded, ever later if that is in vain
+            self._drop()
+
+    def _drop(self):
+        self._leave()
+        self.plan, self._tape = None, 0
+        self._wait, self._pause = self._pause, min(2 * self._pause + 1, PAUSE)
 
     def _make_plan(self, functions):
         count = functions.tarn_tape_events(None)
         numbers = (c.c_int64 * (4 * count))()
         functions.tarn_tape_events(numbers)
         self.events = [recording.Event(*numbers[4 * i:4 * i + 4]) for i in range(count)]
-        requests = [e for e in self.events if e.action == recording.REQUEST]
         graph, tensors = recording.graph(self.events, "iteration")
-        self.plan = tarn.plan(graph, **self._options)
-        released = {e.block for e in self.events if e.action == recording.RELEASE}
-        places = [self.plan.offset(tensors[e.block]) if e.block in released else -1
-                  for e in requests]
-        if Allocator._arenas and functions.tarn_tape_alive() == 0:
-            Allocator._arenas.pop()
-        arena = memory.Arena(self.plan.footprint, torch.device(self._device))
-        Allocator._arenas.append(arena)
-        Allocator._owner = self
-        n = len(requests)
-        sizes, streams = ((kind * n)(*(getattr(e, name) for e in requests))
-                          for kind, name in ((c.c_uint64, "size"), (c.c_int64, "stream")))
-        functions.tarn_tape_plan((c.c_int64 * n)(*places), sizes, streams, n,
-                              arena.base, arena.size)
+        plan = tarn.plan(graph, **self._options)
+        places = [plan.offset(tensor) for tensor in tensors.values()]
+        tape = functions.tarn_tape_make((c.c_int64 * len(places))(*places), plan.footprint)
+        if tape < 0:
+            raise MemoryError("there are no bytes for an arena, or tensors in too many of them")
+        self._leave = weakref.finalize(self, functions.tarn_tape_leave, tape)
+        self.plan, self._tape = plan, tape
 
     def report(self):
-        """Bytes of the arena, requests of a recorded iteration, and what became of all since."""
+        """Bytes of the arena, requests of a recorded iteration, and what became of all since.
+        skipped: iterations that were left alone: to warm up, inside of another one or beside one in
+        another thread, or after plans of which nothing came."""
         requests = sum(e.action == recording.REQUEST for e in self.events)
         return {"arena": self.plan.footprint if self.plan else 0, "requests": requests,
-                **self.counts}
+                **dict(zip(COUNTS, self._counts))}
 
 
-_default = Allocator()
-iteration, report = _default.iteration, _default.report
+_loops = {}
+
+
+def iteration():
+    """Marks one iteration of the loop that calls it: each line of the program has an Allocator."""
+    caller = sys._getframe(1)
+    place = caller.f_code.co_filename, caller.f_lineno
+    loop = _loops[place] = _loops.pop(place, None) or Allocator()
+    if len(_loops) > LOOPS:
+        _loops.pop(list(_loops)[0], None)
+    return loop.iteration()
+
+
+def report():
+    """The sums of Allocator.report() over all loops that `iteration` knows."""
+    reports = [loop.report() for loop in list(_loops.values()) or [Allocator()]]
+    return {name: sum(each[name] for each in reports) for name in reports[0]}

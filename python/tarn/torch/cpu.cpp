@@ -17,6 +17,15 @@ struct Header {
     int64_t block;
 };
 
+char *bytes_for(size_t size) {
+    try {
+        return static_cast<char *>(c10::alloc_cpu(size));
+    } catch (const std::exception &) {
+        return nullptr;
+    }
+}
+void give_back(char *bytes) { c10::free_cpu(bytes); }
+
 void release(void *address) {
     if (!address) return;
     char *bytes = static_cast<char *>(address);
@@ -24,7 +33,7 @@ void release(void *address) {
     char *block = bytes - kLine;
     Header *header = reinterpret_cast<Header *>(block);
     frame.released(address);
-    if (header->block >= 0) tape.released(header->block, 0);
+    if (header->block >= 0) tape().released(header->block, 0);
     counted(-int64_t(header->size));
     c10::free_cpu(block);
 }
@@ -36,7 +45,7 @@ public:
         requests++;
         if (char *address = planned(size, 0)) return given(address);
         char *block = static_cast<char *>(c10::alloc_cpu(size + kLine));
-        int64_t number = taping && !frame.is_open() ? tape.recorded(size, 0) : -1;
+        int64_t number = taping && !frame.is_open() ? tape().recorded(size, 0) : -1;
         *reinterpret_cast<Header *>(block) = {size, number};
         counted(int64_t(size));
         frame.requested(block + kLine, size);

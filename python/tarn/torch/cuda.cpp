@@ -70,6 +70,17 @@ void *block_of(const Kind &kind) {
                              std::to_string(std::get<0>(kind)) + " bytes has failed");
 }
 
+/* Those of an arena are never among the free blocks: cudaFree waits for all streams. */
+char *bytes_for(size_t size) {
+    std::lock_guard<std::mutex> guard(lock);
+    try {
+        return static_cast<char *>(block_of({ptrdiff_t(tarn::lines(size)), -1, nullptr}));
+    } catch (const std::runtime_error &) {
+        return nullptr;
+    }
+}
+void give_back(char *bytes) { runtime.free(bytes); }
+
 } // namespace
 
 extern "C" {
@@ -86,7 +97,7 @@ void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream) {
     counted(size);
     frame.requested(address, size_t(size));
     bool tapes = taping && !frame.is_open();
-    blocks[address] = {tapes ? tape.recorded(size_t(size), on) : -1, false};
+    blocks[address] = {tapes ? tape().recorded(size_t(size), on) : -1, false};
     return address;
 }
 
@@ -98,7 +109,7 @@ void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream) 
     std::lock_guard<std::mutex> guard(lock);
     Block block = blocks[address];
     blocks.erase(address);
-    if (block.number >= 0) tape.released(block.number, on);
+    if (block.number >= 0) tape().released(block.number, on);
     if (block.is_shared || size > kLarge)
         runtime.free(address);
     else
@@ -108,8 +119,8 @@ void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream) 
 void tarn_cuda_use(void *address, void *stream) {
     int64_t number = -1, on = number_of(stream);
     if (is_in_arena(static_cast<char *>(address))) {
-        number = tape.owns(static_cast<char *>(address))
-                     ? tape.block_at(static_cast<char *>(address))
+        number = tape().owns(static_cast<char *>(address))
+                     ? tape().block_at(static_cast<char *>(address))
                      : -1;
     } else {
         std::lock_guard<std::mutex> guard(lock);
@@ -118,6 +129,6 @@ void tarn_cuda_use(void *address, void *stream) {
         found->second.is_shared = true;
         number = found->second.number < 0 ? -1 : found->second.number & 0xFFFFFFFF;
     }
-    if (taping && number >= 0) tape.told(tarn::Action::Use, number, on);
+    if (taping && number >= 0) tape().told(tarn::Action::Use, number, on);
 }
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
-from .lowering import view_of
+from .tensors import view_of
 
 ALIGNMENT = {"cpu": 64, "cuda": 512}  # of PyTorch's allocators
 
@@ -23,14 +23,14 @@ def library(name):
         is_python_module=False)
     functions = c.CDLL(path)
     for function in ("arena", "frame_end", "frame_summarize", "live", "peak", "requests",
-                     "tape_events", "tape_alive"):
+                     "tape_events"):
         getattr(functions, "tarn_" + function).restype = c.c_int64
     functions.tarn_arena.argtypes = [c.c_void_p, c.c_int64]
     functions.tarn_arena_drop.argtypes = [c.c_void_p]
     functions.tarn_frame_begin.argtypes = [c.c_void_p, c.c_int64, c.c_void_p, c.c_int64]
     functions.tarn_frame_summarize.argtypes = [c.c_void_p, c.c_int64, c.c_void_p, c.c_void_p]
     functions.tarn_tape_events.argtypes = [c.c_void_p]
-    functions.tarn_tape_plan.argtypes = [c.c_void_p] * 3 + [c.c_int64, c.c_void_p, c.c_int64]
+    functions.tarn_tape_make.argtypes = [c.c_void_p, c.c_int64]
     functions.tarn_tape_told.argtypes = [c.c_int64] * 3
     functions.tarn_tape_counts.argtypes = [c.c_void_p]
     return path, functions
@@ -67,7 +67,7 @@ class Arena:
             raise RuntimeError("there are more than 64 arenas")
 
     def __del__(self):
-        if hasattr(self, "base") and not sys.is_finalizing():  # then tensors may end after it
+        if hasattr(self, "base") and sys and not sys.is_finalizing():  # tensors may end after it
             self._functions.tarn_arena_drop(self.base)
 
     def tensor(self, offset, like):

@@ -17,7 +17,7 @@ ALIGNMENT = 512  # of PyTorch's CUDA allocator
 
 class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module, name):
-        raise tarn.BadInput(f"the snapshot asks for {module}.{name}: only plain values are read")
+        raise tarn.BadInput(f"it asks for {module}.{name}: only plain values are read")
 
 
 class Snapshot:
@@ -26,9 +26,13 @@ class Snapshot:
     `reserved`: what PyTorch holds at the end; `peak`: the most that was requested at once."""
 
     def __init__(self, contents, device=0):
-        traces = contents.get("device_traces", [])
+        traces = contents.get("device_traces", []) if isinstance(contents, dict) else []
+        devices = [number for number, trace in enumerate(traces) if trace]
+        if device not in devices:
+            raise tarn.BadInput(f"it holds no trace of device {device!r} (devices: {devices}): "
+                                "call torch.cuda.memory._record_memory_history first")
         self.events, alive, before, numbers = [], {}, [], itertools.count()
-        for entry in traces[device] if device < len(traces) else []:
+        for entry in traces[device]:
             action, address = entry["action"], entry.get("addr")
             if action == "alloc":
                 alive[address] = next(numbers)
@@ -40,6 +44,9 @@ class Snapshot:
                     before.append(Event(REQUEST, block, entry["size"], entry["stream"]))
                 self.events.append(Event(RELEASE, block, entry["size"], entry["stream"]))
         self.events = before + self.events
+        for e in self.events:
+            if not (isinstance(e.size, int) and isinstance(e.stream, int) and 0 < e.size < 1 << 53):
+                raise tarn.BadInput(f"it has a block of {e.size!r} bytes on stream {e.stream!r}")
         changes = (e.size if e.action == REQUEST else -e.size for e in self.events)
         self.peak = max(itertools.accumulate(changes, initial=0))
         segments = [s for s in contents.get("segments", []) if s.get("device", 0) == device]
@@ -69,11 +76,10 @@ class Snapshot:
 
 
 def load(path, device=0):
-    """A snapshot file."""
+    """A snapshot file; tarn.BadInput where it is none, is damaged, or has no trace of the device."""
     with open(path, "rb") as file:
         try:
-            contents = _PlainUnpickler(file).load()
-            return Snapshot(contents, device)
-        except (pickle.UnpicklingError, EOFError, KeyError, AttributeError, IndexError,
-                TypeError, ValueError) as error:
-            raise tarn.BadInput(f"{path} is no memory snapshot of PyTorch: {error}") from None
+            return Snapshot(_PlainUnpickler(file).load(), device)
+        except Exception as error:  # pylint: disable=broad-except
+            raise tarn.BadInput(f"{path} is no memory snapshot of PyTorch that can be planned: "
+                                f"{str(error) or type(error).__name__}") from None

@@ -2,7 +2,7 @@
  *
  * A frame is one op: its outputs have planned addresses, what else it asks for while it runs is
  * temporary and comes from its planned workspace, first fit. A tape is one iteration: recorded
- * once, planned, and then served. Serving is safe whatever the program does: bytes are given only
+ * once, planned, and then served from one arena. Serving is safe whatever the program does: bytes are given only
  * while nobody has them, and with several streams only as long as the program repeats the tape.
  * Costs: O(temporaries alive) for a request in a frame, O(log n) for one of a tape. */
 #ifndef TARN_TAPE_H
@@ -162,19 +162,34 @@ public:
 
     void begin_recording() {
         std::lock_guard<std::mutex> guard(lock_);
-        events_.clear(), blocks_ = 0, state_ = State::Recording, epoch_++;
+        events_.clear(), given_.clear();
+        blocks_ = 0, state_ = State::Recording, epoch_ = ++epochs_;
     }
     void end() {
         std::lock_guard<std::mutex> guard(lock_);
         state_ = State::Idle;
     }
-    /* Blocks without a place have offset -1. */
+    /* Takes over what another tape has recorded. */
+    void copy(const Tape &other) {
+        std::vector<Event> events = other.events();
+        std::lock_guard<std::mutex> guard(lock_);
+        events_ = std::move(events);
+    }
+    /* As a new tape. Nothing may be alive. */
+    void clear() {
+        std::lock_guard<std::mutex> guard(lock_);
+        base_ = end_ = nullptr;
+        events_.clear(), offsets_.clear(), queues_.clear(), alive_.clear(), given_.clear();
+    }
+    /* Blocks without a place have offset -1. In the same arena as before, what is alive keeps its
+     * bytes; in another one nothing may be alive. */
     void plan(const int64_t *offsets, const uint64_t *sizes, const int64_t *streams, size_t count,
               char *base, size_t size) {
         std::lock_guard<std::mutex> guard(lock_);
         offsets_.assign(offsets, offsets + count);
+        if (base_ != base) alive_.clear();
         base_ = base, end_ = base + size;
-        queues_.clear(), alive_.clear();
+        queues_.clear(), given_.clear();
         strict_ = false;
         for (size_t i = 0; i < count; i++) {
             queues_[{sizes[i], streams[i]}].blocks.push_back(i);
@@ -191,11 +206,17 @@ public:
         std::lock_guard<std::mutex> guard(lock_);
         return alive_.size();
     }
+    /* Has the iteration left the tape? Then its streams may go on with bytes that the next one is
+     * given, unless it waits for them. */
+    bool is_lost() {
+        std::lock_guard<std::mutex> guard(lock_);
+        return lost_;
+    }
     Counts counts() {
         std::lock_guard<std::mutex> guard(lock_);
         return counts_;
     }
-    std::vector<Event> events() {
+    std::vector<Event> events() const {
         std::lock_guard<std::mutex> guard(lock_);
         return events_;
     }
@@ -216,7 +237,9 @@ public:
     void told(Action action, int64_t block, int64_t stream) {
         std::lock_guard<std::mutex> guard(lock_);
         if (state_ == State::Recording) events_.push_back({action, block, 0, stream});
-        if (state_ == State::Serving) follows(action, block, 0, stream);
+        if (state_ != State::Serving) return;
+        if (!strict_ && action == Action::Use) lost_ = true; // one stream was recorded
+        follows(action, block, 0, stream);
     }
 
     /* NULL: the ordinary allocator has to serve it. */
@@ -230,7 +253,7 @@ public:
             return nullptr;
         }
         size_t block = queue->second.blocks[queue->second.next++];
-        if (strict_ && !follows(Action::Request, int64_t(block), size, stream)) {
+        if ((strict_ || lost_) && !follows(Action::Request, int64_t(block), size, stream)) {
             counts_.lost++;
             return nullptr;
         }
@@ -255,6 +278,7 @@ public:
     }
     void returned(const char *address, int64_t stream) {
         std::lock_guard<std::mutex> guard(lock_);
+        if (!owns(address)) return; // while it was asked, another thread has planned
         size_t from = size_t(address - base_);
         alive_.erase(from);
         auto block = given_.find(from);
@@ -285,7 +309,8 @@ private:
         return !lost_;
     }
 
-    std::mutex lock_;
+    inline static std::atomic<int64_t> epochs_{0}; // recordings, of all tapes
+    mutable std::mutex lock_;
     State state_ = State::Idle;
     std::vector<Event> events_;
     int64_t blocks_ = 0, epoch_ = 0;
