@@ -63,7 +63,7 @@ def same(first, second):
 
 def compare(name, make_step=tarn.torch.step, **options):
     (one, two), data = pair(name)
-    step = make_step(*two, loss_of, data[0], **options)
+    step = make_step(*two, loss_of, data[0], compare=not LOG, **options)  # nothing is computed there
     assert step.reason is None, step.reason
     torch.manual_seed(2)
     expected = [eager(*one, *batch) for batch in data]
@@ -114,7 +114,7 @@ def streams_wait_as_the_plan_says():
         if not LOG:
             continue
         (_, two), data = pair(name)
-        step = tarn.torch.step(*two, loss_of, data[0], streams=2)
+        step = tarn.torch.step(*two, loss_of, data[0], streams=2, compare=False)
         step(*data[0])
         logged()
         step(*data[0])
@@ -202,7 +202,6 @@ if __name__ == "__main__":
         sys.exit(without_a_gpu() if sys.argv[1:] != ["gpu"] else "there is no GPU")
     else:
         tarn.torch.install("cuda")
-        tarn.torch.step.compares = not LOG  # nothing is computed there
         torch.use_deterministic_algorithms(True, warn_only=True)
         run([steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
              gradients_are_reduced_in_the_arena,

@@ -72,8 +72,8 @@ class Variant:
         trained = {*names, *map(id, of_optimizer(step.optimizer))}
         for i in captured.trained:
             if id(inputs[i]) not in trained:
-                raise ValueError(f"{captured.inputs[i][0]} requires a gradient, and is no parameter of "
-                                 "the model or the optimizer: freeze it with requires_grad_(False)")
+                raise ValueError(f"{captured.inputs[i][0]} requires a gradient, and is no parameter "
+                                 "of the model or the optimizer: use requires_grad_(False)")
         self.fixed = {*captured.trained, *self.lowered.written(), *joint}
         self._moved = set()
         self._copies = {i: empty_as(t) for i, t in enumerate(inputs) if id(t) in step.batch}
@@ -133,6 +133,7 @@ class Step:
     streams   more than 1: ops are divided among threads
     budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
     clip      called with the parameters when their gradients are there, before the optimizer
+    compare   whether the first two steps of each capture are run eagerly, too, and compared
     options   of tarn.plan, as reorder=True: less is alive at once
 
     Every shape of batch is captured and planned once, when it is first seen; all share one arena.
@@ -140,13 +141,12 @@ class Step:
     last step did, or is None. `graph` and `plan` are those of the first capture: of the example."""
 
     streams = ("compute",)
-    compares = True  # the first steps of each capture with eager ones
     reduction = None  # given gradients, returns what to call for their mean over all ranks
 
     def __init__(self, model, optimizer, loss_fn, example_batch, *, streams=1, budget=None,
-                 clip=None, name=None, **options):
+                 clip=None, compare=True, name=None, **options):
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
-        self.name = name or type(model).__name__
+        self.name, self.compares = name or type(model).__name__, compare
         self.reason = None
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self._budget = budget
