@@ -202,6 +202,7 @@ class Session:
         if self._handle:
             call(n.lib.session_destroy_within, self._handle, _nanoseconds(timeout))
             self._handle = None
+            self._kernels.clear()
             if self._raised is not None and not self._told:
                 raise self._raised
 

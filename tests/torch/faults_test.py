@@ -4,6 +4,7 @@ not PyTorch's own. As scripts_test.py, with the same comparison. TAP on stdout.
     tests/with_torch.sh tests/torch/faults_test.py [NAMES...]"""
 import contextvars
 import dataclasses
+import gc
 import itertools
 import sys
 import warnings
@@ -198,6 +199,59 @@ def steps_replaced_on_an_optimizer_are_called():
     compare(1, prepare=replace)
 
 
+def what_optimizers_keep_later_is_theirs():
+    def keeping(script):
+        script.others["kept"], calls = [], itertools.count()
+
+        def keep(*_):
+            if next(calls) % 3 == 2:
+                script.others["kept"].append(script.model[0].weight.detach().clone())
+
+        script.optimizer.register_step_post_hook(keep)
+
+    compare(1, prepare=keeping)
+    left = itertools.count()
+
+    def clip(parameters):
+        if next(left) % 5:
+            parameters[0].grad = None
+
+    model = mlp()
+    step = tarn.torch.step(model, torch.optim.Adam(model.parameters(), foreach=True), loss_of, rows(), clip=clip)
+    for _ in range(16):
+        step(*rows())
+    assert step.reason is None
+
+
+def hooks_of_all_modules_are_called():
+    handles = []
+
+    def before(_script, i):
+        if i == 3:
+            handles.append(nn.modules.module.register_module_forward_hook(lambda module, _input, output: output * 1.5))
+
+    def end(_script, i):
+        if i == STEPS - 1:
+            handles.pop().remove()
+
+    compare(1, "hooks for all modules", before=before, after=end)
+
+
+def a_deleted_step_gives_its_memory_back():
+    memory = tarn.torch.install("cpu")
+    for options in ({}, {"streams": 2}):
+        model = mlp()
+        step = tarn.torch.step(model, torch.optim.SGD(model.parameters(), 0.1), loss_of, rows(), **options)
+        for _ in range(4):
+            step(*rows())
+        gc.collect()
+        gc.disable()
+        before, size = memory.tarn_live(), step.plan.footprint
+        del step
+        assert memory.tarn_live() <= before - size, options
+        gc.enable()
+
+
 def what_changes_without_a_guard_is_found():
     def counting():
         number = 0
@@ -226,7 +280,8 @@ TESTS = [parts_of_tensors_are_found_where_they_lie, batches_may_be_views_of_one_
          constants_of_the_loss_are_no_inputs, norms_whose_input_needs_no_gradient_are_planned, a_step_goes_on_after_an_error,
          hyperparameters_may_ask_for_more_state, clipping_may_leave_parameters_out,
          a_share_of_a_budget_is_that_of_the_first_batch, other_optimizers_keep_what_is_theirs,
-         steps_replaced_on_an_optimizer_are_called, what_changes_without_a_guard_is_found, a_step_leaves_nothing_behind]
+         steps_replaced_on_an_optimizer_are_called, what_optimizers_keep_later_is_theirs, hooks_of_all_modules_are_called,
+         a_deleted_step_gives_its_memory_back, what_changes_without_a_guard_is_found, a_step_leaves_nothing_behind]
 
 if __name__ == "__main__":
     run([test for test in TESTS if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]])

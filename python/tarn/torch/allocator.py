@@ -63,8 +63,8 @@ class Allocator:
     def _taped(self, functions):
         if self._device == "cuda" and self.plan and (self._lost or self.plan.boundary_waits()):
             torch.cuda.synchronize()  # with what the iteration before has left to be done
-        functions.tarn_tape_begin(self._tape)
         try:
+            functions.tarn_tape_begin(self._tape)
             with cuda.events(functions) if self._device == "cuda" else nullcontext():
                 yield
         finally:

@@ -43,9 +43,9 @@ constexpr ptrdiff_t kLarge = ptrdiff_t(64) << 20;
 using Kind = std::tuple<ptrdiff_t, int, void *>; // size, device, stream
 
 std::mutex lock;
-std::unordered_map<void *, Block> blocks; // that are in use
-std::map<Kind, std::vector<void *>> free_blocks;
-std::unordered_map<void *, int64_t> streams; // numbered as they come
+auto &blocks = *new std::unordered_map<void *, Block>; // that are in use
+auto &free_blocks = *new std::map<Kind, std::vector<void *>>;
+auto &streams = *new std::unordered_map<void *, int64_t>; // numbered as they come
 
 int64_t number_of(void *stream) {
     std::lock_guard<std::mutex> guard(lock);

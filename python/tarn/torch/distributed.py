@@ -43,25 +43,29 @@ class DistributedStep(Step):
 
     def __init__(self, model, *arguments, process_group=None, bucket_mb=25, **options):
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
-        self._calls, self._alike = 0, False
+        self._calls = self._talks = 0
         held = [*model.named_parameters(), *model.named_buffers()]
         models = self._told([(name, tuple(t.shape), t.dtype, t.requires_grad) for name, t in held])
         if any(other != models[0] for other in models):
             raise tarn.Rejected("the ranks' models differ in names, shapes, types or what is "
                                 "trained")
         for _, tensor in held:
-            dist.broadcast(tensor.detach(), 0, group=process_group)
+            dist.broadcast(tensor.detach(), group=process_group, group_src=0)
         self.reduction = partial(_reduction, process_group)
-        super().__init__(model, *arguments, **options)
+        try:
+            super().__init__(model, *arguments, **options)
+        finally:
+            while self._talks < 2:  # the others wait for what this rank has not captured
+                self._captured(None)
 
     def __call__(self, *batch):
         buffers = list(self.model.buffers())
         if buffers and self.model.training:  # as DistributedDataParallel does
             group = self._group or dist.group.WORLD
             dist._broadcast_coalesced(group, buffers, 250 << 20, 0)
-        if self._calls < COMPARED:  # all ranks compare, or none
-            self._calls += 1
-            self._alike = all(self._told(self.plan and kind_of(batch) == kind_of(self.example)))
+        self._alike = self._calls < COMPARED and all(  # all ranks compare, or none
+            self._told(self.plan and kind_of(batch) == kind_of(self.example)))
+        self._calls += 1
         return super().__call__(*batch)
 
     def rehearses(self, variant):
@@ -99,27 +103,23 @@ class DistributedStep(Step):
 
     def agree(self, lowered):
         """Times differ from rank to rank; plans must not: those of the first rank hold."""
-        if not self._is_example:
-            return
-        measured = [[(op.cost, op.workspace, op.on_heap) for op in lowered.ops]]
-        dist.broadcast_object_list(measured, 0, group=self._group)
-        if len(measured[0]) != len(lowered.ops):
-            raise tarn.Rejected("the ranks have captured different steps")
-        for op, agreed in zip(lowered.ops, measured[0]):
-            op.cost, op.workspace, op.on_heap = agreed
+        if self._is_example:
+            measured = [(op.cost, op.workspace, op.on_heap) for op in lowered.ops]
+            for op, agreed in zip(lowered.ops, self._captured(measured)[0]):
+                op.cost, op.workspace, op.on_heap = agreed
 
     def _capture(self, loss, inputs):
-        if not self._is_example:
-            return super()._capture(loss, inputs)
-        identity = failure = None
-        try:
-            variant = super()._capture(loss, inputs)
-            identity = variant.plan.identity
-        except Exception as error:  # pylint: disable=broad-except
-            failure = error
-        identities = self._told(identity)
-        if failure or None in identities:
-            raise failure or ValueError("another rank has not captured it")
-        if len(set(identities)) > 1:
-            raise tarn.Rejected(f"the ranks' plans differ: {identities}")
+        variant = super()._capture(loss, inputs)
+        if self._is_example:
+            identities = self._captured(variant.plan.identity)
+            if len(set(identities)) > 1:
+                raise tarn.Rejected(f"the ranks' plans differ: {identities}")
         return variant
+
+    def _captured(self, mine):
+        """What each rank has captured; all ranks call this twice, with None where they have not."""
+        self._talks += 1
+        everybodys = self._told(mine)
+        if mine is not None and None in everybodys:
+            raise ValueError("another rank has not captured it")
+        return everybodys

@@ -64,8 +64,8 @@ class _Profiler(torch.fx.Interpreter):
 
     def _measure(self, op, call):
         begin = self._now()
-        self._functions.tarn_frame_trace()
         try:
+            self._functions.tarn_frame_trace()
             result = call()
         finally:
             self._functions.tarn_frame_end()
@@ -115,7 +115,8 @@ class Program:
             self._streams.close()
 
     def _session(self):
-        kernel = torch.no_grad()(lambda call: self._calls[call.op]())  # of each thread
+        calls = self._calls
+        kernel = torch.no_grad()(lambda call: calls[call.op]())  # of each thread
         session = tarn.Session(self.plan, kernel, memory=(self.arena.base, self.arena.size),
                                blocking=self.lowered.communication)
         for tensor in self.plan.graph.tensors:
@@ -187,25 +188,22 @@ class Program:
         native, count = (c.c_int64 * len(slots))(*slots), len(targets)
         functions = allocator(self.lowered.device.type)
         begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
+        copied = self.copied  # and not self: programs end with their last reference
 
         def run():
             if ready and not ready():
                 return call()
-            begin(native, count, *workspace)
             try:
+                begin(native, count, *workspace)
                 results = call()
             finally:
                 left = end()
             if left:
                 raise RuntimeError(f"{op.name} has kept memory that was its workspace")
-            if targets:
-                self._put(op, results, targets)
+            results = flat(results) if targets else ()
+            for i, target in targets.items():
+                if results[i].data_ptr() != target.data_ptr():
+                    target.copy_(results[i])
+                    copied[op.name] += 1
 
         return run
-
-    def _put(self, op, results, targets):
-        results = flat(results)
-        for i, target in targets.items():
-            if results[i].data_ptr() != target.data_ptr():
-                target.copy_(results[i])
-                self.copied[op.name] += 1

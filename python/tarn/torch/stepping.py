@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Mapping, NamedTuple, Optional, Sequence
 
 import torch
+from torch.nn.modules.module import _has_any_global_hook
 from torch.utils import _pytree as pytree
 
 import tarn
@@ -164,6 +165,10 @@ class Step:
         self._call(self.example)
         self._is_example = False
 
+    def __del__(self):
+        for variant in getattr(self, "variants", {}).values():
+            variant.close()
+
     _first = property(lambda self: next(iter(self.variants.values()), None))
     graph = property(lambda self: self._first and self._first.graph)
     plan = property(lambda self: self._first and self._first.plan)
@@ -173,8 +178,8 @@ class Step:
         if any(p.grad is not None for p in of_optimizer(self.optimizer)):
             self.reason = "there were gradients before the step"
             return self.eager(*batch)
-        if torch.is_anomaly_enabled():
-            self.reason = "anomalies are to be detected"
+        if torch.is_anomaly_enabled() or _has_any_global_hook():
+            self.reason = "anomalies are to be detected, or there are hooks for all modules"
             return self.eager(*batch)
         return self._call(batch)
 
@@ -194,7 +199,7 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         for parameter, gradient in others:
             parameter.grad = gradient
-        return detached(results)
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone, detached(results))
 
     def report(self):
         """What the plan needs and what eager execution would need, as a Report. Runs the step
@@ -227,12 +232,9 @@ class Step:
             self.optimizer._opt_called = True  # for schedulers
         except NotRun as error:
             self.reason = str(error) or None
-        except tarn.DoesNotFit as error:
-            if self._is_example:
-                raise
-            failure = error
         except Exception as error:  # pylint: disable=broad-except
-            if self._ran or isinstance(error, tarn.TarnError):
+            if (self._ran or isinstance(error, tarn.Rejected)
+                    or self._is_example and isinstance(error, tarn.TarnError)):
                 raise
             failure = error
         if not self._ran:
@@ -284,7 +286,8 @@ class Step:
                tuple((id(t), hooked(t)) for t in inputs if t.requires_grad and t.is_leaf),
                tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups),
                is_one_by_one(self.optimizer), torch.backends.mkldnn.enabled,
-               cuda.math_sdp_enabled(), cuda.flash_sdp_enabled())  # Dynamo does not look at them
+               cuda.math_sdp_enabled(), cuda.flash_sdp_enabled(), cuda.cudnn_sdp_enabled(),
+               cuda.mem_efficient_sdp_enabled())  # Dynamo does not look at them
         if key in self._refused:
             raise NotRun(self._refused[key])
         if key not in self.variants:

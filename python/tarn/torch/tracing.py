@@ -1,6 +1,6 @@
-"""A loss as TorchDynamo traces it, as graphs of PyTorch's calls, each for as long as its guards
-hold. What a program does is the same as without a trace, but for messages, of which no trace tells:
-where it asks whether it is compiled it is told that it is not, unless only then it can be traced."""
+"""A loss as TorchDynamo traces it: graphs of PyTorch's calls, each used as long as its guards hold.
+Messages (logging, warnings) are not part of a trace. torch.compiler.is_compiling() is False for the
+program, as in eager execution; if it cannot be traced so, True."""
 import logging
 import re
 import warnings
@@ -83,8 +83,12 @@ class Traced:
             except TorchDynamoException:
                 if not self._answers:
                     raise
-                self._answers = {}
-                return self._call(*batch)[1]
+                answers, self._answers = self._answers, {}
+                try:
+                    return self._call(*batch)[1]
+                except TorchDynamoException:
+                    self._answers = answers
+                    raise
 
 
 def reason(error):

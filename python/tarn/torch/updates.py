@@ -76,15 +76,15 @@ class Update:
             self._own.step()
             for parameter in self.parameters:
                 parameter.grad = None
-            self._taken.difference_update(map(id, self.parameters))
             self._last = self._entries()
+            self._taken.difference_update(map(id, self.parameters))
 
         return run
 
     def _entries(self):
-        """What the optimizer keeps, and which of its hyperparameters may ask for more."""
+        """What the optimizer keeps, and what may make it keep more."""
         state, groups = self.optimizer.state, self.optimizer.param_groups
-        return [id(state), [len(state.get(p, ())) for p in self.parameters],
+        return [id(state), [(len(state.get(p, ())), id(p) in self._taken) for p in self.parameters],
                 [torch.is_tensor(v) or bool(v) for group in groups for v in group.values()]]
 
     def ready(self):
@@ -214,7 +214,8 @@ def add_updates(lowered, captured, step, inputs):
         at = max([end if step.clip else at, *(last.get(r, -1) for r in roots)])
         run = Update(step.optimizer, [item.parameter for item in bucket], taken)
         kind = f"optimizer.{type(step.optimizer).__name__}"
-        updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots))
+        updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots,
+                           on_heap=not is_one_by_one(step.optimizer)))
     lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
                                for new in (op, *added[index])]
     groups = [[item.gradient for item in bucket] for bucket in buckets] if step.reduction else []
