@@ -1,8 +1,8 @@
 /* What an allocator in front of a heap needs, for calls by ctypes: the tapes of this process, a
  * frame for each thread, the arenas, and counts of the heap. One iteration at a time is under way;
  * blocks of all tapes may be released at any time by any thread. Whoever includes this defines
- * TARN_TAPING_THREAD: may other threads than the one that marks an iteration take part in it (bool),
- * or not (thread_local)? */
+ * TARN_TAPING_FLAG, the type of a flag: may other threads than the one that marks an iteration take
+ * part in it (atomic), or not (thread_local)? */
 #ifndef TARN_CALLS_H
 #define TARN_CALLS_H
 
@@ -33,7 +33,7 @@ Place *const places = new Place[kPlaces];
 std::mutex places_lock; // of those who take and leave them
 std::atomic<Place *> chosen{places};
 tarn::Tape &tape() { return chosen.load()->tape; }
-TARN_TAPING_THREAD taping{false}; // an iteration is under way
+TARN_TAPING_FLAG taping{false}; // an iteration is under way
 thread_local tarn::Frame frame;
 
 struct Arena {
@@ -208,7 +208,7 @@ int64_t tarn_tape_events(int64_t *events) {
     return int64_t(all.size());
 }
 int tarn_tape_is_lost() { return tape().is_lost(); }
-/* Adds those of the last iteration. Returns whether it was the one that was recorded, by and large. */
+/* Adds those of the last iteration. Returns whether most of its requests were recorded ones. */
 int tarn_tape_counts(int64_t *counts) {
     tarn::Tape::Counts now = tape().counts();
     counts[0] += now.served, counts[1] += now.unknown, counts[2] += now.occupied;

@@ -5,7 +5,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 
-#define TARN_TAPING_THREAD thread_local bool
+#define TARN_TAPING_FLAG thread_local bool
 #include "calls.h"
 
 namespace {

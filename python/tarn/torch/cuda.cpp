@@ -8,7 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#define TARN_TAPING_THREAD std::atomic<bool>
+#define TARN_TAPING_FLAG std::atomic<bool>
 #define TARN_LINE 512
 #include "calls.h"
 

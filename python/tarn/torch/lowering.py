@@ -57,7 +57,7 @@ class Op:
 class Lowered:
     """Storages and ops of a captured step. `persistent` maps roots to positions among placeholders
     and, behind them, `constants`, `holders` to the nodes of these; `value` maps fx nodes to what
-    stands for their tensors: fake ones, and from `take` on ones on the device "meta" that are laid
+    stands for their tensors: fake ones, and from `adopt` on ones on the device "meta" that are laid
     out as the real ones."""
 
     def __init__(self, captured, device):
@@ -65,7 +65,7 @@ class Lowered:
         self.storages, self.ops, self.persistent, self.holders, self.value = [], [], {}, {}, {}
         self.constants = []  # tensors that are no placeholders
         self.communication = []  # streams that block
-        self.taken = set()  # ids of parameters whose gradients a hook has taken away in this step
+        self.dropped = set()  # ids of parameters whose gradients a hook has taken away in this step
         self._root = {}  # by storage of fake tensors
         self._real = {}  # by root: where it was, and a storage without bytes of its size
         self.latest = {}  # version of each root
@@ -160,7 +160,7 @@ class Lowered:
 
     # ---- As it is in reality ----
 
-    def take(self, node, result):
+    def adopt(self, node, result):
         """What a node has made: its types and strides may be others than those that were traced."""
         fakes, spec = tree_flatten(self.value[node])
         pairs = zip(fakes, tree_leaves(result))

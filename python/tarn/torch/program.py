@@ -42,7 +42,7 @@ class _Profiler(torch.fx.Interpreter):
         op = self._op = self._ops.get(n)
         result = super().run_node(n)
         if n.op != "output":
-            self._lowered.take(n, result)
+            self._lowered.adopt(n, result)
         if op is not None:
             results = flat(self._lowered.value[n])
             op.made = {i: results[i] for i in op.made}

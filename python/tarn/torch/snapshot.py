@@ -76,7 +76,7 @@ class Snapshot:
 
 
 def load(path, device=0):
-    """A snapshot file; tarn.BadInput where it is none, is damaged, or has no trace of the device."""
+    """A snapshot file; tarn.BadInput where it is none, is damaged, or lacks the device's trace."""
     with open(path, "rb") as file:
         try:
             return Snapshot(_PlainUnpickler(file).load(), device)

@@ -45,7 +45,8 @@ def _once(tensor):
 
 
 def _captured(step, loss, inputs, names):
-    """(Captured, Lowered, inputs in storages that several inputs share and the step writes to)"""
+    """(Captured, Lowered, joint): the last are positions of inputs whose storage others share, and
+    the step writes to."""
     shared, joint = {}, set()
     for i, tensor in enumerate(inputs):
         shared.setdefault(tensor.untyped_storage()._cdata, {}).setdefault(id(tensor), i)
@@ -73,8 +74,9 @@ class Variant:
         trained = {*names, *map(id, of_optimizer(step.optimizer))}
         for i in captured.trained:
             if id(inputs[i]) not in trained:
-                raise ValueError(f"{captured.inputs[i][0]} requires a gradient, and is no parameter "
-                                 "of the model or the optimizer: use requires_grad_(False)")
+                name = captured.inputs[i][0]
+                raise ValueError(f"{name} requires a gradient, and is no parameter of the model or "
+                                 "the optimizer: freeze it with requires_grad_(False)")
         self.fixed = {*captured.trained, *self.lowered.written(), *joint}
         self._moved = set()
         self._copies = {i: empty_as(t) for i, t in enumerate(inputs) if id(t) in step.batch}
@@ -109,7 +111,7 @@ class Variant:
             self.program.run()
         except BaseException:  # its streams have stopped
             self.close()
-            self.lowered.taken.clear()
+            self.lowered.dropped.clear()
             raise
 
     def close(self):

@@ -2,8 +2,9 @@
  *
  * A frame is one op: its outputs have planned addresses, what else it asks for while it runs is
  * temporary and comes from its planned workspace, first fit. A tape is one iteration: recorded
- * once, planned, and then served from one arena. Serving is safe whatever the program does: bytes are given only
- * while nobody has them, and with several streams only as long as the program repeats the tape.
+ * once, planned, and then served from one arena. Serving is safe whatever the program does: bytes
+ * are given only while nobody has them, and with several streams only as long as the program
+ * repeats the tape.
  * Costs: O(temporaries alive) for a request in a frame, O(log n) for one of a tape. */
 #ifndef TARN_TAPE_H
 #define TARN_TAPE_H
@@ -233,7 +234,7 @@ public:
         if (state_ == State::Recording && block >> 32 == epoch_)
             events_.push_back({Action::Release, block & 0xFFFFFFFF, 0, stream});
     }
-    /* Uses by other streams, events recorded and waited for: recorded, or compared with the tape. */
+    /* Uses by other streams, events made and waited for: recorded, or compared with the tape. */
     void told(Action action, int64_t block, int64_t stream) {
         std::lock_guard<std::mutex> guard(lock_);
         if (state_ == State::Recording) events_.push_back({action, block, 0, stream});

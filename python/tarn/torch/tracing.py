@@ -98,6 +98,6 @@ def reason(error):
     text = " ".join(line.strip() for line in told.splitlines()[:2])
     if isinstance(error, DataDependentOutputException):
         text = "the value of a tensor is needed on the host (.item())"
-    users = [f" ({file}, line {line})" for file, line in re.findall(r'File "(.+)", line (\d+)', told)
-             if not file.startswith(ours)]
+    places = re.findall(r'File "(.+)", line (\d+)', told)
+    users = [f" ({file}, line {line})" for file, line in places if not file.startswith(ours)]
     return f"the step could not be captured: {type(error).__name__}: {text}" + "".join(users[-1:])

@@ -52,9 +52,9 @@ class Update:
     """The optimizer at work on some of its parameters: an optimizer of the same class that shares
     state and hyperparameters, so that schedulers and state_dict work as ever; or itself, on all."""
 
-    def __init__(self, optimizer, parameters, taken):
-        """taken: ids of parameters whose gradients were taken away in this step."""
-        self.optimizer, self.parameters, self._taken = optimizer, parameters, taken
+    def __init__(self, optimizer, parameters, dropped):
+        """dropped: ids of parameters whose gradients were taken away in this step."""
+        self.optimizer, self.parameters, self._dropped = optimizer, parameters, dropped
         self._own, self._last, self._members = optimizer, None, {}  # the members by group
         if is_one_by_one(optimizer):
             self._own = object.__new__(type(optimizer))
@@ -72,19 +72,20 @@ class Update:
                                           for i, those in self._members.items()]
                 self._own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
-                parameter.grad = None if id(parameter) in self._taken else gradient
+                parameter.grad = None if id(parameter) in self._dropped else gradient
             self._own.step()
             for parameter in self.parameters:
                 parameter.grad = None
             self._last = self._entries()
-            self._taken.difference_update(map(id, self.parameters))
+            self._dropped.difference_update(map(id, self.parameters))
 
         return run
 
     def _entries(self):
         """What the optimizer keeps, and what may make it keep more."""
         state, groups = self.optimizer.state, self.optimizer.param_groups
-        return [id(state), [(len(state.get(p, ())), id(p) in self._taken) for p in self.parameters],
+        kept = [(len(state.get(p, ())), id(p) in self._dropped) for p in self.parameters]
+        return [id(state), kept,
                 [torch.is_tensor(v) or bool(v) for group in groups for v in group.values()]]
 
     def ready(self):
@@ -99,18 +100,18 @@ class Update:
 class Edit:
     """What the program does to gradients before the optimizer sees them: hooks, clipping."""
 
-    def __init__(self, function, parameters, taken):
-        self._function, self._parameters, self._taken = function, parameters, taken
+    def __init__(self, function, parameters, dropped):
+        self._function, self._parameters, self._dropped = function, parameters, dropped
 
     def __call__(self, *gradients):
         def run():
             versions = [p._version for p in self._parameters]
             for parameter, gradient in zip(self._parameters, gradients):
-                parameter.grad = None if id(parameter) in self._taken else gradient
+                parameter.grad = None if id(parameter) in self._dropped else gradient
             self._function(self._parameters)
             for parameter, gradient in zip(self._parameters, gradients):
                 if parameter.grad is None:
-                    self._taken.add(id(parameter))
+                    self._dropped.add(id(parameter))
                 elif parameter.grad is not gradient:
                     gradient.copy_(parameter.grad)
                 parameter.grad = None
@@ -177,7 +178,7 @@ def add_updates(lowered, captured, step, inputs):
     """Ops of the optimizer, each as early as the gradients are there and nobody needs the
     parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
     updates, and the groups of gradients that are reduced as one."""
-    last, added, taken = _last_uses(lowered), defaultdict(list), lowered.taken
+    last, added, dropped = _last_uses(lowered), defaultdict(list), lowered.dropped
     ready = sorted(_trained(lowered, captured, inputs), key=lambda item: item.position)
     given, end = {id(item.parameter): item for item in ready}, max(
         (item.position for item in ready), default=-1)
@@ -196,23 +197,23 @@ def add_updates(lowered, captured, step, inputs):
 
     for i, item in enumerate(ready):
         if hooked(item.parameter):
-            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], taken), [item],
+            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], dropped), [item],
                 item.position, on_heap=True)
-    there = [max(item.position for item in bucket) for bucket in buckets]
+    available = [max(item.position for item in bucket) for bucket in buckets]
     if step.reduction:
-        lowered.communication, there = [1], list(itertools.accumulate(there, max))
-        for i, (bucket, at) in enumerate(zip(buckets, there)):
+        lowered.communication, available = [1], list(itertools.accumulate(available, max))
+        for i, (bucket, at) in enumerate(zip(buckets, available)):
             add(f"all_reduce{i}", "comm.all_reduce", step.reduction, bucket, at, stream=1,
                 cost=sum(item.parameter.nbytes for item in bucket))
     if step.clip and ready:
         items = [given[id(p)] for p in step.model.parameters() if id(p) in given]
-        add("clip", "clip", Edit(step.clip, [item.parameter for item in items], taken), items, end,
-            on_heap=True)
+        run = Edit(step.clip, [item.parameter for item in items], dropped)
+        add("clip", "clip", run, items, end, on_heap=True)
     updates = []
-    for bucket, at in zip(buckets, there) if is_one_by_one(step.optimizer) else [(ready, end)]:
+    for bucket, at in zip(buckets, available) if is_one_by_one(step.optimizer) else [(ready, end)]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
         at = max([end if step.clip else at, *(last.get(r, -1) for r in roots)])
-        run = Update(step.optimizer, [item.parameter for item in bucket], taken)
+        run = Update(step.optimizer, [item.parameter for item in bucket], dropped)
         kind = f"optimizer.{type(step.optimizer).__name__}"
         updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots,
                            on_heap=not is_one_by_one(step.optimizer)))
