@@ -69,7 +69,8 @@ class DistributedStep(Step):
         return super().__call__(*batch)
 
     def rehearses(self, variant):
-        return super().rehearses(variant) and variant is self._first and self._alike
+        own = super().rehearses(variant) and variant is self._first
+        return self._alike and all(self._told(own))
 
     def _told(self, mine):
         """What each rank says."""
