@@ -5,11 +5,13 @@ test compares all of them with the headers."""
 import ctypes as c
 import ctypes.util
 import os
+from itertools import repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-NONE = 0xFFFFFFFF  # no id
+from .errors import BY_STATUS, NONE, TarnError, UsageError
+
 NO_OFFSET = FOREVER = NO_EFFORT = 0xFFFFFFFFFFFFFFFF
 
 flag, i32, u32, u64, f64 = c.c_bool, c.c_int, c.c_uint32, c.c_uint64, c.c_double
@@ -190,7 +192,7 @@ def _load() -> Any:
 
 def _function(library, name, returned, *kinds):
     native = c.CFUNCTYPE(returned, *kinds)(("tarn_" + name, library))
-    return lambda *arguments: native(*map(checked, kinds, [name] * len(kinds), arguments))
+    return lambda *arguments: native(*map(checked, kinds, repeat(name), arguments))
 
 
 lib = _load()
@@ -262,4 +264,21 @@ def encoded(value):
     return value.encode(errors="surrogateescape")
 
 
-from .errors import UsageError  # pylint: disable=wrong-import-position  # needs what is above
+def check(status, error=None):
+    """Raises what a status means; `error` is the struct that the call filled."""
+    if status:
+        text = error.text.decode(errors="replace") if error else ""
+        raise BY_STATUS.get(status, TarnError)(text or lib.status_text(status).decode(), error)
+
+
+def call(function, *arguments):
+    """Calls a function whose last argument is the struct for errors."""
+    error = Error()
+    check(function(*arguments, error), error)
+
+
+def result(kind, function, *arguments):
+    """The same where the argument before that one is a pointer to the result, of a ctypes kind."""
+    value = kind()
+    call(function, *arguments, c.byref(value))
+    return value

@@ -1,8 +1,7 @@
 """What the library's status codes become: exceptions with the library's text."""
-import ctypes as c
 from typing import Optional
 
-from ._native import NONE, Error, lib
+NONE = 0xFFFFFFFF  # no id
 
 
 class TarnError(Exception):
@@ -14,10 +13,12 @@ class TarnError(Exception):
 
     def __init__(self, text: str, error=None):
         super().__init__(text)
-        error = error or Error(op=NONE, tensor=NONE)
-        self.op, self.tensor = (None if i == NONE else i for i in (error.op, error.tensor))
-        self.pointer, self.device_code = error.pointer.decode(), error.device_code
-        self.line, self.column = error.line, error.column
+        self.op = self.tensor = None
+        self.pointer, self.device_code, self.line, self.column = "", 0, 0, 0
+        if error:
+            self.op, self.tensor = (None if i == NONE else i for i in (error.op, error.tensor))
+            self.pointer, self.device_code = error.pointer.decode(), error.device_code
+            self.line, self.column = error.line, error.column
 
 
 class DoesNotFit(TarnError):
@@ -56,28 +57,8 @@ class Interrupted(TarnError):
     """Stopped from outside before there was a result."""
 
 
-_BY_STATUS = {1: DoesNotFit, 2: UsageError, 3: BadInput, 4: DeviceError, 5: DeadlineExceeded,
+BY_STATUS = {1: DoesNotFit, 2: UsageError, 3: BadInput, 4: DeviceError, 5: DeadlineExceeded,
               6: Rejected, 7: CheckFailed, 8: OutOfResources, 130: Interrupted}
-
-
-def check(status, error=None):
-    """Raises what a status means; `error` is the struct that the call filled."""
-    if status:
-        text = error.text.decode(errors="replace") if error else ""
-        raise _BY_STATUS.get(status, TarnError)(text or lib.status_text(status).decode(), error)
-
-
-def call(function, *arguments):
-    """Calls a function whose last argument is the struct for errors."""
-    error = Error()
-    check(function(*arguments, error), error)
-
-
-def result(kind, function, *arguments):
-    """The same where the argument before that one is a pointer to the result, of a ctypes kind."""
-    value = kind()
-    call(function, *arguments, c.byref(value))
-    return value
 
 
 def index_of(words, what, word):

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _native as n
-from .errors import call, index_of, result
+from ._native import call, result
+from .errors import index_of
 
 KINDS = ("intermediate", "gradient", "output", "parameter", "optimizer_state", "input")
 SPACE_KINDS = ("device", "pinned", "scratch")

@@ -16,7 +16,8 @@ from html import escape
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _native as n
-from .errors import UsageError, call, index_of, result
+from ._native import call, result
+from .errors import UsageError, index_of
 from .graph import File, Graph, PathLike
 
 BOUNDARIES = ("refined", "simple")

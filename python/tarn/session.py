@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional, Union
 
 from . import _native as n
-from .errors import TarnError, UsageError, call, check, result
+from ._native import call, check, result
+from .errors import TarnError, UsageError
 from .graph import PathLike
 from .planning import Plan, apart
 

@@ -94,9 +94,10 @@ class Program:
         self.addresses = [t.data_ptr() for t in tensors]
         self.copied = Counter()  # outputs that were not made where they belong, by op
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
-        self._calls = [self._bind(op) for op in plan.graph.ops]
+        ops = list(plan.graph.ops)
+        self._calls = [self._bind(op) for op in ops]
         self._streams = None
-        if len({op.stream for op in plan.graph.ops}) > 1:
+        if len({op.stream for op in ops}) > 1:
             on_gpu = lowered.device.type == "cuda"
             self._streams = Streams(plan, self._calls) if on_gpu else self._session()
         places = {s: plan.offset(tensor) for s, tensor in lowered.ids.items()}

@@ -45,8 +45,8 @@ def _once(tensor):
 
 
 def _captured(step, loss, inputs, names):
-    """(Captured, Lowered, joint): the last are positions of inputs whose storage others share, and
-    the step writes to."""
+    """(Captured, Lowered, fixed): the last are positions of inputs that must stay where they are:
+    those that have gradients or are written to, and others in storages that are written to."""
     shared, joint = {}, set()
     for i, tensor in enumerate(inputs):
         shared.setdefault(tensor.untyped_storage()._cdata, {}).setdefault(id(tensor), i)
@@ -57,7 +57,7 @@ def _captured(step, loss, inputs, names):
         more = {i for those in map(dict.values, shared.values())
                 if len(those) > 1 and written.intersection(those) for i in those}
         if more <= joint:
-            return captured, lowered, joint
+            return captured, lowered, written | joint
         joint |= more
 
 
@@ -68,7 +68,7 @@ class Variant:
         """loss: as Dynamo has traced it, called with inputs."""
         model = step.model
         names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
-        captured, self.lowered, joint = _captured(step, loss, inputs, names)
+        captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
         self.program = self.plan = None
         self.to_compare = COMPARED if step.compares else 0
         trained = {*names, *map(id, of_optimizer(step.optimizer))}
@@ -77,7 +77,6 @@ class Variant:
                 name = captured.inputs[i][0]
                 raise ValueError(f"{name} requires a gradient, and is no parameter of the model or "
                                  "the optimizer: freeze it with requires_grad_(False)")
-        self.fixed = {*captured.trained, *self.lowered.written(), *joint}
         self._moved = set()
         self._copies = {i: empty_as(t) for i, t in enumerate(inputs) if id(t) in step.batch}
         if self.fixed & self._copies.keys():

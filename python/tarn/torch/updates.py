@@ -180,8 +180,8 @@ def add_updates(lowered, captured, step, inputs):
     updates, and the groups of gradients that are reduced as one."""
     last, added, dropped = _last_uses(lowered), defaultdict(list), lowered.dropped
     ready = sorted(_trained(lowered, captured, inputs), key=lambda item: item.position)
-    given, end = {id(item.parameter): item for item in ready}, max(
-        (item.position for item in ready), default=-1)
+    end = max((item.position for item in ready), default=-1)
+    given, one_by_one = {id(i.parameter): i for i in ready}, is_one_by_one(step.optimizer)
     buckets = [[given[id(p)] for p in bucket]
                for bucket in step.buckets([item.parameter for item in ready])]
 
@@ -210,13 +210,13 @@ def add_updates(lowered, captured, step, inputs):
         run = Edit(step.clip, [item.parameter for item in items], dropped)
         add("clip", "clip", run, items, end, on_heap=True)
     updates = []
-    for bucket, at in zip(buckets, available) if is_one_by_one(step.optimizer) else [(ready, end)]:
+    for bucket, at in zip(buckets, available) if one_by_one else [(ready, end)]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
         at = max([end if step.clip else at, *(last.get(r, -1) for r in roots)])
         run = Update(step.optimizer, [item.parameter for item in bucket], dropped)
         kind = f"optimizer.{type(step.optimizer).__name__}"
         updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots,
-                           on_heap=not is_one_by_one(step.optimizer)))
+                           on_heap=not one_by_one))
     lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
                                for new in (op, *added[index])]
     groups = [[item.gradient for item in bucket] for bucket in buckets] if step.reduction else []
