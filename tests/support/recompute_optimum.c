@@ -53,28 +53,39 @@ static void *take(size_t count, size_t size)
 /* ---- The net ---- */
 
 /* The kinds of random training steps say it. */
-static void find_forward(struct recompute_optimum *optimum)
+static void find_forward(struct recompute_optimum *optimum, bool all)
 {
     const struct tarn_graph *graph = optimum->graph;
     for (uint32_t place = 0; place < graph->ops_count; place++) {
         const char *kind = graph->ops[graph->order[place]].kind;
-        optimum->is_forward[place] = strcmp(kind, "backward") != 0 && strcmp(kind, "update") != 0;
+        optimum->is_forward[place] =
+            all || (strcmp(kind, "backward") != 0 && strcmp(kind, "update") != 0);
     }
 }
 
-static void find_results(struct recompute_optimum *optimum)
+static uint32_t count_writers(const struct tarn_graph *graph, uint32_t storage)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->storages[storage].touchers_count; i++)
+        count += oracle_writes(graph, tarn_touchers(graph, &graph->storages[storage])[i], storage);
+    return count;
+}
+
+/* false: more than there is room for. */
+static bool find_results(struct recompute_optimum *optimum)
 {
     const struct tarn_graph *graph = optimum->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) optimum->result_of[a] = TARN_NONE;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         if (storage->tensor == TARN_NONE || storage->pinned ||
-            !optimum->is_forward[graph->rank[storage->producer]])
+            !optimum->is_forward[graph->rank[storage->producer]] || count_writers(graph, a) > 1)
             continue;
-        if (optimum->results_count == RESULTS_MAX) abort();
+        if (optimum->results_count == RESULTS_MAX) return false;
         optimum->size[optimum->results_count] = oracle_reserved(graph, a, optimum->alignment);
         optimum->result_of[a] = optimum->results_count++;
     }
+    return true;
 }
 
 /* The place behind which an op that reads the storage would read something newer. */
@@ -150,15 +161,18 @@ static uint64_t standing_at(const struct recompute_optimum *optimum, uint32_t pl
 }
 
 struct recompute_optimum *recompute_optimum_create(const struct tarn_graph *graph,
-                                                   uint64_t alignment)
+                                                   uint64_t alignment, bool all)
 {
     struct recompute_optimum *optimum = take(1, sizeof *optimum);
     *optimum = (struct recompute_optimum){.graph = graph, .alignment = alignment};
     optimum->ops = take(graph->ops_count, sizeof *optimum->ops);
     optimum->result_of = take(graph->storages_count, sizeof *optimum->result_of);
     optimum->is_forward = take(graph->ops_count, sizeof *optimum->is_forward);
-    find_forward(optimum);
-    find_results(optimum);
+    find_forward(optimum, all);
+    if (!find_results(optimum)) {
+        recompute_optimum_destroy(optimum);
+        return NULL;
+    }
     for (uint32_t place = 0; place < graph->ops_count; place++) read_op(optimum, place);
     sum_fixed(optimum);
     size_t sets = (size_t)1 << optimum->results_count;
