@@ -1,5 +1,9 @@
 /* tarn info: loads a graph, which checks every rule, and prints what there is to know before
  * planning. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "command/command.h"
 #include "verbs.h"
 
@@ -53,6 +57,51 @@ static enum tarn_status print_spaces(struct tarn_printer *printer, const struct 
     return status;
 }
 
+/* ---- Kinds that are not known ---- */
+
+static int compare_kinds(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static size_t collect_unknown(const struct tarn_graph *graph, const char **kinds)
+{
+    size_t count = 0;
+    for (tarn_op v = 0; v < tarn_graph_ops_count(graph); v++) {
+        struct tarn_op_info info;
+        tarn_graph_op(graph, v, &info);
+        bool is_said = info.view || info.recomputable != TARN_RECOMPUTABLE_BY_RULE;
+        if (!is_said && *info.kind && tarn_graph_op_class(graph, v) == TARN_CLASS_UNKNOWN)
+            kinds[count++] = info.kind;
+    }
+    qsort(kinds, count, sizeof *kinds, compare_kinds);
+    return count;
+}
+
+/* Each with its number of ops. */
+static enum tarn_status print_unknown_kinds(struct tarn_printer *printer,
+                                            const struct tarn_graph *graph,
+                                            struct tarn_error *error)
+{
+    const char **kinds = calloc((size_t)tarn_graph_ops_count(graph) + 1, sizeof *kinds);
+    if (!kinds) {
+        snprintf(error->text, sizeof error->text, "not enough memory");
+        return error->status = TARN_SYSTEM;
+    }
+    size_t count = collect_unknown(graph, kinds);
+    if (count > 0) tarn_printer_open_list(printer, "unknown_kinds");
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && strcmp(kinds[i], kinds[end]) == 0;) end++;
+        tarn_printer_open_row(printer, "unknown");
+        tarn_printer_text(printer, "kind", kinds[i]);
+        tarn_printer_count(printer, "ops", end - i);
+        tarn_printer_close(printer, '}');
+    }
+    if (count > 0) tarn_printer_close_list(printer);
+    free(kinds);
+    return TARN_OK;
+}
+
 static void print_model(struct tarn_printer *printer, const struct tarn_graph *graph,
                         const struct tarn_simulation *simulation)
 {
@@ -94,6 +143,7 @@ static enum tarn_status inform(const char *path, const struct tarn_load_options 
         tarn_printer_begin(&printer, stdout, json);
         print_summary(&printer, graph, &summary, bound);
         status = print_spaces(&printer, graph, &error);
+        if (status == TARN_OK) status = print_unknown_kinds(&printer, graph, &error);
         print_model(&printer, graph, simulation);
         tarn_printer_open(&printer, "ms", '{');
         tarn_printer_real(&printer, "load", loaded - begin);
@@ -128,20 +178,24 @@ enum tarn_status tarn_verb_info(char **words)
     const struct tarn_command command = {
         .verb = "info",
         .usage = "GRAPH",
-        .about = "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
-                 "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
-                 "  storages     planned ones, workspaces included\n"
-                 "  sum          bytes of all planned storages, each on its own\n"
-                 "  serial peak  most bytes alive in one step of list order\n"
-                 "  bound        bytes that every safe plan needs, at any alignment\n"
-                 "  space        of several memories, each; serial peak, bound and model above\n"
-                 "               and below are the first one's\n"
-                 "  events       arcs between streams, and the event waits kept of them\n"
-                 "  model        of the streams at work, by the ops' costs and with those waits:\n"
-                 "               critical path, sum of all costs, most bytes reserved in this\n"
-                 "               timing and in any legal one (the truth is from worst to worst\n"
-                 "               bound)\n"
-                 "  busy         what each stream spends inside ops, of that critical path\n",
+        .about =
+            "Loads a graph (tarn.graph version 1, or a packing instance as CSV; plain or\n"
+            "gzip), checks every rule of the format, and prints its counts and sums.\n\n"
+            "  storages     planned ones, workspaces included\n"
+            "  sum          bytes of all planned storages, each on its own\n"
+            "  serial peak  most bytes alive in one step of list order\n"
+            "  bound        bytes that every safe plan needs, at any alignment\n"
+            "  space        of several memories, each; serial peak, bound and model above\n"
+            "               and below are the first one's\n"
+            "  unknown      kinds of ops that Tarn does not know and takes for pure: a budget\n"
+            "               may run them again, unless --known-only is given; the op's field\n"
+            "               class says what it is\n"
+            "  events       arcs between streams, and the event waits kept of them\n"
+            "  model        of the streams at work, by the ops' costs and with those waits:\n"
+            "               critical path, sum of all costs, most bytes reserved in this\n"
+            "               timing and in any legal one (the truth is from worst to worst\n"
+            "               bound)\n"
+            "  busy         what each stream spends inside ops, of that critical path\n",
         TARN_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,

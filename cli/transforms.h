@@ -65,6 +65,10 @@ struct tarn_transforms {
                  "search (default); keep everything; keep the ends of square-root-many segments; " \
                  "recompute only; other implementations only",                                     \
                  SPECIAL),                                                                         \
+        TARN_ROW("known-only", FLAG, &(transforms).budget_options.known_only, NULL,                \
+                 "a budget runs no op again whose kind Tarn does not know, unless the graph says " \
+                 "that it is pure or recomputable ('tarn info' lists these kinds)",                \
+                 SPECIAL),                                                                         \
         TARN_ROW("reorder", FLAG, &(transforms).reorder, NULL,                                     \
                  "look for an order of ops in which less is alive", EVERYDAY),                     \
         TARN_ROW("reorder-keep-time", FLAG, &(transforms).reorder_options.keep_time, NULL,         \

@@ -42,7 +42,7 @@ static struct subject *set_up(const struct random_training_options *options, uns
     assert_non_null(s);
     s->graph = random_training(options);
     s->budget = UINT64_MAX / 2;
-    assert_int_equal(tarn_recompute_model_init(&s->model, &s->region, s->graph, ALIGNMENT),
+    assert_int_equal(tarn_recompute_model_init(&s->model, &s->region, s->graph, ALIGNMENT, false),
                      TARN_OK);
     tarn_recompute_model_restrict(&s->model, classes);
     s->evaluator = tarn_evaluator_create(&s->region, &s->model);
@@ -292,8 +292,7 @@ static void uses_only_what_its_classes_allow(void **state)
             if (!(classes & TARN_BUDGET_RECOMPUTE)) assert_false(execution->recomputed);
             if (!(classes & TARN_BUDGET_SPLIT)) assert_false(form->splits);
             bool is_for_again = execution->recomputed && !form->whole;
-            if (!(classes & TARN_BUDGET_INPUTS))
-                assert_true(own || form->splits || is_for_again);
+            if (!(classes & TARN_BUDGET_INPUTS)) assert_true(own || form->splits || is_for_again);
             if (!(classes & TARN_BUDGET_ALGORITHMS)) assert_true(!own || !chosen);
             recomputed += execution->recomputed;
             other_forms += !own;
@@ -329,8 +328,8 @@ static void requires_the_same_choices(struct tarn_graph *graph)
 {
     struct tarn_region region = {.chunks = NULL};
     struct tarn_recompute_model whole, some;
-    assert_int_equal(tarn_recompute_model_init(&whole, &region, graph, ALIGNMENT), TARN_OK);
-    assert_int_equal(tarn_recompute_model_init(&some, &region, graph, ALIGNMENT), TARN_OK);
+    assert_int_equal(tarn_recompute_model_init(&whole, &region, graph, ALIGNMENT, false), TARN_OK);
+    assert_int_equal(tarn_recompute_model_init(&some, &region, graph, ALIGNMENT, false), TARN_OK);
     tarn_recompute_model_restrict(&some, TARN_BUDGET_RECOMPUTE);
     for (uint32_t f = 0; f < whole.forms_count; f++) {
         assert_int_equal(whole.choices[whole.forms[f].choices.begin].workspace,

@@ -13,6 +13,7 @@
 
 #include "streams/graph/builder.h"
 #include "streams/graph/recomputable_kinds.h"
+#include "streams/text/op_kinds.h"
 
 static tarn_tensor add_tensor(struct tarn_builder *builder, const char *name,
                               enum tarn_tensor_kind kind)
@@ -31,7 +32,8 @@ static struct tarn_graph *finish(struct tarn_builder *builder)
 
 /* ---- The rule ---- */
 
-static bool kind_repeats(const char *kind, enum tarn_recomputable recomputable)
+static bool op_repeats(const char *kind, enum tarn_op_class op_class,
+                       enum tarn_recomputable recomputable)
 {
     struct tarn_builder *builder = tarn_builder_create("kind");
     tarn_stream stream = tarn_builder_stream(builder, "compute");
@@ -41,11 +43,129 @@ static bool kind_repeats(const char *kind, enum tarn_recomputable recomputable)
                                                     .stream = stream,
                                                     .inputs = TARN_TENSORS(x),
                                                     .outputs = TARN_TENSORS(y),
-                                                    .recomputable = recomputable});
+                                                    .recomputable = recomputable,
+                                                    .op_class = op_class});
     struct tarn_graph *graph = finish(builder);
     bool repeats = tarn_op_repeats(graph, 0, TARN_NONE);
     tarn_graph_destroy(graph);
     return repeats;
+}
+
+static bool kind_repeats(const char *kind, enum tarn_recomputable recomputable)
+{
+    return op_repeats(kind, TARN_CLASS_UNKNOWN, recomputable);
+}
+
+/* ---- What a kind says ---- */
+
+struct said {
+    enum tarn_op_class op_class;
+    const char *kinds; /* between spaces */
+};
+
+/* By framework: those that say it, and those that only look like it. */
+static const struct said said[] = {
+    {TARN_CLASS_RANDOM,
+     "aten.exponential aten.exponential_ aten.normal.Tensor_float aten.normal_ prims.normal "
+     "aten.geometric aten.cauchy_ aten.log_normal aten.rrelu_with_noise aten.binomial "
+     "aten._standard_gamma aten._sample_dirichlet aten.native_dropout aten.rand_like aten.randn "
+     "aten.randint.low aten.randperm aten.bernoulli_.float aten.multinomial aten.poisson "
+     "aten.uniform_ aten._fused_dropout aten.alpha_dropout aten._cudnn_rnn aten.lstm "
+     "aten._scaled_dot_product_flash_attention aten._scaled_dot_product_flash_attention_for_cpu "
+     "aten._scaled_dot_product_efficient_attention aten._flash_attention_forward "
+     "attention_dropout flash_attn_func fused_softmax_dropout drop_path DropPath stochastic_depth "
+     "gumbel_softmax rngprims.philox_rand"},
+    {TARN_CLASS_RANDOM,
+     "rng rng-uniform rng-get-and-update-state stablehlo.rng_bit_generator Dropout2d "
+     "RandomNormalLike RandomUniform Bernoulli Multinomial RandomStandardNormal TruncatedNormal "
+     "RandomShuffle RandomGamma ParameterizedTruncatedNormal _sample_multinomial sample_normal "
+     "_random_uniform _npi_uniform shuffle StandardNormal DropoutGenMask DropoutV3 Gamma "
+     "UniformInt Poisson FlashAttentionVarLen random_uniform"},
+    {TARN_CLASS_COLLECTIVE,
+     "all-reduce all-reduce-start all-gather reduce-scatter all-to-all collective-permute "
+     "collective-broadcast ragged-all-to-all send recv-done stablehlo.all_reduce lax.psum psum "
+     "psum_scatter pmean pmax ppermute all_gather all_to_all _c10d_functional.broadcast "
+     "_c10d_functional.all_reduce _c10d_functional.wait_tensor "
+     "_c10d_functional_autograd.all_to_all_single "
+     "c10d.reduce_ c10d.broadcast_ c10d.allgather_ c10d.alltoall_base_ c10d.barrier broadcast_ "
+     "dist.broadcast torch.distributed.broadcast comm.all_reduce tarn.all_reduce"},
+    {TARN_CLASS_COLLECTIVE,
+     "MPI_Bcast MPI_Allreduce MPI_Iallgatherv MPI_Reduce MPI_Alltoall MPI_Sendrecv ncclAllReduce "
+     "ncclBroadcast ncclReduce ncclSend ncclDevKernel_AllReduce_Sum_f32_RING_LL NcclAllReduce "
+     "HorovodAllreduce HorovodBroadcast CollectiveReduceV2 CollectiveBcastSendV2 XlaAllReduce "
+     "CrossReplicaSum AllReduce AllGather ReduceScatter AlltoAll NeighborExchange Broadcast Reduce "
+     "Receive HcomAllReduce SyncBatchNorm _Send _HostRecv"},
+    {TARN_CLASS_COPY,
+     "tarn.h2d tarn.d2h Memcpy MemcpyHtoD MemcpyToHost MemcpyFromHost cudaMemcpyAsync copy-start "
+     "copy-done infeed outfeed _CrossDeviceCopy device_to_host DtoH ao.offload ao.reload "
+     "aten.pin_memory"},
+    {TARN_CLASS_OPTIMIZER,
+     "sgd adam optim.AdamW aten._fused_adam_ ResourceApplyAdam ApplyGradientDescent "
+     "ResourceApplyMomentum FusedLamb apex.multi_tensor_apply multi_sgd_mom_update update"},
+    {TARN_CLASS_PURE,
+     "aten.mm aten.convolution aten.convolution_backward aten.native_dropout_backward aten.copy_ "
+     "aten._to_copy aten.rrelu_with_noise_backward aten.grid_sampler_2d aten.pixel_shuffle "
+     "aten.upsample_nearest2d aten.poisson_nll_loss aten.broadcast_to aten.scatter_reduce "
+     "aten.gather aten.sampled_addmm aten._scaled_dot_product_flash_attention_backward "
+     "prims.broadcast_in_dim broadcast_in_dim broadcast_add broadcast exponential "
+     "exponential-minus-one "
+     "stablehlo.exponential stablehlo.uniform_quantize gather scatter reduce reduce-window "
+     "select-and-scatter opt-barrier optimization_barrier dot_general conv_general_dilated"},
+    {TARN_CLASS_PURE,
+     "random_bits threefry2x32 Conv2D Conv2DBackpropInput FusedBatchNormV3 BiasAddGrad BroadcastTo "
+     "StatelessRandomUniformV2 MatMul BatchMatMulV2 LayerNormGrad DropoutDoMask DropoutGrad Relu6 "
+     "LayerNormalization GatherND ScatterElements ReduceSum Softmax Gemm BatchNormalization "
+     "FullyConnected elemwise_add linear_backward_input gelu loss copy"},
+    {TARN_CLASS_UNKNOWN,
+     "operand brand_norm grandparent_add resender custom-call fusion sandbox_mul mybarriers custom-call triton_poi_7 "
+     "abnormal_gelu xsum allreducer"},
+};
+
+static void words_of_kinds_say_their_class(void **state)
+{
+    (void)state;
+    assert_true(tarn_kind_table_is_valid());
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        char kinds[2048], *rest = kinds;
+        assert_true(strlen(said[i].kinds) < sizeof kinds);
+        strcpy(kinds, said[i].kinds);
+        for (char *kind; (kind = strsep(&rest, " ")) != NULL;) {
+            enum tarn_op_class found = tarn_kind_class(kind);
+            if (found != said[i].op_class)
+                fail_msg("%s: %s, not %s", kind, tarn_op_class_text(found),
+                         tarn_op_class_text(said[i].op_class));
+        }
+    }
+}
+
+/* The same kind however it is written. */
+static void neither_case_nor_punctuation_counts(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {"all_reduce", "AllReduce",    "all-reduce", "allreduce",
+                                        "ALL_REDUCE", "x.allReduce3", "All Reduce", "allReduce_"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        assert_int_equal(tarn_kind_class(forms[i]), TARN_CLASS_COLLECTIVE);
+    char longest[4096];
+    memset(longest, 'x', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(tarn_kind_class(longest), TARN_CLASS_UNKNOWN);
+    for (size_t i = 1; i < sizeof longest - 1; i += 2) longest[i] = '_';
+    assert_int_equal(tarn_kind_class(longest), TARN_CLASS_UNKNOWN);
+    assert_int_equal(tarn_kind_class(""), TARN_CLASS_UNKNOWN);
+}
+
+static void the_class_that_a_graph_says_counts_more_than_the_kind(void **state)
+{
+    (void)state;
+    static const bool repeats[] = {[TARN_CLASS_PURE] = true, [TARN_CLASS_OPTIMIZER] = false};
+    for (int c = TARN_CLASS_PURE; c <= TARN_CLASS_OPTIMIZER; c++) {
+        enum tarn_op_class op_class = (enum tarn_op_class)c;
+        assert_int_equal(op_repeats("aten.mm", op_class, TARN_RECOMPUTABLE_BY_RULE), repeats[c]);
+        assert_int_equal(op_repeats("aten.rand", op_class, TARN_RECOMPUTABLE_BY_RULE), repeats[c]);
+        assert_true(op_repeats("aten.rand", op_class, TARN_RECOMPUTABLE));
+        assert_false(op_repeats("aten.mm", op_class, TARN_NOT_RECOMPUTABLE));
+    }
 }
 
 static void randomness_and_communication_are_not_repeated(void **state)
@@ -233,6 +353,9 @@ static void a_graph_is_the_same_with_and_without_it_in_the_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_of_kinds_say_their_class),
+        cmocka_unit_test(neither_case_nor_punctuation_counts),
+        cmocka_unit_test(the_class_that_a_graph_says_counts_more_than_the_kind),
         cmocka_unit_test(randomness_and_communication_are_not_repeated),
         cmocka_unit_test(what_an_op_says_counts_more_than_its_kind),
         cmocka_unit_test(what_overwrites_must_read_what_it_overwrites),

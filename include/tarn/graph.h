@@ -127,8 +127,20 @@ struct tarn_implementation {
     bool workspace_first; /* as that of an op */
 };
 
+/* What an op does beside computing its outputs from its inputs. */
+enum tarn_op_class {
+    TARN_CLASS_UNKNOWN,    /* not said, and no kind that Tarn knows: taken for a pure one */
+    TARN_CLASS_PURE,       /* nothing */
+    TARN_CLASS_RANDOM,     /* draws random numbers, other ones each time it runs */
+    TARN_CLASS_COLLECTIVE, /* communicates: other devices have to run it as often */
+    TARN_CLASS_COPY,       /* copies from or to the host or another device */
+    TARN_CLASS_OPTIMIZER   /* updates parameters */
+};
+/* A word for a class, as files have it, for example "collective"; static. */
+TARN_API const char *tarn_op_class_text(enum tarn_op_class op_class);
+
 /* May an op run twice: same inputs, same outputs, no side effect? The rule says yes unless the op
- * is a view, draws random numbers, communicates, copies from the host or changes what persists. */
+ * is a view, its class is random, collective, copy or optimizer, or it changes what persists. */
 enum tarn_recomputable { TARN_RECOMPUTABLE_BY_RULE, TARN_RECOMPUTABLE, TARN_NOT_RECOMPUTABLE };
 
 struct tarn_op_info {
@@ -154,6 +166,8 @@ struct tarn_op_info {
      * reads in every implementation, as tensors of that graph through which it was written. */
     struct tarn_list common;
     tarn_space workspace_space; /* where the workspace lies; 0: the first space */
+    /* TARN_CLASS_UNKNOWN: what the words of the kind say (docs/formats.md, "What a kind says"). */
+    enum tarn_op_class op_class;
 };
 
 /* ---- Building ----
@@ -271,6 +285,9 @@ static inline bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op,
 {
     return tarn_graph_op_sized(graph, op, info, sizeof *info);
 }
+/* The op's class: what it was given, or else what its kind says. TARN_CLASS_UNKNOWN also where there
+ * is no such op. */
+TARN_API enum tarn_op_class tarn_graph_op_class(const struct tarn_graph *graph, tarn_op op);
 static inline bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
                                      struct tarn_tensor_info *info)
 {

@@ -112,8 +112,8 @@ struct tarn_assign_options {
     uint32_t streams; /* for computing; 0: 2. Streams for communication and copies come on top,
                          where there are such ops */
     uint32_t wait_ns; /* that an event wait takes in the model; 0: TARN_WAIT_NS */
-    /* Ops whose kind contains one of these words, in capitals or not, communicate, or copy; NULL:
-     * usual words. */
+    /* Ops whose class the graph does not say communicate, or copy, if their kind has one of these
+     * words ("all_reduce" is a word of "ncclAllReduce"); NULL: what docs/formats.md says of kinds. */
     const char *const *communication_words;
     size_t communication_words_count;
     const char *const *copy_words;
@@ -180,6 +180,9 @@ struct tarn_budget_options {
     struct tarn_budget_report *report; /* filled in, also when nothing fits; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
     size_t report_size; /* sizeof(struct tarn_budget_report); 0: that of version 0.1 */
+    /* Run again only ops whose kind Tarn knows (tarn_graph_op_class), or of which the graph says
+     * that they are pure or recomputable. */
+    bool known_only;
 };
 #ifndef __cplusplus
 #define TARN_BUDGET_OPTIONS(...) \

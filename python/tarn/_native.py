@@ -62,7 +62,7 @@ OpInfo = _struct("OpInfo", name=text, kind=text, stream=u32, inputs=List, output
                  control=List, workspace=u64, cost=u64, flops=u64, view=flag, workspace_first=flag,
                  recomputable=i32, inplace=to(u32 * 2), inplace_count=size,
                  implementations=to(Implementation), implementations_count=size, common=List,
-                 workspace_space=u32)
+                 workspace_space=u32, op_class=i32)
 GraphSummary = _struct("GraphSummary", streams=u32, ops=u32, views=u32, tensors=u32, storages=u32,
                        workspaces=u32, groups=u32, arcs=u32, arcs_kept=u32, sum=u64,
                        persistent=u64, serial_peak=u64, cost=u64)
@@ -78,7 +78,8 @@ ReorderOptions = _options("ReorderOptions", alignment=u64, effort=u32, keep_time
 CoupleOptions = _options("CoupleOptions", alignment=u64, capacity=u64, keep=f64, slowdown_max=f64,
                          wait_ns=u32)
 InPlaceOptions = _options("InPlaceOptions", kinds=to(text), kinds_count=size)
-BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, alignment=u64)
+BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, alignment=u64,
+                         report=pointer, control=pointer, report_size=size, known_only=flag)
 PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
 PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))
 BEAT = c.CFUNCTYPE(flag, pointer, to(PlanProgress))
@@ -146,6 +147,7 @@ _FUNCTIONS = {
     "graph_root plan_op_origin plan_tensor_origin plan_op_implementation": (u32, pointer, u32),
     "graph_group plan_launches": (List, pointer, u32),
     "graph_group_is_padded plan_op_is_recomputed": (flag, pointer, u32),
+    "graph_op_class": (i32, pointer, u32),
     "graph_hash": (Hash, pointer),
     "hash_format": (HashText, Hash),
     "graph_summarize_sized": (i32, pointer, *SIZED, error),

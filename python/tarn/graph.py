@@ -12,6 +12,7 @@ from .errors import index_of
 
 KINDS = ("intermediate", "gradient", "output", "parameter", "optimizer_state", "input")
 SPACE_KINDS = ("device", "pinned", "scratch")
+CLASSES = ("pure", "random", "collective", "copy", "optimizer")
 PathLike = Union[str, "os.PathLike[str]"]
 
 
@@ -55,7 +56,8 @@ class Implementation(NamedTuple):
 
 class Op(NamedTuple):
     """inputs and outputs are ids of tensors, control ids of ops, workspace_space that of a memory
-    space. cost: in nanoseconds."""
+    space. cost: in nanoseconds. op_class: one of tarn.graph.CLASSES, as the graph says it or else
+    as its kind does; None: the kind is not known."""
     id: int
     name: str
     kind: str
@@ -70,6 +72,7 @@ class Op(NamedTuple):
     workspace_first: bool
     implementations: tuple[Implementation, ...]
     workspace_space: int = 0
+    op_class: Optional[str] = None
 
 
 class _Records(Sequence):
@@ -201,8 +204,9 @@ class Graph(File):
     def _op(self, v):
         info = n.filled(n.OpInfo, n.lib.graph_op_sized, self._handle, v)
         ways = info.implementations[:info.implementations_count]
-        return n.record_of(Op, info, id=v, implementations=tuple(
-            n.record_of(Implementation, way) for way in ways))
+        number = n.lib.graph_op_class(self._handle, v)
+        return n.record_of(Op, info, id=v, op_class=CLASSES[number - 1] if number else None,
+                           implementations=tuple(n.record_of(Implementation, w) for w in ways))
 
     def summary(self) -> dict[str, int]:
         """Counts and sums, as a dict; see struct tarn_graph_summary."""
@@ -262,9 +266,11 @@ class Builder:
            *, kind: str = "", control: Iterable[int] = (), workspace: int = 0, cost: int = 0,
            flops: int = 0, view: bool = False, recomputable: Optional[bool] = None,
            inplace: Sequence[tuple[int, int]] = (), workspace_first: bool = False,
-           implementations: Sequence[Implementation] = (), workspace_space: int = 0) -> int:
+           implementations: Sequence[Implementation] = (), workspace_space: int = 0,
+           op_class: Optional[str] = None) -> int:
         """control: ops that must finish first. inplace: pairs (input, output) that may share a
-        storage. recomputable: None: by the op's kind. workspace_first: the op is done with its
+        storage. recomputable: None: by the op's class. op_class: one of tarn.graph.CLASSES; None:
+        what the words of its kind say. workspace_first: the op is done with its
         workspace before it writes any byte of its outputs, so that they may share bytes.
         implementations: other ways of carrying it out, for a budget to choose from.
         workspace_space: where the workspace lies."""
@@ -278,6 +284,8 @@ class Builder:
                         control=n.list_of(control), workspace=workspace, cost=cost, flops=flops,
                         workspace_first=workspace_first, workspace_space=workspace_space,
                         recomputable={None: 0, True: 1, False: 2}[recomputable],
+                        op_class=0 if op_class is None else 1 + index_of(CLASSES, "op_class",
+                                                                         op_class),
                         inplace=c.cast(pairs.ids, c.POINTER(c.c_uint32 * 2)), implementations=ways,
                         inplace_count=len(inplace), implementations_count=len(ways))
         return n.lib.builder_op_sized(self._handle, *n.sized(info))

@@ -12,7 +12,6 @@
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
-#include "streams/text/op_kinds.h"
 
 /* ---- Devices ---- */
 
@@ -121,9 +120,10 @@ static enum tarn_status take_devices(struct tarn_settings *settings, struct tarn
 
 /* ---- Streams ---- */
 
-static bool is_communication(const struct tarn_graph_op *op)
+static bool is_communication(const struct tarn_graph *graph, uint32_t op)
 {
-    return tarn_kind_communicates(op->kind) || tarn_kind_copies(op->kind);
+    enum tarn_op_class op_class = tarn_graph_op_class(graph, op);
+    return op_class == TARN_CLASS_COLLECTIVE || op_class == TARN_CLASS_COPY;
 }
 
 /* Of streams that launch something: do they only communicate? */
@@ -132,7 +132,7 @@ static void find_communication(struct tarn_settings *settings, const struct tarn
     for (uint32_t s = 0; s < plan->streams_count; s++) {
         uint32_t begin = plan->list_begin[s], end = plan->list_begin[s + 1];
         uint32_t i = begin;
-        while (i < end && is_communication(&plan->graph->ops[plan->list[i]])) i++;
+        while (i < end && is_communication(plan->graph, plan->list[i])) i++;
         settings->streams[s].urgent = begin < end && i == end;
     }
 }

@@ -2,6 +2,8 @@
  */
 #include "graph_read.h"
 
+#include <string.h>
+
 #include "streams/base/array.h"
 #include "streams/graph/builder.h"
 
@@ -20,6 +22,7 @@ enum {
     OP_FLOPS,
     OP_VIEW,
     OP_INPLACE,
+    OP_CLASS,
     OP_RECOMPUTABLE,
     OP_IMPLEMENTATIONS,
     OP_COMMON,
@@ -41,6 +44,7 @@ static const struct tarn_json_field op_fields[] = {
     [OP_FLOPS] = {"flops", false},
     [OP_VIEW] = {"view", false},
     [OP_INPLACE] = {"inplace", false},
+    [OP_CLASS] = {"class", false},
     [OP_RECOMPUTABLE] = {"recomputable", false},
     [OP_IMPLEMENTATIONS] = {"implementations", false},
     [OP_COMMON] = {"common", false},
@@ -145,6 +149,20 @@ static enum tarn_status read_implementations(struct tarn_graph_loader *loader,
 
 /* ---- The op ---- */
 
+static enum tarn_status read_class(const struct tarn_json_at *at, enum tarn_op_class *op_class)
+{
+    const char *text = NULL;
+    enum tarn_status status = tarn_json_string(at, &text);
+    if (status != TARN_OK || !at->value) return status;
+    for (int c = TARN_CLASS_PURE; c <= TARN_CLASS_OPTIMIZER; c++) {
+        *op_class = (enum tarn_op_class)c;
+        if (strcmp(text, tarn_op_class_text(*op_class)) == 0) return TARN_OK;
+    }
+    return tarn_json_bad(at,
+                         "unknown class %s; classes are pure, random, collective, copy, optimizer",
+                         tarn_quote(text).text);
+}
+
 /* name, kind, stream and the numbers. */
 static enum tarn_status read_op_plain(const struct tarn_json_at *fields, struct tarn_op_info *info)
 {
@@ -158,6 +176,7 @@ static enum tarn_status read_op_plain(const struct tarn_json_at *fields, struct 
     if (!status) status = tarn_json_boolean(&fields[OP_VIEW], &info->view);
     if (!status) status = tarn_json_boolean(&fields[OP_WORKSPACE_FIRST], &info->workspace_first);
     if (!status) status = tarn_json_id(&fields[OP_WORKSPACE_SPACE], &info->workspace_space);
+    if (!status) status = read_class(&fields[OP_CLASS], &info->op_class);
     if (!status) status = tarn_json_boolean(&fields[OP_RECOMPUTABLE], &may_run_twice);
     if (fields[OP_RECOMPUTABLE].value)
         info->recomputable = may_run_twice ? TARN_RECOMPUTABLE : TARN_NOT_RECOMPUTABLE;

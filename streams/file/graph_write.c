@@ -27,6 +27,8 @@ static void write_choices(const struct tarn_graph_op *op, FILE *file)
         tarn_json_write_ids(file, extra->inplace[i], 2);
     }
     if (extra->inplace_count > 0) fputc(']', file);
+    if (op->op_class != TARN_CLASS_UNKNOWN)
+        fprintf(file, ",\"class\":\"%s\"", tarn_op_class_text((enum tarn_op_class)op->op_class));
     if (op->recomputable != TARN_RECOMPUTABLE_BY_RULE)
         fprintf(file, ",\"recomputable\":%s",
                 op->recomputable == TARN_RECOMPUTABLE ? "true" : "false");

@@ -143,6 +143,7 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
         .view = info->view,
         .workspace_first = info->workspace_first && info->workspace > 0,
         .recomputable = byte_of(info->recomputable),
+        .op_class = byte_of(info->op_class),
     };
 }
 

@@ -10,6 +10,7 @@
 #include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/base/region.h"
+#include "streams/text/op_kinds.h"
 
 /* ---- Extra ---- */
 
@@ -143,9 +144,18 @@ bool tarn_graph_op_sized(const struct tarn_graph *graph, tarn_op op, struct tarn
         .implementations_count = extra->implementations_count,
         .common = {extra->common, extra->common_count},
         .workspace_space = extra->workspace_space,
+        .op_class = (enum tarn_op_class)record->op_class,
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;
+}
+
+enum tarn_op_class tarn_graph_op_class(const struct tarn_graph *graph, tarn_op op)
+{
+    if (!graph || op >= graph->ops_count) return TARN_CLASS_UNKNOWN;
+    const struct tarn_graph_op *record = &graph->ops[op];
+    if (record->op_class != TARN_CLASS_UNKNOWN) return (enum tarn_op_class)record->op_class;
+    return tarn_kind_class(record->kind);
 }
 
 bool tarn_graph_tensor_sized(const struct tarn_graph *graph, tarn_tensor tensor,
@@ -183,6 +193,19 @@ tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, const char *n
         if (strcmp(graph->tensors[t].name, name) == 0) return t;
     }
     return TARN_NONE;
+}
+
+const char *tarn_op_class_text(enum tarn_op_class op_class)
+{
+    switch (op_class) {
+    case TARN_CLASS_UNKNOWN: break;
+    case TARN_CLASS_PURE: return "pure";
+    case TARN_CLASS_RANDOM: return "random";
+    case TARN_CLASS_COLLECTIVE: return "collective";
+    case TARN_CLASS_COPY: return "copy";
+    case TARN_CLASS_OPTIMIZER: return "optimizer";
+    }
+    return "unknown";
 }
 
 /* ---- Spaces ---- */

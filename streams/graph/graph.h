@@ -48,6 +48,7 @@ struct tarn_graph_op {
     bool view;
     bool workspace_first; /* has a workspace, which ends before its outputs begin */
     uint8_t recomputable; /* enum tarn_recomputable */
+    uint8_t op_class;     /* enum tarn_op_class, as given: see tarn_graph_op_class */
 };
 
 struct tarn_graph_tensor {

@@ -1,7 +1,7 @@
 /* The rule of what may run twice. What an op says of itself (`recomputable`) settles whether it
- * gives the same again; unless it speaks, its kind does: no random numbers, no communication. In
- * either case a repetition must leave alone what outlives the iteration, and must be able to write
- * to storages of its own: where it overwrites, it has to read what was there.
+ * gives the same again; unless it speaks, its class does. In either case a repetition must leave
+ * alone what outlives the iteration, and must be able to write to storages of its own: where it
+ * overwrites, it has to read what was there.
  *
  * Batch-norm breaks the rule as it stands, since it moves the running statistics on; it gets the
  * implementation that spares them:   x, weight, bias, saved mean, saved invstd -> y
@@ -12,19 +12,19 @@
 #include <string.h>
 
 #include "derive.h"
-#include "streams/base/array.h"
 #include "streams/base/region.h"
-#include "streams/text/op_kinds.h"
 
-/* ---- By kind ---- */
+/* ---- By class ---- */
 
-static bool is_repeatable_kind(const char *kind)
+static bool is_repeatable_class(enum tarn_op_class op_class)
 {
-    static const char *const random_words[] = {
-        "dropout", "bernoulli", "multinomial", "poisson", "exponential_", "rand",
-        "normal_", "uniform",   "philox",      "rng",     "seed"};
-    return !tarn_kind_has_word(kind, random_words, TARN_COUNT_OF(random_words)) &&
-           !tarn_kind_communicates(kind) && !tarn_kind_copies(kind);
+    return op_class == TARN_CLASS_PURE || op_class == TARN_CLASS_UNKNOWN;
+}
+
+bool tarn_op_is_known(const struct tarn_graph *graph, uint32_t op)
+{
+    return graph->ops[op].recomputable != TARN_RECOMPUTABLE_BY_RULE ||
+           tarn_graph_op_class(graph, op) != TARN_CLASS_UNKNOWN;
 }
 
 /* ---- By what it reads and writes ---- */
@@ -53,7 +53,8 @@ bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t imple
 {
     const struct tarn_graph_op *record = &graph->ops[op];
     if (record->view || record->recomputable == TARN_NOT_RECOMPUTABLE) return false;
-    if (record->recomputable == TARN_RECOMPUTABLE_BY_RULE && !is_repeatable_kind(record->kind))
+    if (record->recomputable == TARN_RECOMPUTABLE_BY_RULE &&
+        !is_repeatable_class(tarn_graph_op_class(graph, op)))
         return false;
     struct tarn_list inputs = {record->inputs, record->inputs_count};
     struct tarn_list outputs = {tarn_outputs(record), record->outputs_count};

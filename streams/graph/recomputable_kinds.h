@@ -9,4 +9,7 @@
  * overwrite it must read: a repetition works on a fresh copy of it. O(inputs and outputs). */
 bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t implementation);
 
+/* Does the graph or the table of kinds say what the op does? */
+bool tarn_op_is_known(const struct tarn_graph *graph, uint32_t op);
+
 #endif

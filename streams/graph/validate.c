@@ -128,6 +128,8 @@ static enum tarn_status check_numbers(const struct tarn_graph *graph,
                                       const struct tarn_report *report, uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
+    if (op->op_class > TARN_CLASS_OPTIMIZER)
+        return bad_op(graph, report, v, "class", "has an unknown class");
     const struct tarn_op_extra *extra = tarn_extra(op);
     if (op->stream >= graph->streams_count)
         return tarn_report_bad(report, tarn_location_at(v, TARN_NONE, "/ops/%u/stream", v),

@@ -49,6 +49,7 @@ static void build_op(struct world *world)
         info.implementations = choices;
         info.implementations_count = next_below(world, 3);
     }
+    if (more & 128) info.op_class = (enum tarn_op_class)next_below(world, 7);
     if (more & 64) info.recomputable = (enum tarn_recomputable)next_below(world, 4);
     if (more & 128) info.common = next_ids(world, TENSORS_EXPECTED);
     tarn_builder_op(world->builder, next_byte(world) == 255 ? NULL : &info);

@@ -29,14 +29,18 @@ struct assigning {
 
 /* ---- Pools ---- */
 
-static enum pool pool_of(const struct tarn_assign_options *options, const char *kind)
+static enum pool pool_of(const struct tarn_assign_options *options, const struct tarn_graph *graph,
+                         uint32_t v)
 {
     const char *const *words = options->communication_words, *const *copies = options->copy_words;
-    if (words ? tarn_kind_has_word(kind, words, options->communication_words_count)
-              : tarn_kind_communicates(kind))
+    const struct tarn_graph_op *op = &graph->ops[v];
+    enum tarn_op_class op_class = tarn_graph_op_class(graph, v);
+    bool is_said = op->op_class != TARN_CLASS_UNKNOWN;
+    if (words && !is_said ? tarn_kind_has_word(op->kind, words, options->communication_words_count)
+                          : op_class == TARN_CLASS_COLLECTIVE)
         return COMMUNICATION;
-    if (copies ? tarn_kind_has_word(kind, copies, options->copy_words_count)
-               : tarn_kind_copies(kind))
+    if (copies && !is_said ? tarn_kind_has_word(op->kind, copies, options->copy_words_count)
+                           : op_class == TARN_CLASS_COPY)
         return COPY;
     return COMPUTE;
 }
@@ -46,8 +50,8 @@ static void fill_pools(struct assigning *assigning)
 {
     uint32_t count[POOLS] = {0};
     for (uint32_t v = 0; v < assigning->model.nodes_count; v++) {
-        assigning->pool[v] = (uint8_t)pool_of(&assigning->options,
-                                              assigning->graph->ops[assigning->model.op[v]].kind);
+        assigning->pool[v] =
+            (uint8_t)pool_of(&assigning->options, assigning->graph, assigning->model.op[v]);
         count[assigning->pool[v]]++;
     }
     uint32_t streams[POOLS] = {assigning->options.streams, count[COMMUNICATION] > 0,

@@ -15,6 +15,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "streams/text/op_kinds.h"
+
 /* A value that more forward ops touch, such as a mask of all layers, tells little. */
 #define USERS_MAX 1000
 
@@ -34,7 +36,7 @@ struct search {
 
 static bool is_backward(const struct tarn_graph_op *op)
 {
-    return strstr(op->kind, "backward") || strstr(op->kind, "Backprop") || strstr(op->kind, "Grad");
+    return tarn_kind_is_gradient(op->kind);
 }
 
 /* ---- Values, and where the backward pass begins ---- */

@@ -50,6 +50,12 @@ void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form)
     form->states.end = reading->states_count;
 }
 
+bool tarn_form_repeats(const struct tarn_reading *reading, uint32_t v, uint32_t implementation)
+{
+    return tarn_op_repeats(reading->graph, v, implementation) &&
+           (!reading->model->known_only || tarn_op_is_known(reading->graph, v));
+}
+
 bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor)
 {
     for (uint32_t k = 0; k < op->inputs_count; k++) {
@@ -125,7 +131,7 @@ static void add_form(struct tarn_reading *reading, uint32_t v, uint32_t i)
     struct tarn_list inputs = inputs_of(op, i), outputs = outputs_of(op, i);
     tarn_form_begin(reading, form, v);
     form->whole = tarn_extra(op)->implementations[i].outputs.count == 0;
-    form->repeats = tarn_op_repeats(reading->graph, v, i);
+    form->repeats = tarn_form_repeats(reading, v, i);
     for (size_t k = 0; k < inputs.count; k++) add_input(reading, own, form, inputs.ids[k]);
     for (size_t k = 0; k < outputs.count; k++) {
         uint32_t version = model->tensor_version[outputs.ids[k]];

@@ -25,6 +25,9 @@ void tarn_form_read(struct tarn_reading *reading, struct tarn_form *form, uint32
 void tarn_form_state(struct tarn_reading *reading, uint32_t storage, uint32_t updates);
 void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form);
 
+/* May the op run again in this form? */
+bool tarn_form_repeats(const struct tarn_reading *reading, uint32_t v, uint32_t implementation);
+
 /* Is the tensor among the op's inputs? */
 bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor);
 

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "streams/base/checked.h"
-#include "streams/graph/recomputable_kinds.h"
 
 /* ---- Room ---- */
 
@@ -153,7 +152,7 @@ static void add_own_form(struct tarn_reading *reading, uint32_t v)
         if (!graph->storages[storage].persistent)
             add_version(reading, form, v, tarn_outputs(op)[k]);
     }
-    form->repeats = tarn_op_repeats(graph, v, TARN_NONE);
+    form->repeats = tarn_form_repeats(reading, v, TARN_NONE);
     tarn_form_end(reading, form);
 }
 
@@ -207,11 +206,12 @@ static void read_ops(struct tarn_reading *reading)
 
 enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
                                            struct tarn_region *region, struct tarn_graph *graph,
-                                           uint64_t alignment)
+                                           uint64_t alignment, bool known_only)
 {
     assert(tarn_is_power_of_two(alignment));
     alignment = tarn_space_alignment(graph, 0, alignment); /* only what is there counts */
-    *model = (struct tarn_recompute_model){.graph = graph, .alignment = alignment};
+    *model = (struct tarn_recompute_model){
+        .graph = graph, .alignment = alignment, .known_only = known_only};
     struct tarn_reading reading = {.model = model, .graph = graph};
     enum tarn_status status = make_room(&reading, region);
     struct tarn_region_mark mark = tarn_region_mark(region);

@@ -73,6 +73,7 @@ struct tarn_form {
 struct tarn_recompute_model {
     struct tarn_graph *graph;
     uint64_t alignment;
+    bool known_only;
     const uint32_t *order;    /* place -> op, views left out, topological */
     uint32_t ops_count;       /* places */
     uint32_t first_backward;  /* place of the first backward op that reads a forward result, or of
@@ -138,11 +139,12 @@ struct tarn_schedule {
     uint64_t time_ns;       /* modelled critical path; of one stream the same as work_ns */
 };
 
-/* The alignment is a power of two. TARN_SYSTEM: no memory; TARN_BAD_INPUT: sizes at this alignment
- * whose sum exceeds 64 bits. */
+/* The alignment is a power of two. known_only: an op of a kind that is not known, whose class the
+ * graph does not say either, runs once. TARN_SYSTEM: no memory; TARN_BAD_INPUT: sizes at this
+ * alignment whose sum exceeds 64 bits. */
 enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
                                            struct tarn_region *region, struct tarn_graph *graph,
-                                           uint64_t alignment);
+                                           uint64_t alignment, bool known_only);
 
 /* Whether ranges, places and versions are in bounds and in order, and choices get ever leaner. For
  * assertions and tests; linear in the model. */

@@ -46,8 +46,12 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: D
 
 
 def is_random(node):
-    """Does the call draw random numbers?"""
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+    """Does the call draw random numbers? Attention without dropout does not, whatever its tags."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    given = {argument.name: argument.default_value for argument in node.target._schema.arguments}
+    given.update(zip(given, node.args), **node.kwargs)
+    return given.get("dropout_p") != 0
 
 
 def _twice(body, *args, **_options):

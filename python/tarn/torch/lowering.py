@@ -203,6 +203,7 @@ class Lowered:
             builder.op(op.name, op.stream, [self.ids[s] for s in op.inputs],
                        [self.ids[s] for s in op.outputs], kind=op.kind, control=control,
                        workspace=op.workspace, cost=op.cost,
+                       op_class=("random" if op.is_random else "pure") if op.node else None,
                        recomputable=None if op.may_repeat else False)
         for group in groups:
             builder.group([self.ids[s] for s in group])
