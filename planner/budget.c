@@ -103,9 +103,9 @@ static enum tarn_status take_options(struct tarn_budgeting *budgeting,
 static enum tarn_status init(struct tarn_budgeting *budgeting)
 {
     struct tarn_region *region = &budgeting->region;
-    enum tarn_status status =
-        tarn_recompute_model_init(&budgeting->model, region, budgeting->graph,
-                                  budgeting->options.alignment, budgeting->options.known_only);
+    enum tarn_status status = tarn_recompute_model_init(
+        &budgeting->model, region, budgeting->graph, budgeting->options.alignment,
+        budgeting->options.known_only ? TARN_REPEAT_KNOWN : 0);
     if (status != TARN_OK) return status;
     tarn_recompute_model_restrict(&budgeting->model, budgeting->classes);
     budgeting->evaluator = tarn_evaluator_create(region, &budgeting->model);

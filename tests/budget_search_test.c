@@ -42,7 +42,7 @@ static struct subject *set_up(const struct random_training_options *options, uns
     assert_non_null(s);
     s->graph = random_training(options);
     s->budget = UINT64_MAX / 2;
-    assert_int_equal(tarn_recompute_model_init(&s->model, &s->region, s->graph, ALIGNMENT, false),
+    assert_int_equal(tarn_recompute_model_init(&s->model, &s->region, s->graph, ALIGNMENT, 0),
                      TARN_OK);
     tarn_recompute_model_restrict(&s->model, classes);
     s->evaluator = tarn_evaluator_create(&s->region, &s->model);
@@ -328,8 +328,8 @@ static void requires_the_same_choices(struct tarn_graph *graph)
 {
     struct tarn_region region = {.chunks = NULL};
     struct tarn_recompute_model whole, some;
-    assert_int_equal(tarn_recompute_model_init(&whole, &region, graph, ALIGNMENT, false), TARN_OK);
-    assert_int_equal(tarn_recompute_model_init(&some, &region, graph, ALIGNMENT, false), TARN_OK);
+    assert_int_equal(tarn_recompute_model_init(&whole, &region, graph, ALIGNMENT, 0), TARN_OK);
+    assert_int_equal(tarn_recompute_model_init(&some, &region, graph, ALIGNMENT, 0), TARN_OK);
     tarn_recompute_model_restrict(&some, TARN_BUDGET_RECOMPUTE);
     for (uint32_t f = 0; f < whole.forms_count; f++) {
         assert_int_equal(whole.choices[whole.forms[f].choices.begin].workspace,

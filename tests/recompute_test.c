@@ -147,7 +147,7 @@ static void try_policies(struct tarn_graph *graph, uint64_t seed, struct counts 
 {
     struct tarn_recompute_model model;
     struct tarn_region region = {.chunks = NULL}, policies = {.chunks = NULL};
-    assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT, false), TARN_OK);
+    assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT, 0), TARN_OK);
     assert_true(tarn_recompute_model_is_valid(&model));
     struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);
     assert_non_null(evaluator);
@@ -284,7 +284,7 @@ static void no_policy_comes_below_the_floor(void **state)
         uint64_t floor, least = UINT64_MAX;
         uint32_t place;
         struct tarn_region region = {.chunks = NULL}, policies = {.chunks = NULL};
-        assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT, false),
+        assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT, 0),
                          TARN_OK);
         assert_int_equal(tarn_recompute_floor(&model, TARN_LIST_STAYS, &floor, &place), TARN_OK);
         struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);

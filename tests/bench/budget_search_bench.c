@@ -86,7 +86,7 @@ static void measure(const char *path, const struct tarn_cost_table *costs,
     struct tarn_graph_summary summary;
     struct tarn_error error;
     need(tarn_graph_summarize(graph, &summary, &error), path, &error);
-    need(tarn_recompute_model_init(&model, &region, graph, 512, false), path, NULL);
+    need(tarn_recompute_model_init(&model, &region, graph, 512, 0), path, NULL);
     struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);
     if (!evaluator || tarn_policy_init(&policy, &region, &model)) need(TARN_SYSTEM, path, NULL);
     uint64_t peak = tarn_evaluate(evaluator, &policy, 0)->peak; /* least workspaces */

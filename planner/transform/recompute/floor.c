@@ -58,7 +58,7 @@ static void find_needs(struct flooring *flooring)
         if (!is_looked_at(flooring, place)) continue;
         for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
             uint32_t version = model->reads[i];
-            if (model->versions[version].droppable || !is_needed(model, forms, version)) continue;
+            if (model->versions[version].repeatable || !is_needed(model, forms, version)) continue;
             note_first(flooring, version, place);
             flooring->last[version] = place;
         }

@@ -53,7 +53,7 @@ void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form)
 bool tarn_form_repeats(const struct tarn_reading *reading, uint32_t v, uint32_t implementation)
 {
     return tarn_op_repeats(reading->graph, v, implementation) &&
-           (!reading->model->known_only || tarn_op_is_known(reading->graph, v));
+           (!(reading->model->rules & TARN_REPEAT_KNOWN) || tarn_op_is_known(reading->graph, v));
 }
 
 bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor)

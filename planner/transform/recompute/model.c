@@ -206,12 +206,11 @@ static void read_ops(struct tarn_reading *reading)
 
 enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
                                            struct tarn_region *region, struct tarn_graph *graph,
-                                           uint64_t alignment, bool known_only)
+                                           uint64_t alignment, unsigned rules)
 {
     assert(tarn_is_power_of_two(alignment));
     alignment = tarn_space_alignment(graph, 0, alignment); /* only what is there counts */
-    *model = (struct tarn_recompute_model){
-        .graph = graph, .alignment = alignment, .known_only = known_only};
+    *model = (struct tarn_recompute_model){.graph = graph, .alignment = alignment, .rules = rules};
     struct tarn_reading reading = {.model = model, .graph = graph};
     enum tarn_status status = make_room(&reading, region);
     struct tarn_region_mark mark = tarn_region_mark(region);

@@ -18,8 +18,11 @@
  * no passes. No version is dropped before the first turn, so that the list up to there is the same
  * for all policies.
  *
- * Cost: linear in the reads, with a logarithm of the places for each, and CHAIN_MAX ops for each
- * version with a gap. */
+ * With TARN_REPEAT_ANY all versions that idle and can be made again are droppable, by whatever
+ * chain.
+ *
+ * Cost: linear in the reads, with a logarithm of the places for each, and CHAIN_MAX ops, or with
+ * TARN_REPEAT_ANY all, for each version with a gap. */
 #include <string.h>
 
 #include "forms.h"
@@ -214,10 +217,11 @@ static uint32_t follow_chain(const struct passes *passes, uint32_t version)
                 stays += model->versions[read].size;
                 continue;
             }
-            if (count == CHAIN_MAX) return 0;
+            if (count == CHAIN_MAX && !(model->rules & TARN_REPEAT_ANY)) return 0;
             passes->chain[count++] = read;
         }
     }
+    if (model->rules & TARN_REPEAT_ANY) return count;
     bool is_smaller = stays == 0 || stays < model->versions[version].size;
     return is_short || (is_smaller && is_cheap(passes, version, work)) ? count : 0;
 }
@@ -291,7 +295,8 @@ static void find_turns(const struct passes *passes, const uint64_t *idle)
 
 static bool spans_turn(const struct passes *passes, const struct gap *gap)
 {
-    if (gap->begin == TARN_NONE) return false;
+    if (gap->begin == TARN_NONE || passes->model->rules & TARN_REPEAT_ANY)
+        return gap->begin != TARN_NONE;
     uint32_t turn = passes->turn_before[gap->end];
     return turn != TARN_NONE && turn > gap->begin;
 }
@@ -314,6 +319,7 @@ static void choose_droppable(const struct passes *passes)
     struct tarn_recompute_model *model = passes->model;
     for (uint32_t w = 0; w < model->versions_count; w++) {
         model->versions[w].last_early = passes->last[w];
+        model->versions[w].repeatable = passes->again[w];
         if (!spans_turn(passes, &passes->gaps[w])) passes->gaps[w].begin = TARN_NONE;
     }
     memset(passes->stamp, 0, model->versions_count * sizeof *passes->stamp);
@@ -371,7 +377,7 @@ enum tarn_status tarn_model_find_passes(struct tarn_recompute_model *model,
         .gaps = tarn_region_take(region, versions, sizeof *passes.gaps),
         .again = tarn_region_take(region, versions, sizeof *passes.again),
         .stamp = tarn_region_take(region, versions, sizeof *passes.stamp),
-        .chain = tarn_region_take(region, CHAIN_MAX, sizeof *passes.chain),
+        .chain = tarn_region_take(region, versions + CHAIN_MAX, sizeof *passes.chain),
         .turn_before = tarn_region_take(region, places, sizeof *passes.turn_before),
         .sorting = tarn_region_take(region, places, sizeof *passes.sorting)};
     bool enough = !region->is_exhausted;

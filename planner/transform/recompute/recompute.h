@@ -35,8 +35,8 @@ struct tarn_version {
     uint64_t copy_size;  /* of a copy, which is in no contiguous group */
     uint32_t last_early; /* place of the last op before `dropped_at` that reads or overwrites it */
     uint32_t dropped_at; /* place before which it is dropped where it is not kept, or TARN_NONE */
-    bool droppable;      /* written by a forward op that may run again, not pinned, and dropped
-                            somewhere */
+    bool repeatable;     /* written by an op that may run again, and not pinned */
+    bool droppable;      /* repeatable, and dropped somewhere: see recompute/passes.c */
     bool forced;         /* its producer cannot write elsewhere than over `previous` */
 };
 
@@ -70,10 +70,16 @@ struct tarn_form {
     bool repeats; /* may be run again */
 };
 
+/* What may run again. */
+enum tarn_repeat_rule {
+    TARN_REPEAT_KNOWN = 1, /* only ops whose class the graph says, or of a kind that is known */
+    TARN_REPEAT_ANY = 2    /* whatever can: else only where that is likely to pay, see passes.c */
+};
+
 struct tarn_recompute_model {
     struct tarn_graph *graph;
     uint64_t alignment;
-    bool known_only;
+    unsigned rules;           /* a sum of enum tarn_repeat_rule */
     const uint32_t *order;    /* place -> op, views left out, topological */
     uint32_t ops_count;       /* places */
     uint32_t first_backward;  /* place of the first backward op that reads a forward result, or of
@@ -139,12 +145,11 @@ struct tarn_schedule {
     uint64_t time_ns;       /* modelled critical path; of one stream the same as work_ns */
 };
 
-/* The alignment is a power of two. known_only: an op of a kind that is not known, whose class the
- * graph does not say either, runs once. TARN_SYSTEM: no memory; TARN_BAD_INPUT: sizes at this
- * alignment whose sum exceeds 64 bits. */
+/* The alignment is a power of two. rules: a sum of enum tarn_repeat_rule. TARN_SYSTEM: no memory;
+ * TARN_BAD_INPUT: sizes at this alignment whose sum exceeds 64 bits. */
 enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
                                            struct tarn_region *region, struct tarn_graph *graph,
-                                           uint64_t alignment, bool known_only);
+                                           uint64_t alignment, unsigned rules);
 
 /* Whether ranges, places and versions are in bounds and in order, and choices get ever leaner. For
  * assertions and tests; linear in the model. */
