@@ -477,9 +477,116 @@ static void an_op_that_writes_nothing_may_come_first(void **state)
     }
 }
 
+/* ---- Kinds ---- */
+
+/* The same graph, in which no kind says anything, and the class of each op does. */
+static struct tarn_graph *without_kinds(const struct tarn_graph *graph)
+{
+    struct tarn_builder *builder = tarn_builder_create("the same without kinds");
+    for (uint32_t s = 0; s < tarn_graph_streams_count(graph); s++)
+        tarn_builder_stream(builder, tarn_graph_stream_name(graph, s));
+    for (tarn_tensor t = 0; t < tarn_graph_tensors_count(graph); t++) {
+        struct tarn_tensor_info info;
+        tarn_graph_tensor(graph, t, &info);
+        if (tarn_graph_root(graph, t) == t)
+            tarn_builder_tensor(builder, &info);
+        else
+            tarn_builder_alias(builder, tarn_graph_root(graph, t), info.name);
+    }
+    for (tarn_op v = 0; v < tarn_graph_ops_count(graph); v++) {
+        struct tarn_op_info info;
+        tarn_graph_op(graph, v, &info);
+        info.op_class = tarn_graph_op_class(graph, v);
+        info.kind = v % 2 ? "" : "zork";
+        info.common = (struct tarn_list){0};
+        tarn_builder_op(builder, &info);
+    }
+    struct tarn_graph *made;
+    struct tarn_error error;
+    require(tarn_builder_finish(builder, &made, &error), &error);
+    return made;
+}
+
+static void what_may_run_again_follows_from_structure_and_class_alone(void **state)
+{
+    uint32_t kept = 0, recomputed = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(96); seed++) {
+        struct tarn_graph *graph = draw_graph(seed), *other = without_kinds(graph);
+        uint64_t footprint = budget_footprint_of(graph);
+        for (uint64_t percent = 90; percent >= 50; percent -= 20) {
+            struct tarn_budget_report report, same;
+            struct tarn_error error;
+            enum tarn_status status =
+                plan_within(graph, footprint / 100 * percent, &report, &error);
+            assert_int_equal(plan_within(other, footprint / 100 * percent, &same, &error), status);
+            if (status != TARN_OK) continue;
+            assert_int_equal(same.footprint, report.footprint);
+            assert_int_equal(same.time_ns, report.time_ns);
+            assert_int_equal(same.recomputed, report.recomputed);
+            kept++;
+            recomputed += report.recomputed > 0;
+        }
+        tarn_graph_destroy(other);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(kept * 2 > DRAWS(96) && recomputed * 8 > DRAWS(96));
+}
+
+/* A pass of `ops` forward ops and one backward, the first of a kind that is not known. */
+static void kinds_that_are_not_known_run_once_if_that_is_asked(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"zork", "gelu"};
+    for (int known = 0; known < 2; known++) {
+        struct tarn_builder *b = tarn_builder_create("chain");
+        tarn_stream s = tarn_builder_stream(b, "s");
+        tarn_tensor x[4], g = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 64});
+        for (int i = 0; i < 4; i++)
+            x[i] = tarn_builder_tensor(
+                b, &(struct tarn_tensor_info){.size = 4096, .kind = i == 0 ? TARN_INPUT : 0});
+        for (int i = 0; i < 3; i++)
+            tarn_builder_op(b, &(struct tarn_op_info){.kind = kinds[known],
+                                                      .stream = s,
+                                                      .inputs = TARN_TENSORS(x[i]),
+                                                      .outputs = TARN_TENSORS(x[i + 1]),
+                                                      .cost = 10});
+        tarn_builder_op(b, &(struct tarn_op_info){.kind = "loss",
+                                                  .stream = s,
+                                                  .inputs = TARN_TENSORS(x[3]),
+                                                  .outputs = TARN_TENSORS(g),
+                                                  .cost = 10});
+        for (int i = 3; i-- > 0;) {
+            tarn_tensor next = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 64});
+            tarn_builder_op(b, &(struct tarn_op_info){.kind = "gelu_grad",
+                                                      .stream = s,
+                                                      .inputs = TARN_TENSORS(g, x[i]),
+                                                      .outputs = TARN_TENSORS(next),
+                                                      .cost = 10});
+            g = next;
+        }
+        struct tarn_graph *graph, *kept;
+        struct tarn_error error;
+        require(tarn_builder_finish(b, &graph, &error), &error);
+        uint64_t budget = budget_footprint_of(graph) - 2048;
+        for (int known_only = 0; known_only < 2; known_only++) {
+            enum tarn_status status = tarn_graph_budget(
+                graph,
+                TARN_BUDGET_OPTIONS(.budget = budget, .alignment = BUDGET_ALIGNMENT,
+                                    .known_only = known_only),
+                &kept, &error);
+            assert_int_equal(status, known_only > known ? TARN_DOES_NOT_FIT : TARN_OK);
+            if (status == TARN_OK) tarn_graph_destroy(kept);
+        }
+        tarn_graph_destroy(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_may_run_again_follows_from_structure_and_class_alone),
+        cmocka_unit_test(kinds_that_are_not_known_run_once_if_that_is_asked),
         cmocka_unit_test(the_least_is_one_number_and_every_budget_from_it_on_is_kept),
         cmocka_unit_test(sizes_that_overflow_at_the_alignment_are_told),
         cmocka_unit_test(the_least_is_kept_to_with_little_effort),

@@ -386,6 +386,8 @@ static void keeps_every_field(void **state)
     assert_int_equal(extra->workspace, 64);
     assert_int_equal(op->cost, 100);
     assert_int_equal(extra->flops, 12345);
+    assert_int_equal(op->op_class, TARN_CLASS_RANDOM);
+    assert_int_equal(graph->ops[2].op_class, TARN_CLASS_UNKNOWN);
     assert_int_equal(op->recomputable, TARN_RECOMPUTABLE);
     assert_int_equal(graph->ops[3].recomputable, TARN_RECOMPUTABLE_BY_RULE);
     assert_int_equal(graph->ops[4].recomputable, TARN_NOT_RECOMPUTABLE);

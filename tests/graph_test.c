@@ -748,7 +748,7 @@ static void finds_exactly_the_cycles_of_brute_force_and_shows_one(void **state)
 
 /* ---- Hash ---- */
 
-enum { VARIANTS = 30 };
+enum { VARIANTS = 32 };
 
 /* One graph, with one thing changed for every variant above 0. */
 static struct tarn_hash hash_of_variant(int variant)
@@ -776,7 +776,10 @@ static struct tarn_hash hash_of_variant(int variant)
                                            .flops = variant == 13,
                                            .recomputable = variant == 14   ? TARN_RECOMPUTABLE
                                                            : variant == 22 ? TARN_NOT_RECOMPUTABLE
-                                                                           : 0});
+                                                                           : 0,
+                                           .op_class = variant == 30   ? TARN_CLASS_PURE
+                                                       : variant == 31 ? TARN_CLASS_RANDOM
+                                                                       : 0}); /* by its kind */
     struct tarn_implementation fast = {.name = "fast", .cost = 1};
     const uint32_t read[] = {0}, made[] = {2};
     if (variant == 23) fast.inputs = (struct tarn_list){read, 1};

@@ -175,6 +175,8 @@ static void getters_of_nothing_say_nothing(void **state)
     assert_int_equal(tarn_graph_spaces_count(NULL), 0);
     assert_false(tarn_graph_space(NULL, 0, NULL));
     assert_string_equal(tarn_space_kind_text((enum tarn_space_kind)99), "unknown");
+    assert_string_equal(tarn_op_class_text((enum tarn_op_class)99), "unknown");
+    assert_int_equal(tarn_graph_op_class(NULL, 0), TARN_CLASS_UNKNOWN);
     assert_false(tarn_plan_space(NULL, 0, NULL));
     assert_null(tarn_session_space(NULL, 0, NULL));
     assert_null(tarn_arena_space(NULL, 0, NULL));

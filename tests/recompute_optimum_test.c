@@ -35,16 +35,16 @@ struct gaps {
 };
 
 /* No plan takes less time than the optimum over all ops does. */
-static void require_possible(struct recompute_optimum *all, uint64_t budget, uint64_t time_ns)
+static void require_possible(struct recompute_optimum *any, uint64_t budget, uint64_t time_ns)
 {
-    if (all) assert_true(time_ns >= recompute_optimum_within(all, budget));
+    if (any) assert_true(time_ns >= recompute_optimum_within(any, budget));
 }
 
 static void try_net(uint64_t seed, struct gaps *gaps)
 {
     struct tarn_graph *graph = draw_net(seed);
     struct recompute_optimum *optimum = recompute_optimum_create(graph, BUDGET_ALIGNMENT, false);
-    struct recompute_optimum *all = recompute_optimum_create(graph, BUDGET_ALIGNMENT, true);
+    struct recompute_optimum *any = recompute_optimum_create(graph, BUDGET_ALIGNMENT, true);
     uint64_t least = recompute_optimum_least(optimum), most = budget_footprint_of(graph);
     for (uint64_t part = 0; part <= 4 && most > least; part++) {
         uint64_t budget = least + (most - least) / 5 * part;
@@ -62,15 +62,15 @@ static void try_net(uint64_t seed, struct gaps *gaps)
         }
         if (status != TARN_OK) fail_msg("%s", error.text);
         double gap = (double)report.time_ns / (double)best_ns - 1;
-        require_possible(all, budget, report.time_ns);
-        gaps->proved += all != NULL;
+        require_possible(any, budget, report.time_ns);
+        gaps->proved += any != NULL;
         gaps->above += report.time_ns > best_ns;
         gaps->below += report.time_ns < best_ns; /* backward ops ran again, too */
         gaps->sum += gap;
         if (gap > gaps->worst) gaps->worst = gap;
         tarn_plan_destroy(plan);
     }
-    if (all) recompute_optimum_destroy(all);
+    if (any) recompute_optimum_destroy(any);
     recompute_optimum_destroy(optimum);
     tarn_graph_destroy(graph);
 }

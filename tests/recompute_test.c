@@ -284,8 +284,7 @@ static void no_policy_comes_below_the_floor(void **state)
         uint64_t floor, least = UINT64_MAX;
         uint32_t place;
         struct tarn_region region = {.chunks = NULL}, policies = {.chunks = NULL};
-        assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT, 0),
-                         TARN_OK);
+        assert_int_equal(tarn_recompute_model_init(&model, &region, graph, ALIGNMENT, 0), TARN_OK);
         assert_int_equal(tarn_recompute_floor(&model, TARN_LIST_STAYS, &floor, &place), TARN_OK);
         struct tarn_evaluator *evaluator = tarn_evaluator_create(&region, &model);
         for (uint64_t draw = 0; draw < 200; draw++) {

@@ -116,9 +116,9 @@ static const struct said said[] = {
      "StatelessRandomUniformV2 MatMul BatchMatMulV2 LayerNormGrad DropoutDoMask DropoutGrad Relu6 "
      "LayerNormalization GatherND ScatterElements ReduceSum Softmax Gemm BatchNormalization "
      "FullyConnected elemwise_add linear_backward_input gelu loss copy"},
-    {TARN_CLASS_UNKNOWN,
-     "operand brand_norm grandparent_add resender custom-call fusion sandbox_mul mybarriers custom-call triton_poi_7 "
-     "abnormal_gelu xsum allreducer"},
+    {TARN_CLASS_UNKNOWN, "operand brand_norm grandparent_add resender custom-call fusion "
+                         "sandbox_mul mybarriers custom-call triton_poi_7 "
+                         "abnormal_gelu xsum allreducer"},
 };
 
 static void words_of_kinds_say_their_class(void **state)

@@ -20,7 +20,7 @@ examples = glob.glob(os.path.join(source, "examples/graphs/*.json*"))
 
 # What the loader says of a file whose shape is wrong; other messages are about meaning.
 SHAPE = re.compile(
-    r"must be (an? |\[|true or false|\"exact\")|\bnot -\d|32 lower-case|\bis missing|unknown( field| kind|$)|is not supported|"
+    r"must be (an? |\[|true or false|\"exact\")|\bnot -\d|32 lower-case|\bis missing|unknown( field| kind| class|$)|is not supported|"
     r"this is a \"|not a \"tarn|the document must be|has size 0|has no members|is longer than|above 2\^30|a bound needs its proof|must have some|"
     r"^power of two|not \d{24}\.\.\.", re.M)
 # A number that is written with a fraction or an exponent is an integer to JSON Schema where its value is one, and no
@@ -171,6 +171,7 @@ def schemas_end_where_the_loader_ends():
         (tensor(name=long), tensor(name=long + "x")), (tensor(size=1), tensor(size=0)),
         (tensor(alignment=2 ** 30), tensor(alignment=2 ** 31)), (tensor(alignment=0), tensor(alignment=-1)),
         (op(cost=2 ** 53 - 1), op(cost=2 ** 53)), (op(workspace=0), op(workspace=-1)), (op(recomputable=True), op(recomputable=1)),
+        (op(**{"class": "copy"}), op(**{"class": "unknown"})),
         (op(implementations=[{"name": long, "cost": 0}]), op(implementations=[{"name": long + "x", "cost": 0}])),
         ({"contiguous": []}, {"contiguous": [{"tensors": []}]}), ({"contiguous": [[0, 1]]}, {"contiguous": [0, 1]}), ({"meta": {}}, {"meta": []})]
     for inside, outside in edges:

@@ -100,23 +100,6 @@ report every_public_function_is_called_with_null "$(
 
 library() { find include streams planner runtime cli tests/conformance -name "*.[ch]" "$@" | sort; }
 
-report no_function_is_longer_than_60_lines "$(
-    for file in $(library -name '*.c'); do
-        awk -v file="$file" '
-            /^{/ { start = NR }
-            /^}/ && start { if (NR - start - 1 > 60) print file ":" start ": " NR - start - 1 " lines"
-                            start = 0 }' "$file"
-    done
-)"
-
-report no_file_of_the_library_is_longer_than_400_lines "$(
-    library -not -path 'include/*' | xargs wc -l | awk '$1 > 400 && $2 != "total" {print $2 ": " $1}'
-)"
-
-report no_folder_of_the_library_has_more_than_25_files "$(
-    library | xargs -n 1 dirname | sort | uniq -c | awk '$1 > 25 {print $2 ": " $1}'
-)"
-
 symbols=$(python3 tests/symbols.py . "$build" 2>&1)
 report no_circles_of_files_or_folders "$(grep -v '^unused' <<<"$symbols")"
 
@@ -138,11 +121,6 @@ report rooms_are_entered_by_their_doors "$(
 report nothing_is_called_all "$(
     grep -rnE '\ball(->|\.[a-z]+\b[^"])|\b(bool|int|u?int[0-9]+_t|size_t|struct [a-z_]+) \*?all\b' \
         streams planner runtime cli tests examples --include='*.[ch]'
-)"
-
-report structures_state_their_invariants_in_315_asserts_or_more "$(
-    count=$(grep -rhE '^ *assert\(' streams planner runtime cli --include='*.[ch]' | wc -l)
-    [ "$count" -ge 315 ] || echo "there are $count"
 )"
 
 report verbs_have_manual_pages "$(

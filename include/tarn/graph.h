@@ -285,8 +285,8 @@ static inline bool tarn_graph_op(const struct tarn_graph *graph, tarn_op op,
 {
     return tarn_graph_op_sized(graph, op, info, sizeof *info);
 }
-/* The op's class: what it was given, or else what its kind says. TARN_CLASS_UNKNOWN also where there
- * is no such op. */
+/* The op's class: what it was given, or else what its kind says. TARN_CLASS_UNKNOWN also where
+ * there is no such op. */
 TARN_API enum tarn_op_class tarn_graph_op_class(const struct tarn_graph *graph, tarn_op op);
 static inline bool tarn_graph_tensor(const struct tarn_graph *graph, tarn_tensor tensor,
                                      struct tarn_tensor_info *info)

@@ -113,7 +113,8 @@ struct tarn_assign_options {
                          where there are such ops */
     uint32_t wait_ns; /* that an event wait takes in the model; 0: TARN_WAIT_NS */
     /* Ops whose class the graph does not say communicate, or copy, if their kind has one of these
-     * words ("all_reduce" is a word of "ncclAllReduce"); NULL: what docs/formats.md says of kinds. */
+     * words ("all_reduce" is a word of "ncclAllReduce"); NULL: what docs/formats.md says of kinds.
+     */
     const char *const *communication_words;
     size_t communication_words_count;
     const char *const *copy_words;

@@ -53,13 +53,13 @@ static void *take(size_t count, size_t size)
 /* ---- The net ---- */
 
 /* The kinds of random training steps say it. */
-static void find_forward(struct recompute_optimum *optimum, bool all)
+static void find_forward(struct recompute_optimum *optimum, bool any_op)
 {
     const struct tarn_graph *graph = optimum->graph;
     for (uint32_t place = 0; place < graph->ops_count; place++) {
         const char *kind = graph->ops[graph->order[place]].kind;
         optimum->is_forward[place] =
-            all || (strcmp(kind, "backward") != 0 && strcmp(kind, "update") != 0);
+            any_op || (strcmp(kind, "backward") != 0 && strcmp(kind, "update") != 0);
     }
 }
 
@@ -161,14 +161,14 @@ static uint64_t standing_at(const struct recompute_optimum *optimum, uint32_t pl
 }
 
 struct recompute_optimum *recompute_optimum_create(const struct tarn_graph *graph,
-                                                   uint64_t alignment, bool all)
+                                                   uint64_t alignment, bool any_op)
 {
     struct recompute_optimum *optimum = take(1, sizeof *optimum);
     *optimum = (struct recompute_optimum){.graph = graph, .alignment = alignment};
     optimum->ops = take(graph->ops_count, sizeof *optimum->ops);
     optimum->result_of = take(graph->storages_count, sizeof *optimum->result_of);
     optimum->is_forward = take(graph->ops_count, sizeof *optimum->is_forward);
-    find_forward(optimum, all);
+    find_forward(optimum, any_op);
     if (!find_results(optimum)) {
         recompute_optimum_destroy(optimum);
         return NULL;

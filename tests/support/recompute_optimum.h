@@ -10,10 +10,10 @@
 struct recompute_optimum;
 
 /* For a graph of one stream, without implementations, contiguous groups and views. Only results
- * that are written once are dropped. all: those of any op; otherwise only those of ops whose kind
- * is neither "backward" nor "update". NULL: these are more than 16. */
+ * that are written once are dropped. any_op: those of any op; otherwise only those of ops whose
+ * kind is neither "backward" nor "update". NULL: these are more than 16. */
 struct recompute_optimum *recompute_optimum_create(const struct tarn_graph *graph,
-                                                   uint64_t alignment, bool all);
+                                                   uint64_t alignment, bool any_op);
 void recompute_optimum_destroy(struct recompute_optimum *optimum);
 
 /* Nanoseconds of all ops in a row; UINT64_MAX: nothing fits so many bytes, counted as reserved at

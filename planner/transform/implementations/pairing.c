@@ -34,10 +34,7 @@ struct search {
     uint32_t candidates_count;
 };
 
-static bool is_backward(const struct tarn_graph_op *op)
-{
-    return tarn_kind_is_gradient(op->kind);
-}
+static bool is_backward(const struct tarn_graph_op *op) { return tarn_kind_is_gradient(op->kind); }
 
 /* ---- Values, and where the backward pass begins ---- */
 
