@@ -245,8 +245,9 @@ static const char about[] =
     "With '-o -' the plan goes to standard output and these figures to standard\n"
     "error.\n"
     "--batch plans all graphs of a list, one plan for each distinct graph, as\n"
-    "FOLDER/HASH.plan.json; what is there already is proved and kept. Several\n"
-    "processes share the work by --share, and the folder.\n";
+    "FOLDER/HASH.plan.json; what is there already is proved, and kept if it was\n"
+    "asked for the same, else planned again. Several processes share the work by\n"
+    "--share, and the folder.\n";
 
 enum tarn_status tarn_verb_plan(char **words)
 {

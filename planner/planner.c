@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 
+#include "asked.h"
 #include "pipeline.h"
 #include "plan_graph.h"
 #include "planner/transform/beat.h"
@@ -127,6 +128,11 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     tarn_error_clear(error);
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
     if (status == TARN_OK) status = tarn_beat_run(&options, create, &creation);
+    if (status == TARN_OK) status = tarn_asked_note(creation.plan, given, 0, error);
+    if (status != TARN_OK) {
+        tarn_plan_destroy(creation.plan);
+        creation.plan = NULL;
+    }
     *plan = creation.plan;
     if (*plan) log_plan(*plan);
     return status;

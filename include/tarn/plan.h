@@ -180,6 +180,18 @@ TARN_API enum tarn_status tarn_plan_read(const struct tarn_reader *reader, struc
                                          enum tarn_plan_trust trust, struct tarn_plan **plan,
                                          struct tarn_error *error);
 
+/* What the plan was asked for, as one line of JSON: the options that its answer depends on, without
+ * those left at their defaults; its file has the same under "asked", and docs/formats.md says what
+ * is in it. NULL: not known, its file did not say. Lives as long as the plan. */
+TARN_API const char *tarn_plan_asked(const struct tarn_plan *plan);
+/* May the plan stand for what tarn_plan_create would make with these options (NULL: defaults)? Then
+ * it was asked for the same, and its alignment and footprint keep to it. Not whether it is of some
+ * graph, or safe: loading has said that. TARN_OK: yes. TARN_REJECTED: no; `error` says what
+ * differs. TARN_USAGE: bad options. TARN_SYSTEM: no memory. Any thread. */
+TARN_API enum tarn_status tarn_plan_answers(const struct tarn_plan *plan,
+                                            const struct tarn_plan_options *options,
+                                            struct tarn_error *error);
+
 struct tarn_plan_summary {
     const char *method; /* lives as long as the plan */
     uint64_t alignment;

@@ -156,6 +156,8 @@ _FUNCTIONS = {
     "plan_load": (i32, text, graph, i32, to(plan), error),
     "plan_read": (i32, to(Reader), graph, i32, to(plan), error),
     "plan_summarize_sized": (None, pointer, *SIZED),
+    "plan_asked": (text, pointer),
+    "plan_answers": (i32, pointer, to(PlanOptions), error),
     "plan_graph": (graph, plan),
     "plan_offset plan_workspace_offset": (u64, pointer, u32),
     "plan_waits plan_boundary_waits": (Waits, pointer),

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import ctypes as c
+import inspect
+import json
 import os
 import shutil
 import subprocess
@@ -17,7 +19,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from . import _native as n
 from ._native import call, result
-from .errors import UsageError, index_of
+from .errors import Rejected, UsageError, index_of
 from .graph import File, Graph, PathLike
 
 BOUNDARIES = ("refined", "simple")
@@ -193,6 +195,23 @@ class Plan(File):
         messages."""
         return cls(result(n.plan, n.lib.plan_read, n.reader_of(data, name), graph._handle,
                           not verify), graph)
+
+    @property
+    def asked(self) -> Optional[dict[str, Any]]:
+        """What the plan was asked for: all options that its answer depends on, but those left at
+        their defaults, as docs/formats.md says. None: its file does not say."""
+        text = n.lib.plan_asked(self._handle)
+        return None if text is None else json.loads(text)
+
+    def answers(self, **options: Any) -> bool:
+        """May the plan stand for what tarn.plan would make of its source graph with these options?"""
+        arguments = inspect.signature(plan).bind(self.source, **options)
+        arguments.apply_defaults()
+        try:
+            call(n.lib.plan_answers, self._handle, _Search(**arguments.arguments)._options)
+        except Rejected:
+            return False
+        return True
 
     def verify(self) -> None:
         """Proves the plan once more; tarn.Rejected with the first violation."""

@@ -317,6 +317,8 @@ static uint64_t bound_of(const struct tarn_plan *plan)
     return sum;
 }
 
+const char *tarn_plan_asked(const struct tarn_plan *plan) { return plan ? plan->asked : NULL; }
+
 void tarn_plan_summarize_sized(const struct tarn_plan *plan, struct tarn_plan_summary *summary,
                                size_t size)
 {
