@@ -69,6 +69,18 @@ enum tarn_stop {
     TARN_STOP_WORK      /* the limit of work, see `effort`; the same on every machine */
 };
 
+/* What ended the search for a placement, in every case; of several memory spaces the last of these
+ * that ended one of theirs. */
+enum tarn_end {
+    TARN_END_UNKNOWN,  /* of a plan that was loaded, unless it is at its bound */
+    TARN_END_BOUND,    /* the plan is at the bound: no safe plan is smaller */
+    TARN_END_METHOD,   /* the method came to its end; more effort finds nothing else by it */
+    TARN_END_CAPACITY, /* the plan is within the capacity, or budget: nothing smaller was asked for
+                        */
+    TARN_END_EFFORT,   /* the steps of search were done: more `effort` may find a smaller plan */
+    TARN_END_STOPPED   /* see enum tarn_stop: more time, or work, may find a smaller plan */
+};
+
 struct tarn_plan_options {
     size_t struct_size; /* sizeof(struct tarn_plan_options), as the macro below says */
     /* Power of two; 0: 512. Every block (a lone storage, or a whole contiguous group) begins at a
@@ -204,6 +216,7 @@ struct tarn_plan_summary {
     double transform_ms, order_ms, place_ms, verify_ms; /* of tarn_plan_create; else 0 */
     enum tarn_stop stopped;                             /* of tarn_plan_create; no file has it */
     enum tarn_group_padding pad_groups; /* other than the graph says: all exact, or all padded */
+    enum tarn_end ended;                /* of tarn_plan_create */
 };
 static inline void tarn_plan_summarize(const struct tarn_plan *plan,
                                        struct tarn_plan_summary *summary)

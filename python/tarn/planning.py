@@ -25,6 +25,7 @@ from .graph import File, Graph, PathLike
 BOUNDARIES = ("refined", "simple")
 PADDINGS = ("graph", "exact", "padded", "auto")
 STOPS = (None, "request", "deadline", "work")
+ENDS = (None, "bound", "method", "capacity", "effort", "stopped")
 Fields = dict[str, Any]  # of a struct of options
 Pair = tuple[int, int]
 
@@ -175,6 +176,10 @@ class Plan(File):
                             PADDINGS.__getitem__)
     stopped: Optional[str] = _told("stopped", "What ended the search early, or None.",
                                    STOPS.__getitem__)
+    ended: Optional[str] = _told("ended", "What ended the search, in every case: \"bound\": no plan "
+                                 "is smaller; \"effort\": more of it may find less; \"capacity\", "
+                                 "\"method\"; \"stopped\": see there; None: it was loaded.",
+                                 ENDS.__getitem__)
 
     def __init__(self, handle: Any, source: Graph):
         """For the package only: takes the handle."""

@@ -338,6 +338,7 @@ void tarn_plan_summarize_sized(const struct tarn_plan *plan, struct tarn_plan_su
         .place_ms = plan->place_ms,
         .verify_ms = plan->verify_ms,
         .stopped = plan->stopped,
+        .ended = is_optimal(plan) ? TARN_END_BOUND : plan->ended,
         .pad_groups = plan->pad_groups,
     };
     tarn_struct_give(summary, size, &known, sizeof known);

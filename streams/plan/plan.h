@@ -72,6 +72,7 @@ struct tarn_plan {
     uint32_t storages_count, workspaces_count, places_persistent_count;
     double transform_ms, order_ms, place_ms, verify_ms;
     enum tarn_stop stopped;
+    enum tarn_end ended;
 };
 
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);
