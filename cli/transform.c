@@ -202,7 +202,8 @@ static enum tarn_status carry_out(struct request *request)
     "            another implementation than as written\n"                                \
     "  reorder   the most bytes that are alive at once, before and after (of several\n"   \
     "            streams: that no timing can do without); bound: no order has a\n"        \
-    "            lower peak; gains: bytes, by the stages of the search\n"                 \
+    "            lower peak; gains: bytes, by the stages of the search; time: the\n"      \
+    "            modelled critical path, which another order may make longer\n"           \
     "  couple    the most bytes alive at once in the worst case, and what the first\n"    \
     "            of the waits between streams that were added do to it\n"                 \
     "  in place  outputs that are written over an input now\n"                            \
