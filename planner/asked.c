@@ -90,6 +90,7 @@ static const struct member budget_members[] = {
     MEMBER_CHOICE(tarn_budget_options, method, budget_methods),
     MEMBER(tarn_budget_options, effort, U64),
     MEMBER(tarn_budget_options, alignment, U64),
+    MEMBER(tarn_budget_options, known_only, FLAG),
     {NULL},
 };
 static const struct member control_members[] = {
@@ -224,7 +225,6 @@ static void print_asked(const void *subject, FILE *file)
 
 /* ---- Taking ---- */
 
-/* An alignment that is the plan's need not be said. */
 static enum tarn_status take(void *options, size_t size, const void *given, const char *what,
                              uint64_t *alignment, const struct asked *asked,
                              struct tarn_error *error)
@@ -350,7 +350,7 @@ static struct member_text first_absent(const char *object, const char *other)
     return result;
 }
 
-/* By the numbers of the plan itself, whatever its file says of what was asked. */
+/* By the plan's own numbers, whatever its file says. */
 static enum tarn_status check_numbers(const struct tarn_plan *plan, const struct asked *asked,
                                       struct tarn_error *error)
 {

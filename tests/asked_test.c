@@ -79,6 +79,7 @@ static const struct probe probes[] = {
     BUDGET(method, enum tarn_budget_method, TARN_BUDGET_GIST),
     BUDGET(effort, uint64_t, 100),
     BUDGET(alignment, uint64_t, 1),
+    BUDGET(known_only, bool, true),
     CONTROL(of_reorder, steps, uint64_t, 5),
     CONTROL(of_couple, seconds, double, 2),
     CONTROL(of_budget, steps, uint64_t, 5),
