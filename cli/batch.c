@@ -1,5 +1,6 @@
 /* Idea: a graph's hash is its name among the plans. A file that is there is a plan that another
- * process, or another day, has made; it is proved again and kept. Plans are written under another
+ * process, or another day, has made; it is proved again, and kept where it was asked for the same
+ * (tarn_plan_answers). Else it is planned again. Plans are written under another
  * name and renamed, so processes may share the folder, and the graphs: each takes those whose hash
  * falls to its share, and needs to know nothing of the others.
  * Cost: every process loads all graphs of the list; it plans its share. */
@@ -47,30 +48,82 @@ static bool is_mine(const struct tarn_batch *batch, struct tarn_hash hash)
 
 /* ---- One graph ---- */
 
-static void print_plan(struct tarn_printer *printer, const char *path, const char *plan_path,
-                       const struct tarn_plan *plan, bool was_there)
+/* A graph of the list, and what has become of it. */
+struct item {
+    const char *path; /* of the graph */
+    char plan_path[4096];
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    bool was_there;
+    struct tarn_error error; /* why there is no plan */
+};
+
+static void print_plan(struct tarn_printer *printer, const struct item *item)
 {
     struct tarn_plan_summary made;
-    tarn_plan_summarize(plan, &made);
+    tarn_plan_summarize(item->plan, &made);
     tarn_printer_open_row(printer, "graph");
-    tarn_printer_text(printer, "graph", path);
-    tarn_printer_text(printer, "plan", plan_path);
-    tarn_printer_boolean(printer, "was_there", was_there);
+    tarn_printer_text(printer, "graph", item->path);
+    tarn_printer_text(printer, "plan", item->plan_path);
+    tarn_printer_boolean(printer, "was_there", item->was_there);
     tarn_printer_bytes(printer, "footprint_bytes", made.footprint);
     tarn_printer_bytes(printer, "bound_bytes", made.bound);
+    tarn_printer_real(printer, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
+    tarn_printer_boolean(printer, "optimal", made.optimal);
+    tarn_printer_text(printer, "method", made.method);
     tarn_printer_bytes(printer, "persistent_bytes", made.persistent);
     tarn_printer_close(printer, '}');
 }
 
-static enum tarn_status make(const struct tarn_batch *batch, struct tarn_graph *graph,
-                             const char *plan_path, struct tarn_plan **plan,
-                             struct tarn_error *error)
+/* Every message of a batch names the graph that it is about. */
+static void say_of(const struct item *item, const char *what, const char *why)
 {
-    enum tarn_status status = tarn_plan_create(graph, batch->planning, plan, error);
+    if (strstr(why, item->path))
+        tarn_say("%s: %s", what, why);
+    else
+        tarn_say("%s: %s: %s", item->path, what, why);
+}
+
+static void print_failure(struct tarn_printer *printer, const struct item *item,
+                          enum tarn_status status)
+{
+    say_of(item, tarn_status_text(status), item->error.text);
+    if (!printer->json) return; /* it was said */
+    tarn_printer_open_row(printer, "graph");
+    tarn_printer_text(printer, "graph", item->path);
+    tarn_printer_text(printer, "plan", NULL);
+    tarn_printer_open(printer, "error", '{');
+    tarn_printer_count(printer, "code", (uint64_t)status);
+    tarn_printer_text(printer, "message", item->error.text);
+    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer, '}');
+}
+
+/* A plan that is there, and can be kept. A file that cannot be read at all is no reason to write
+ * over it. */
+static enum tarn_status look(const struct tarn_batch *batch, struct item *item)
+{
+    if (access(item->plan_path, F_OK) != 0) return TARN_OK;
+    enum tarn_status status =
+        tarn_plan_load(item->plan_path, item->graph, TARN_VERIFY, &item->plan, &item->error);
+    if (status == TARN_OK) status = tarn_plan_answers(item->plan, batch->planning, &item->error);
+    item->was_there = status == TARN_OK;
+    if (status == TARN_OK) return TARN_OK;
+    tarn_plan_destroy(item->plan);
+    item->plan = NULL;
+    if (status != TARN_BAD_INPUT && status != TARN_REJECTED) return status;
+    say_of(item, "planned again", item->error.text);
+    return TARN_OK;
+}
+
+static enum tarn_status make(const struct tarn_batch *batch, struct item *item)
+{
+    enum tarn_status status =
+        tarn_plan_create(item->graph, batch->planning, &item->plan, &item->error);
     tarn_couple_report_finish(batch->report);
     if (status != TARN_OK || *batch->planning->stop) return status;
     tarn_interrupt_hold();
-    status = tarn_plan_save(*plan, plan_path, error);
+    status = tarn_plan_save(item->plan, item->plan_path, &item->error);
     tarn_interrupt_release();
     return status;
 }
@@ -78,34 +131,27 @@ static enum tarn_status make(const struct tarn_batch *batch, struct tarn_graph *
 static enum tarn_status plan_one(const struct tarn_batch *batch, const char *path,
                                  struct tarn_printer *printer, struct counts *counts)
 {
-    struct tarn_graph *graph = NULL;
-    struct tarn_plan *plan = NULL;
-    struct tarn_error error;
-    char plan_path[4096];
-    bool is_there = false;
-    enum tarn_status status = tarn_graph_load_with(path, batch->load, &graph, &error);
-    struct tarn_hash hash = tarn_graph_hash(graph);
+    struct item item = {.path = path};
+    enum tarn_status status = tarn_graph_load_with(path, batch->load, &item.graph, &item.error);
+    struct tarn_hash hash = tarn_graph_hash(item.graph);
     if (status == TARN_OK && !is_mine(batch, hash)) {
-        tarn_graph_destroy(graph);
+        tarn_graph_destroy(item.graph);
         return TARN_OK;
     }
     counts->graphs++;
-    snprintf(plan_path, sizeof plan_path, "%s/%s.plan.json", batch->folder,
+    snprintf(item.plan_path, sizeof item.plan_path, "%s/%s.plan.json", batch->folder,
              tarn_hash_format(hash).text);
-    if (status == TARN_OK) {
-        is_there = access(plan_path, F_OK) == 0;
-        status = is_there ? tarn_plan_load(plan_path, graph, TARN_VERIFY, &plan, &error)
-                          : make(batch, graph, plan_path, &plan, &error);
-    }
+    if (status == TARN_OK) status = look(batch, &item);
+    if (status == TARN_OK && !item.plan) status = make(batch, &item);
     if (status == TARN_OK && !*batch->planning->stop) {
-        print_plan(printer, path, plan_path, plan, is_there);
-        *(is_there ? &counts->there : &counts->planned) += 1;
+        print_plan(printer, &item);
+        *(item.was_there ? &counts->there : &counts->planned) += 1;
     } else if (status != TARN_OK) {
-        tarn_say("%s: %s", tarn_status_text(status), error.text);
+        print_failure(printer, &item, status);
         counts->failed++;
     }
-    tarn_plan_destroy(plan);
-    tarn_graph_destroy(graph);
+    tarn_plan_destroy(item.plan);
+    tarn_graph_destroy(item.graph);
     return status;
 }
 

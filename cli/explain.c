@@ -11,11 +11,12 @@ struct request {
 };
 
 static enum tarn_status save_order(const struct request *request, const struct tarn_model *model,
-                                   const struct tarn_step *order, struct tarn_error *error)
+                                   const struct tarn_step *order, const char *why_none,
+                                   struct tarn_error *error)
 {
     if (!request->order_path) return TARN_OK;
     if (!order) {
-        tarn_say("they may share bytes; %s is not written", request->order_path);
+        tarn_say("%s; %s is not written", why_none, request->order_path);
         return TARN_OK;
     }
     tarn_interrupt_hold();
@@ -42,7 +43,8 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
     struct tarn_named named[2];
     struct tarn_memory memory = {0};
     struct tarn_step *order = NULL;
-    size_t moment = 0, names = 0;
+    const char *why_none = NULL;
+    size_t names = 0;
     enum tarn_status status = TARN_OK;
     for (; names < 2 && request->paths[2 + names] && !status; names++)
         status = tarn_explain_find(command, model, request->paths[2 + names], &named[names]);
@@ -59,7 +61,7 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
                        request->json);
     bool done;
     if (names == 2)
-        done = tarn_explain_pair(&printer, &memory, model, a, b, &order, &moment);
+        done = tarn_explain_pair(&printer, &memory, model, a, b, &order, &why_none);
     else if (names == 1 && named[0].holder != TARN_NONE)
         done = tarn_explain_holder(&printer, model, named[0].holder);
     else if (names == 1)
@@ -73,7 +75,8 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
         snprintf(error->text, sizeof error->text, "out of memory");
         status = TARN_SYSTEM;
     }
-    if (status == TARN_OK && names == 2) status = save_order(request, model, order, error);
+    if (status == TARN_OK && names == 2)
+        status = save_order(request, model, order, why_none, error);
     tarn_memory_finish(&memory);
     return status == TARN_SYSTEM ? tarn_print_error(error, status) : status;
 }
@@ -111,6 +114,9 @@ static const char about[] =
     "  held         storages that are not in use any more, but no launch is known to\n"
     "               come after all uses: by bytes and time until one is. A wait from\n"
     "               one of the last uses to another's stream would free them\n"
+    "  an order shows it: of two names. No, if the two are used only by the ops that\n"
+    "               write them: these may run at the same time, but nobody reads a\n"
+    "               byte that could be wrong; and of different memory spaces\n"
     "  planned with the graph planned again with one option of 'tarn plan' more:\n"
     "               footprint, and the price in modelled critical path and waits; of\n"
     "               --couple the waits that it adds\n"

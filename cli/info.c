@@ -11,6 +11,7 @@ static void print_summary(struct tarn_printer *printer, const struct tarn_graph 
                           const struct tarn_graph_summary *summary, uint64_t bound)
 {
     tarn_printer_text(printer, "name", tarn_graph_name(graph));
+    tarn_printer_text(printer, "hash", tarn_hash_format(tarn_graph_hash(graph)).text);
     tarn_printer_count(printer, "streams", summary->streams);
     tarn_printer_count(printer, "ops", summary->ops);
     tarn_printer_count(printer, "views", summary->views);

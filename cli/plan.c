@@ -39,20 +39,29 @@ static void print_times(struct tarn_printer *printer, const struct result *resul
     tarn_printer_close(printer, '}');
 }
 
-/* NULL: nothing did. */
-static const char *stop_text(enum tarn_stop stopped)
+/* NULL: nothing did, the plan is at its bound. */
+static const char *stop_text(const struct tarn_plan_summary *made)
 {
-    switch (stopped) {
+    switch (made->stopped) {
     case TARN_STOP_NONE: break;
     case TARN_STOP_REQUEST: return "request";
     case TARN_STOP_DEADLINE: return "deadline";
     case TARN_STOP_WORK: return "work";
     }
+    switch (made->ended) {
+    case TARN_END_UNKNOWN:
+    case TARN_END_BOUND:
+    case TARN_END_STOPPED: break;
+    case TARN_END_METHOD: return "method";
+    case TARN_END_CAPACITY: return "capacity";
+    case TARN_END_EFFORT: return "effort";
+    }
     return NULL;
 }
 
 static void print_result(FILE *file, const struct request *request, const struct result *result,
-                         const struct tarn_graph_summary *given)
+                         const struct tarn_graph_summary *given,
+                         const struct tarn_graph_summary *planned)
 {
     struct tarn_plan_summary made;
     struct tarn_printer printer;
@@ -74,13 +83,13 @@ static void print_result(FILE *file, const struct request *request, const struct
     tarn_printer_boolean(&printer, "optimal", made.optimal);
     tarn_spaces_print(&printer, result->plan);
     tarn_printer_text(&printer, "method", made.method);
-    tarn_printer_text(&printer, "stopped_by", stop_text(made.stopped));
+    tarn_printer_text(&printer, "stopped_by", stop_text(&made));
     tarn_printer_count(&printer, "alignment", made.alignment);
     if (made.pad_groups != TARN_GROUPS_AS_GIVEN)
         tarn_printer_text(&printer, "pad_groups",
                           made.pad_groups == TARN_GROUPS_PADDED ? "padded" : "exact");
     tarn_printer_open(&printer, "events", '{');
-    tarn_printer_count(&printer, "arcs", given->arcs);
+    tarn_printer_count(&printer, "arcs", planned->arcs);
     tarn_printer_count(&printer, "kept", made.waits);
     tarn_printer_count(&printer, "boundary", made.boundary_waits);
     tarn_printer_close(&printer, '}');
@@ -154,14 +163,16 @@ static enum tarn_status save(const struct request *request, const struct result 
 static enum tarn_status carry_out(struct request *request)
 {
     struct tarn_error error;
-    struct tarn_graph_summary given;
+    struct tarn_graph_summary given, planned;
     struct result result = {0};
     bool plan_on_stdout = tarn_is_dash(request->plan_path);
     enum tarn_status status = make(request, &result, &error);
     if (status == TARN_OK) status = tarn_graph_summarize(result.graph, &given, &error);
+    if (status == TARN_OK)
+        status = tarn_graph_summarize(tarn_plan_graph(result.plan), &planned, &error);
     if (status == TARN_OK) status = save(request, &result, &error);
     if (status == TARN_OK)
-        print_result(plan_on_stdout ? stderr : stdout, request, &result, &given);
+        print_result(plan_on_stdout ? stderr : stdout, request, &result, &given, &planned);
     else
         tarn_print_error(&error, status);
     tarn_transforms_finish(&request->transforms);
@@ -233,20 +244,28 @@ static const char about[] =
     "  bound        bytes that no safe plan of the graph can be below, with a proof\n"
     "               in the plan file; gap: how far the footprint is above it, optimal\n"
     "               when that is nothing\n"
-    "  stopped by   what ended the search early: request (Ctrl-C), deadline,\n"
-    "               or work (the limit without --seconds, raised by --effort).\n"
-    "               Without either, a deadline of 4 s and 5 us for each storage ends\n"
-    "               it on machines that are slower than the work was counted on\n"
-    "  events       arcs between streams, the event waits kept of them inside an\n"
-    "               iteration, and the waits on the iteration before\n"
+    "  stopped by   what ended the search although the plan is not at the bound:\n"
+    "               effort (its steps were done: a higher --effort may find less),\n"
+    "               work (the limit without --seconds, raised by --effort),\n"
+    "               deadline, request (Ctrl-C), capacity (the plan is within\n"
+    "               --capacity or --budget: nothing smaller was looked for), or\n"
+    "               method (it came to its end: only another one can find less).\n"
+    "               Without --seconds and --effort, a deadline of 4 s and 5 us for\n"
+    "               each storage ends it on machines that are slower than the work\n"
+    "               was counted on\n"
+    "  events       of the graph that is planned, which transforms have made: arcs\n"
+    "               between streams, the waits kept of them inside an iteration,\n"
+    "               and the waits on the iteration before. What stands before the\n"
+    "               transforms' figures is of the graph that was given\n"
     "A search prints a line for every better plan. Ctrl-C or SIGTERM ends it: the\n"
     "best plan so far is written, exit code 130; of --budget-curve the budgets done\n"
     "so far.\n"
     "With '-o -' the plan goes to standard output and these figures to standard\n"
     "error.\n"
     "--batch plans all graphs of a list, one plan for each distinct graph, as\n"
-    "FOLDER/HASH.plan.json; what is there already is proved and kept. Several\n"
-    "processes share the work by --share, and the folder.\n";
+    "FOLDER/HASH.plan.json; what is there already is proved, and kept if it was\n"
+    "asked for the same, else planned again. Several processes share the work by\n"
+    "--share, and the folder.\n";
 
 enum tarn_status tarn_verb_plan(char **words)
 {

@@ -181,32 +181,43 @@ static enum tarn_status carry_out(struct request *request)
     return tarn_interrupt_tell(status, "graph");
 }
 
-static const char about[] =
-    "Makes a new graph that computes the same and needs less memory. Its ops name\n"
-    "the ops that they come from; what data, control arcs and hazards ordered stays\n"
-    "in order. 'tarn plan' has the same flags and keeps the new graph in the plan.\n\n"
-    "  implementations\n"
-    "            other ways to carry out ops that were added to the graph itself, so\n"
-    "            that plans of the new one are not plans of the old one; workspaces:\n"
-    "            ops that got the one they were traced without; kept: outputs of\n"
-    "            forward ops that backward ops may read instead of other tensors;\n"
-    "            unpaired: backward ops whose forward op was not found\n"
-    "  assign    modelled critical path before and after, and what it would be if\n"
-    "            waits took no time; its limits: no assignment to as many streams\n"
-    "            is faster than `limit`, for the longest chain, an even share of the\n"
-    "            work and where they meet; its costs: arcs between streams, event\n"
-    "            waits, bytes alive at once in the worst case\n"
-    "  budget    bytes of arena before and after, and how much longer the modelled\n"
-    "            critical path is; ops launched, of them again, and of them by\n"
-    "            another implementation than as written\n"
-    "  reorder   the most bytes that are alive at once, before and after (of several\n"
-    "            streams: that no timing can do without); bound: no order has a\n"
-    "            lower peak; gains: bytes, by the stages of the search\n"
-    "  couple    the most bytes alive at once in the worst case, and what the first\n"
-    "            of the waits between streams that were added do to it\n"
-    "  in place  outputs that are written over an input now\n"
-    "  changed   ops at another place in their stream, in another stream, with a new\n"
-    "            control arc; tensors that share another storage\n";
+/* What the verbs print, for both. */
+#define FIGURES                                                                         \
+    "Its ops name the ops that they come from; what data, control arcs and hazards\n"   \
+    "ordered stays in order. 'tarn plan' has the same flags and keeps the new graph\n"  \
+    "in the plan.\n\n"                                                                  \
+    "  implementations\n"                                                               \
+    "            other ways to carry out ops that were added to the graph itself, so\n" \
+    "            that plans of the new one are not plans of the old one; workspaces:\n" \
+    "            ops that got the one they were traced without; kept: outputs of\n"     \
+    "            forward ops that backward ops may read instead of other tensors;\n"    \
+    "            unpaired: backward ops whose forward op was not found\n"               \
+    "  assign    modelled critical path before and after, and what it would be if\n"    \
+    "            waits took no time; its limits: no assignment to as many streams\n"    \
+    "            is faster than `limit`, for the longest chain, an even share of the\n" \
+    "            work and where they meet; its costs: arcs between streams, event\n"    \
+    "            waits, bytes alive at once in the worst case\n"                        \
+    "  budget    bytes of arena before and after, and how much longer the modelled\n"   \
+    "            critical path is; ops launched, of them again, and of them by\n"       \
+    "            another implementation than as written\n"                              \
+    "  reorder   the most bytes that are alive at once, before and after (of several\n" \
+    "            streams: that no timing can do without); bound: no order has a\n"      \
+    "            lower peak; gains: bytes, by the stages of the search; time: the\n"    \
+    "            modelled critical path, which another order may make longer\n"         \
+    "  couple    the most bytes alive at once in the worst case, and what the first\n"  \
+    "            of the waits between streams that were added do to it\n"               \
+    "  in place  outputs that are written over an input now\n"                          \
+    "  changed   ops at another place in their stream, in another stream, with a new\n" \
+    "            control arc; tensors that share another storage\n"
+
+static const char about_transform[] =
+    "Makes a new graph that computes the same: in less memory (--reorder, --couple,\n"
+    "--in-place, --budget), in other streams (--assign, which may need more memory),\n"
+    "with other ways to carry out ops (--implementations).\n" FIGURES;
+static const char about_assign[] =
+    "Makes a new graph that computes the same in other streams, for a shorter\n"
+    "modelled time. More runs at once then, so it may need more memory: the costs\n"
+    "say how much.\n" FIGURES;
 
 static enum tarn_status transform(char **words_given, bool assign)
 {
@@ -234,7 +245,7 @@ static enum tarn_status transform(char **words_given, bool assign)
     const struct tarn_command command = {
         .verb = assign ? "assign" : "transform",
         .usage = "GRAPH [-o GRAPH]",
-        .about = about,
+        .about = assign ? about_assign : about_transform,
         TARN_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,

@@ -162,6 +162,8 @@ static void print_reorder(struct tarn_printer *printer, const struct tarn_reorde
     tarn_printer_open(printer, "reorder_time", '{');
     tarn_printer_count(printer, "critical_path_before_ns", report->critical_path_before_ns);
     tarn_printer_count(printer, "critical_path_ns", report->critical_path_ns);
+    tarn_printer_real(printer, "critical_path_percent",
+                      tarn_gap_percent(report->critical_path_ns, report->critical_path_before_ns));
     tarn_printer_close(printer, '}');
 }
 

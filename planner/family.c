@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "asked.h"
 #include "place/problem/problem.h"
 #include "planner/transform/beat.h"
 #include "streams/base/checked.h"
@@ -375,6 +376,8 @@ enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "plan options", error);
     if (!status) status = tarn_beat_run(&options, plan_all, &call);
+    for (size_t i = 0; i < count && !status; i++)
+        status = tarn_asked_note(plans[i], given, count, error);
     for (size_t i = 0; i < count && status; i++) {
         tarn_plan_destroy(plans[i]);
         plans[i] = NULL;

@@ -227,6 +227,7 @@ static enum tarn_status place_planned(struct tarn_planning *planning, struct tar
         take_offsets(plan, result.offset);
         plan->footprint = result.footprint;
         plan->stopped = result.stopped;
+        plan->ended = result.ended;
         planning->cannot_fit = result.cannot_fit;
         plan->method = tarn_region_string(&plan->region, result.method);
         if (!plan->method) status = TARN_SYSTEM;

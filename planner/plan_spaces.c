@@ -39,6 +39,7 @@ static void take_part(struct tarn_plan *plan, uint32_t s, struct tarn_plan *part
     plan->order_ms += part->order_ms;
     plan->place_ms += part->place_ms;
     if (part->stopped != TARN_STOP_NONE) plan->stopped = part->stopped;
+    if (part->ended > plan->ended) plan->ended = part->ended;
     plan->spaces[s] = (struct tarn_plan_space){.footprint = part->footprint,
                                                .persistent = part->persistent,
                                                .claim = part->claim,

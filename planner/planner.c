@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 
+#include "asked.h"
 #include "pipeline.h"
 #include "plan_graph.h"
 #include "planner/transform/beat.h"
@@ -57,6 +58,9 @@ static enum tarn_status make_plan(struct tarn_plan_options *options, struct tarn
                                               final->plan->claim.bound, 0};
         options->progress(options->user, &progress);
     }
+    bool is_within = options->capacity > 0 && final->plan->stopped == TARN_STOP_NONE;
+    if (is_within && final->plan->ended == TARN_END_EFFORT && is_kept(final->plan, options))
+        final->plan->ended = TARN_END_CAPACITY; /* that was all that the step looked for */
     final->plan->pad_groups = options->pad_groups;
     return TARN_OK;
 }
@@ -110,11 +114,20 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
 
 static void log_plan(const struct tarn_plan *plan)
 {
-    static const char *const ends[] = {"", ", stopped by request", ", stopped by the clock",
-                                       ", stopped by the limit of work"};
-    tarn_log(TARN_LOG_INFO, "plan of '%s': footprint %llu, bound %llu, by %s%s", plan->graph->name,
-             (unsigned long long)plan->footprint, (unsigned long long)plan->claim.bound,
-             plan->method, ends[plan->stopped]);
+    static const char *const stops[] = {"", ", stopped by request", ", stopped by the clock",
+                                        ", stopped by the limit of work"};
+    static const char *const ends[] = {
+        [TARN_END_UNKNOWN] = "",
+        [TARN_END_BOUND] = "",
+        [TARN_END_METHOD] = ", where the method ends",
+        [TARN_END_CAPACITY] = ", which is within the capacity",
+        [TARN_END_EFFORT] = ", at the end of its steps",
+        [TARN_END_STOPPED] = "",
+    };
+    tarn_log(TARN_LOG_INFO, "plan of '%s': footprint %llu, bound %llu, by %s%s%s",
+             plan->graph->name, (unsigned long long)plan->footprint,
+             (unsigned long long)plan->claim.bound, plan->method, stops[plan->stopped],
+             ends[plan->ended]);
 }
 
 enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_plan_options *given,
@@ -127,6 +140,11 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     tarn_error_clear(error);
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
     if (status == TARN_OK) status = tarn_beat_run(&options, create, &creation);
+    if (status == TARN_OK) status = tarn_asked_note(creation.plan, given, 0, error);
+    if (status != TARN_OK) {
+        tarn_plan_destroy(creation.plan);
+        creation.plan = NULL;
+    }
     *plan = creation.plan;
     if (*plan) log_plan(*plan);
     return status;

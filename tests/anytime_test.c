@@ -249,6 +249,44 @@ static void a_default_plan_ends_by_the_clock_and_one_with_steps_does_not(void **
     tarn_graph_destroy(graph);
 }
 
+/* What ended a search is told in every case; where it was for want of effort, more finds better. */
+static void what_ended_a_search_is_told_in_every_case(void **state)
+{
+    struct tarn_graph *graph = make_endless(),
+                      *easy = dnn_graph(&(struct dnn_graph_options){2000, 4});
+    char method[64] = {0};
+    bool stop = true;
+    (void)state;
+    struct tarn_plan_summary best = plan(easy, NULL, method);
+    const struct {
+        struct tarn_graph *graph;
+        const struct tarn_plan_options *options;
+        enum tarn_end ended;
+    } cases[] = {
+        {easy, NULL, TARN_END_BOUND},
+        {easy, TARN_PLAN_OPTIONS(.capacity = best.footprint), TARN_END_BOUND},
+        {easy, TARN_PLAN_OPTIONS(.capacity = 4 * best.footprint), TARN_END_CAPACITY},
+        {graph, TARN_PLAN_OPTIONS(.effort = 4), TARN_END_EFFORT},
+        {graph, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT), TARN_END_EFFORT},
+        {graph, TARN_PLAN_OPTIONS(.effort = 4, .method = "lowest"), TARN_END_EFFORT},
+        {graph, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT, .method = "lowest"), TARN_END_EFFORT},
+        {graph, TARN_PLAN_OPTIONS(.method = "many-objects:size:first-fit"), TARN_END_METHOD},
+        {graph, TARN_PLAN_OPTIONS(.seconds = 1e-3), TARN_END_STOPPED},
+        {graph, TARN_PLAN_OPTIONS(.stop = &stop), TARN_END_STOPPED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_plan_summary made = plan(cases[i].graph, cases[i].options, method);
+        if (made.ended != cases[i].ended)
+            fail_msg("case %zu: %d, not %d", i, made.ended, cases[i].ended);
+        assert_int_equal(made.optimal, made.ended == TARN_END_BOUND);
+        assert_int_equal(made.stopped != TARN_STOP_NONE, made.ended == TARN_END_STOPPED);
+    }
+    assert_true(plan(graph, TARN_PLAN_OPTIONS(.effort = 100), method).footprint <
+                plan(graph, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT), method).footprint);
+    tarn_graph_destroy(easy);
+    tarn_graph_destroy(graph);
+}
+
 /* What has met its aim has nothing left to be ended. */
 static void a_plan_at_its_aim_was_not_stopped(void **state)
 {
@@ -301,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_deadline_ends_a_search_and_the_plan_says_so),
         cmocka_unit_test(the_usual_steps_end_where_their_work_is_spent),
         cmocka_unit_test(a_default_plan_ends_by_the_clock_and_one_with_steps_does_not),
+        cmocka_unit_test(what_ended_a_search_is_told_in_every_case),
         cmocka_unit_test(a_plan_at_its_aim_was_not_stopped),
         cmocka_unit_test(seconds_below_zero_are_refused),
     };

@@ -232,7 +232,12 @@ report memory_spaces_are_planned_explained_and_run $?
 
 plan_says_what_ended_the_search() {
     exits 0 plan "$real" --json && json 'o["stopped_by"] is None' &&
-        exits 0 plan "$real" --seconds 0.000001 --json && json 'o["stopped_by"] == "deadline"'
+        exits 0 plan "$real" --seconds 0.000001 --json && json 'o["stopped_by"] == "deadline"' &&
+        exits 0 plan "$real" --capacity 8GiB --json && json 'o["stopped_by"] == "capacity" and not o["optimal"]' &&
+        exits 0 plan "$graphs/googlenet_b1_adam.ddp_branch4.json.gz" --effort 0 --json && json 'o["stopped_by"] == "effort" and not o["optimal"]' &&
+        exits 0 plan "$graphs/googlenet_b1_adam.ddp_branch4.json.gz" --method many-objects:size:first-fit --json && json 'o["stopped_by"] == "method"' &&
+        exits 0 plan $real --assign --streams 4 --json && json "o['events']['kept'] <= o['events']['arcs']" && # both of the planned graph
+        exits 0 assign $real --streams 4 --json && json "o['assign_costs']['waits'] <= o['assign_costs']['arcs']"
 }
 plan_says_what_ended_the_search
 report plan_says_what_ended_the_search $?
@@ -627,17 +632,43 @@ a_batch_goes_on_behind_what_fails_and_says_so() {
     printf '{' >"$folder/broken.json"
     printf '%s\n' "$folder/broken.json" "$folder/absent.json" $packing $toy >"$folder/list"
     exits 3 plan --batch "$folder/list" -o "$folder/plans" --json &&
-        json "o['planned'] == 1 and o['were_there'] == 1 and o['failed'] == 2" && says broken.json && says absent.json
+        json "o['planned'] == 1 and o['were_there'] == 1 and o['failed'] == 2" && says broken.json && says absent.json &&
+        json "[p['graph'].split('/')[-1] for p in o['plans'] if p['plan'] is None] == ['broken.json', 'absent.json']" &&
+        json "[p['error']['code'] for p in o['plans'] if 'error' in p] == [3, 8]" &&
+        json "all(p['method'] and p['optimal'] and p['gap_percent'] == 0 for p in o['plans'] if p['plan'])" || return
+    printf '%s\n' $toy $packing >"$folder/two"
+    exits 1 plan --batch "$folder/two" -o "$folder/small" --capacity 1KiB --alignment 1 && says "$toy: does not fit"
 }
-a_plan_of_another_graph_in_a_batch_is_refused() {
+a_plan_of_another_graph_or_a_damaged_one_is_planned_again() {
     local file
+    printf '%s\n' $toy $packing >"$folder/list"
+    exits 0 plan --batch "$folder/list" -o "$folder/plans" || return
     for file in "$folder"/plans/*; do cp "$plan" "$file"; done
-    exits 3 plan --batch "$folder/list" -o "$folder/plans" --json && json "o['failed'] == 4"
+    exits 0 plan --batch "$folder/list" -o "$folder/plans" --json && json "o['planned'] == 2" && says "planned again" || return
+    for file in "$folder"/plans/*; do printf '{' >"$file"; done
+    exits 0 plan --batch "$folder/list" -o "$folder/plans" --json && json "o['planned'] == 2" && says "planned again" &&
+        exits 0 plan --batch "$folder/list" -o "$folder/plans" --json && json "o['were_there'] == 2" && ! says "planned again"
+}
+# As in an empty folder: no plan that is there answers what it was not asked for.
+a_batch_heeds_options_whatever_plans_are_there() {
+    local options
+    printf '%s\n' $toy >"$folder/list"
+    for options in "--alignment 64" "--reorder" "--in-place-kinds k" "--couple" "--budget 1GiB" "--boundary simple" "--seed 1" \
+        "--effort 5" "--method lowest" "--assign" "--streams 3" "--pad-groups padded" "--capacity 1GiB" "--seconds 9" "--couple-keep 3" \
+        "--budget 1GiB --budget-method keep" "--reorder-keep-time" "--assign --wait-ns 9"; do
+        exits 0 plan --batch "$folder/list" -o "$folder/options" --json && json "o['planned'] == 1" || return
+        # shellcheck disable=SC2086
+        exits 0 plan --batch "$folder/list" -o "$folder/options" $options --json && json "o['planned'] == 1" && says "planned again: the plan" || return
+        # shellcheck disable=SC2086
+        exits 0 plan --batch "$folder/list" -o "$folder/options" $options --threads 1 --json && json "o['were_there'] == 1" || return
+    done
+    exits 0 plan --batch "$folder/list" -o "$folder/options" && exits 1 plan --batch "$folder/list" -o "$folder/options" --capacity 1KiB --json &&
+        json "o['failed'] == 1 and o['plans'][0]['error']['code'] == 1" && says "$toy: does not fit"
 }
 run plan $streams -o "$plan"
 for name in a_batch_has_one_plan_for_each_distinct_graph plans_of_a_batch_are_made_once \
     shares_of_a_batch_are_all_of_it a_batch_goes_on_behind_what_fails_and_says_so \
-    a_plan_of_another_graph_in_a_batch_is_refused; do
+    a_plan_of_another_graph_or_a_damaged_one_is_planned_again a_batch_heeds_options_whatever_plans_are_there; do
     $name
     report $name $?
 done

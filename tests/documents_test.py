@@ -177,8 +177,11 @@ def results_are_what_their_commands_print():
     with Place() as place:
         for about, apart, arena, command in rows:
             told = place.run(command)
-            for figure in [apart, *re.findall(r"[\d.]+ [KMG]iB", arena), *re.findall(r"(?<=at )[\d.]+(?= % more)", about)]:
+            less = ["-" + figure for figure in re.findall(r"(?<=in )[\d.]+(?= % less)", about)]
+            for figure in [apart, *re.findall(r"[\d.]+ [KMG]iB", arena), *re.findall(r"(?<=at )[\d.]+(?= % more)", about), *less]:
                 assert re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", told), (command, figure, told)
+            changed = float((re.search(r"critical path percent (\S+)", told) or [0, 0])[1])  # the price of another order is said
+            assert (abs(changed) < 0.05) == (not less and "% more" not in about) or "--budget" in command, (command, changed)
             assert ("smallest" in arena) == ("optimal          yes" in told) or "--budget" in command, (command, told)
 
 

@@ -85,6 +85,8 @@ static void functions_without_pointers_answer(void **state)
     assert_non_null(tarn_violation_text(TARN_MISSING));
     assert_non_null(tarn_reorder_stage_text(TARN_REORDER_GREEDY));
     assert_non_null(tarn_plan_method(0));
+    assert_null(tarn_plan_asked(NULL));
+    assert_int_equal(tarn_plan_answers(NULL, NULL, NULL), TARN_USAGE);
     assert_null(tarn_plan_method(SIZE_MAX));
     assert_int_equal(tarn_text_escape(TARN_PLAIN, "abc", NULL, 0), 3);
     assert_int_equal(tarn_text_escape(TARN_PLAIN, NULL, NULL, 0), 0);

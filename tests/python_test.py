@@ -208,6 +208,21 @@ def without_the_command_notebooks_show_text():
             assert re.fullmatch("<p>&lt;tarn.Plan of .*&gt;</p>", plan._repr_html_())
 
 
+def a_plan_knows_what_it_was_asked_for():
+    graph = chain()
+    plan = tarn.plan(graph, reorder=True, in_place=["relu"], effort=10)
+    assert plan.asked == {"alignment": 512, "effort": 10, "reorder": {}, "in_place": {"kinds": ["relu"]}}
+    again = tarn.Plan.from_bytes(plan.to_bytes(), graph)
+    assert again.asked == plan.asked and again.answers(reorder=True, in_place=["relu"], effort=10, threads=3)
+    assert not again.answers() and not again.answers(reorder=True, in_place=["relu"], effort=10, capacity=1)
+    raises(tarn.UsageError, plan.answers, alignment=3)
+    raises(TypeError, plan.answers, capacities=1)
+    told = json.loads(plan.to_bytes())
+    del told["asked"]
+    silent = tarn.Plan.from_bytes(json.dumps(told).encode(), graph)
+    assert silent.asked is None and not silent.answers(reorder=True, in_place=["relu"], effort=10)
+
+
 def memory_spaces_are_built_planned_and_told_apart():
     graph, state, _ = offloading()
     assert graph == tarn.Graph.from_bytes(graph.to_bytes())

@@ -13,6 +13,7 @@
 
 #include "planner/plan_graph.h"
 #include "streams/plan/plan.h"
+#include "support/random_graph.h"
 #include "tarn.h"
 
 /* x (device) ─► copy ─► y (pinned) ─► work with scratch ─► z (device); w is a parameter, pinned. */
@@ -200,6 +201,60 @@ static enum tarn_status build_in(uint32_t spaces, tarn_space tensor, tarn_space 
                                               .workspace = 8,
                                               .workspace_space = workspace});
     return tarn_builder_finish(b, graph, error);
+}
+
+/* Does the text say that a place of the space lies where its plan file has it? */
+static void assert_says_where(const struct tarn_error *error, const char *format, uint64_t offset,
+                              const struct tarn_graph *graph, uint32_t space)
+{
+    char expected[200], name[40];
+    snprintf(expected, sizeof expected, format, (unsigned long long)offset);
+    snprintf(name, sizeof name, " of memory space %u \"%s\"", space, graph->spaces[space].name);
+    const char *at = strstr(error->text, expected);
+    if (!at || !strstr(at, name))
+        fail_msg("'%s' and '%s' are not in '%s'", expected, name, error->text);
+}
+
+/* Offsets of messages count from the begin of the space, as in the file, and name it. */
+static void messages_have_the_offsets_of_the_file_and_name_the_space(void **state)
+{
+    uint32_t moved = 0, overlaps = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 30);
+        knobs.spaces = 3;
+        struct tarn_graph *graph = random_graph(&knobs);
+        struct tarn_plan *plan;
+        struct tarn_error error;
+        if (tarn_plan_create(graph, NULL, &plan, &error)) fail_msg("%s", error.text);
+        for (uint32_t a = 0; a < plan->graph->planned_count; a++) {
+            const struct tarn_storage *storage = &plan->graph->storages[a];
+            struct tarn_place *place = (struct tarn_place *)tarn_plan_place(plan, a);
+            uint64_t before = place->offset, begin = plan->spaces[storage->space].begin;
+            if (begin == 0 || storage->group != TARN_NONE) continue; /* another one would move */
+            place->offset++; /* out of range, or of its alignment */
+            if (tarn_plan_verify(plan, graph, NULL, &error) == TARN_REJECTED) {
+                bool is_form = strstr(error.text, " offset ");
+                assert_says_where(&error, is_form ? "offset %llu" : "(bytes %llu..",
+                                  place->offset - begin, plan->graph, storage->space);
+                moved++;
+            }
+            for (uint32_t b = 0; b < plan->storages_count; b++) {
+                uint64_t other = plan->storages[b].offset;
+                if (plan->graph->storages[b].space != storage->space || other == before) continue;
+                place->offset = other;
+                if (tarn_plan_verify(plan, graph, NULL, &error) != TARN_REJECTED) continue;
+                if (!strstr(error.text, "shares bytes")) continue;
+                assert_says_where(&error, "(bytes %llu..", other - begin, plan->graph,
+                                  storage->space);
+                overlaps++;
+            }
+            place->offset = before;
+        }
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(moved > 20 && overlaps > 20);
 }
 
 static void what_lies_in_a_space_that_is_not_there_is_refused(void **state)
@@ -440,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_persistent_part_may_take_all_of_a_capacity),
         cmocka_unit_test(refuses_a_space_with_a_false_bound_or_beyond_its_capacity),
         cmocka_unit_test(measured_plans_tell_whether_they_keep_the_capacities),
+        cmocka_unit_test(messages_have_the_offsets_of_the_file_and_name_the_space),
         cmocka_unit_test(what_lies_in_a_space_that_is_not_there_is_refused),
         cmocka_unit_test(refuses_a_plan_file_with_false_spaces_at_their_place),
         cmocka_unit_test(a_space_may_come_without_a_bound),

@@ -26,11 +26,12 @@ bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *
                          uint32_t launch);
 
 /* May two holders share bytes? Yes: the ways by which one ends before the other begins. No: *order
- * gets a legal order of all launches, from the memory, *moment of them until both are in use.
- * False: no memory. */
+ * gets a legal order of all launches, from the memory: run in it, a plan in which the two had the
+ * same bytes reads wrong ones. *order NULL: there is none, and *why_none says why, for example
+ * because both are used only by the ops that write them. False: no memory. */
 bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
                        const struct tarn_model *model, uint32_t a, uint32_t b,
-                       struct tarn_step **order, size_t *moment);
+                       struct tarn_step **order, const char **why_none);
 
 /* ---- Names of what a model has, and ways as text ---- */
 

@@ -1,8 +1,15 @@
 /* May two storages share bytes? They may when every use of one ends before the other begins, by
- * program order and event waits. Where neither does, some use u of A does not come before the
- * writer of B, and some use v of B not before the writer of A. Then all that must come before the
- * two writers can run without u and v: after the two writers, both storages are in use. That is the
- * order which is given. Cost: O(S (launches + waits)). */
+ * program order and event waits. Where neither does, a legal order is given in which that shows,
+ * if both had the same bytes: it first runs what must come before the writer of one storage, the
+ * victim, and that writer; then the same of the other one, which overwrites it; then all the rest,
+ * among it a use of the victim, which finds wrong bytes. Either storage is a victim if the other
+ * one's writer need not come before its own, and some use of it, or the end of the iteration for
+ * an output, need not come before the other one's writer. One of the two is, or an op uses both,
+ * and then every order shows it, or neither is used after its writer: nobody reads bytes that could
+ * be wrong, and no order shows it, although the two ops may run at the same time.
+ * Cost: O(S (launches + waits)). */
+#include <string.h>
+
 #include "../model/ways.h"
 #include "explain.h"
 
@@ -20,32 +27,86 @@ static void mark_before(const struct tarn_model *model, bool *marked)
     }
 }
 
-/* First what comes before the two writers, then these, then the rest, each in the model's order. */
-static bool make_order(struct tarn_memory *memory, const struct tarn_model *model, uint32_t a,
-                       uint32_t b, struct tarn_step **order, size_t *moment)
+static bool *find_before(struct tarn_memory *memory, const struct tarn_model *model,
+                         uint32_t launch)
 {
-    uint32_t writers[] = {model->holders[a].writer, model->holders[b].writer};
     bool *marked = tarn_memory_take(memory, model->launches_count, sizeof *marked);
-    *order = tarn_memory_take(memory, model->launches_count, sizeof **order);
-    if (!marked || !*order) return false;
-    marked[writers[0]] = marked[writers[1]] = true;
+    if (!marked) return NULL;
+    marked[launch] = true;
     mark_before(model, marked);
-    size_t count = 0;
-    for (int part = 0; part < 2; part++) {
-        for (uint32_t v = 0; v < model->launches_count; v++)
-            if (marked[v] == (part == 0))
-                (*order)[count++] = (struct tarn_step){.op = model->launches[v].op};
-        if (part == 0) *moment = count;
+    return marked;
+}
+
+/* Is there a launch that uses both? */
+static bool use_in_common(const struct tarn_model *model, uint32_t a, uint32_t b)
+{
+    const struct tarn_holder *x = &model->holders[a], *y = &model->holders[b];
+    for (uint32_t i = 0; i < x->touches_count; i++)
+        for (uint32_t k = 0; k < y->touches_count; k++)
+            if (x->touches[i].launch == y->touches[k].launch) return true;
+    return false;
+}
+
+/* Is there a use of the holder after its writer which need not come before the launch that
+ * `marked` is of? */
+static bool is_used_later(const struct tarn_holder *holder, const bool *marked)
+{
+    if (holder->pinned) return true;
+    for (uint32_t i = 0; i < holder->touches_count; i++) {
+        uint32_t launch = holder->touches[i].launch;
+        if (launch != holder->writer && !marked[launch]) return true;
+    }
+    return false;
+}
+
+/* What runs first, and what then; the rest follows, each in the model's order. */
+struct parts {
+    const bool *first, *then;
+};
+
+/* False: no memory. parts->first NULL: no order shows it. */
+static bool find_parts(struct tarn_memory *memory, const struct tarn_model *model, uint32_t a,
+                       uint32_t b, struct parts *parts)
+{
+    const struct tarn_holder *holders[] = {&model->holders[a], &model->holders[b]};
+    const bool *marked[] = {find_before(memory, model, holders[0]->writer),
+                            find_before(memory, model, holders[1]->writer)};
+    bool is_common = use_in_common(model, a, b);
+    *parts = (struct parts){NULL, NULL};
+    if (!marked[0] || !marked[1]) return false;
+    for (int victim = 0; victim < 2 && !parts->first; victim++) {
+        bool must_follow = marked[victim][holders[1 - victim]->writer];
+        if (is_common || (!must_follow && is_used_later(holders[victim], marked[1 - victim])))
+            *parts = (struct parts){marked[victim], marked[1 - victim]};
     }
     return true;
 }
 
-/* The last use of a holder that is not before the moment, or its writer. */
+/* *order stays NULL if there is none. */
+static bool make_order(struct tarn_memory *memory, const struct tarn_model *model, uint32_t a,
+                       uint32_t b, struct tarn_step **order, size_t *moment)
+{
+    struct parts parts;
+    size_t count = 0;
+    if (!find_parts(memory, model, a, b, &parts)) return false;
+    if (!parts.first) return true;
+    *order = tarn_memory_take(memory, model->launches_count, sizeof **order);
+    if (!*order) return false;
+    for (int part = 0; part < 3; part++) {
+        for (uint32_t v = 0; v < model->launches_count; v++)
+            if (part == (parts.first[v] ? 0 : parts.then[v] ? 1 : 2))
+                (*order)[count++] = (struct tarn_step){.op = model->launches[v].op};
+        if (part < 2) *moment = count;
+    }
+    return true;
+}
+
+/* The last use of a holder that is not before the moment, or its writer. order NULL: no moment. */
 static uint32_t open_use(const struct tarn_model *model, uint32_t holder,
                          const struct tarn_step *order, size_t moment)
 {
     const struct tarn_holder *h = &model->holders[holder];
-    for (uint32_t i = h->touches_count; i-- > 0;) {
+    for (uint32_t i = h->touches_count; i-- > 0 && order;) {
         tarn_op op = model->launches[h->touches[i].launch].op;
         bool has_run = false;
         for (size_t k = 0; k < moment && !has_run; k++) has_run = order[k].op == op;
@@ -76,38 +137,65 @@ static const struct tarn_way *find_ways(struct tarn_memory *memory, const struct
     return model->holders[earlier].pinned ? NULL : ways;
 }
 
+static void print_pair(struct tarn_printer *printer, const struct tarn_model *model,
+                       const char *const *keys, uint32_t one, uint32_t other)
+{
+    tarn_printer_boolean(printer, "may_share_bytes", strcmp(keys[0], "one") != 0);
+    for (int i = 0; i < 2; i++) {
+        tarn_printer_open(printer, keys[i], '{');
+        tarn_explain_print_holder(printer, model, i == 0 ? one : other);
+        tarn_printer_close(printer, '}');
+    }
+}
+
+static const char *const apart[] = {"one", "other"};
+
+static bool print_order(struct tarn_printer *printer, struct tarn_memory *memory,
+                        const struct tarn_model *model, uint32_t a, uint32_t b,
+                        struct tarn_step **order)
+{
+    size_t moment = 0;
+    if (!make_order(memory, model, a, b, order, &moment)) return false;
+    tarn_printer_open_list(printer, "still_needs");
+    print_open_use(printer, model, a, *order, moment);
+    print_open_use(printer, model, b, *order, moment);
+    tarn_printer_close_list(printer);
+    if (*order) tarn_printer_count(printer, "launches_until_then", moment);
+    if (printer->json || !*order)
+        tarn_printer_boolean(printer, "an_order_shows_it", *order != NULL);
+    return true;
+}
+
 bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
                        const struct tarn_model *model, uint32_t a, uint32_t b,
-                       struct tarn_step **order, size_t *moment)
+                       struct tarn_step **order, const char **why_none)
 {
+    static const char *const in_turn[] = {"ends_before", "begins_after"};
     size_t count = 0;
     uint32_t earlier = a, later = b;
     *order = NULL;
+    *why_none = "no order shows it, as they lie in different memory spaces";
+    if (model->holders[a].space != model->holders[b].space) {
+        print_pair(printer, model, apart, a, b);
+        tarn_printer_boolean(printer, "an_order_shows_it", false);
+        return true;
+    }
     const struct tarn_way *ways = find_ways(memory, model, a, b, &count);
     if (!ways && !memory->is_exhausted) {
         earlier = b, later = a;
         ways = find_ways(memory, model, b, a, &count);
     }
     if (memory->is_exhausted) return false;
-    tarn_printer_boolean(printer, "may_share_bytes", ways != NULL);
-    tarn_printer_open(printer, ways ? "ends_before" : "one", '{');
-    tarn_explain_print_holder(printer, model, earlier);
-    tarn_printer_close(printer, '}');
-    tarn_printer_open(printer, ways ? "begins_after" : "other", '{');
-    tarn_explain_print_holder(printer, model, later);
-    tarn_printer_close(printer, '}');
-    tarn_printer_open_list(printer, ways ? "because" : "still_needs");
-    for (size_t i = 0; ways && i < count; i++) {
+    *why_none = ways ? "they may share bytes"
+                     : "no order shows it, as neither is read after it was written";
+    print_pair(printer, model, ways ? in_turn : apart, earlier, later);
+    if (!ways) return print_order(printer, memory, model, a, b, order);
+    tarn_printer_open_list(printer, "because");
+    for (size_t i = 0; i < count; i++) {
         tarn_printer_open_row(printer, "because");
         tarn_explain_print_way(printer, model, &ways[i]);
         tarn_printer_close(printer, '}');
     }
-    if (!ways) {
-        if (!make_order(memory, model, a, b, order, moment)) return false;
-        print_open_use(printer, model, a, *order, *moment);
-        print_open_use(printer, model, b, *order, *moment);
-    }
     tarn_printer_close_list(printer);
-    if (!ways) tarn_printer_count(printer, "launches_until_then", *moment);
     return true;
 }

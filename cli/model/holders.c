@@ -134,7 +134,7 @@ static enum tarn_holder_half half_of(const struct tarn_model *model,
 {
     struct tarn_op_info info;
     tarn_graph_op(model->graph, model->launches[holder->writer].op, &info);
-    if (!info.workspace_first) return TARN_WHOLE;
+    if (info.workspace == 0 || !info.workspace_first) return TARN_WHOLE;
     return holder->tensor == TARN_NONE ? TARN_FIRST_HALF : TARN_SECOND_HALF;
 }
 

@@ -77,7 +77,8 @@ static bool find_cut(struct cut *cut, struct tarn_memory *memory, const struct t
 static bool is_halved(const struct tarn_model *model, uint32_t v)
 {
     struct tarn_op_info info;
-    return tarn_graph_op(model->graph, model->launches[v].op, &info) && info.workspace_first;
+    return tarn_graph_op(model->graph, model->launches[v].op, &info) && info.workspace > 0 &&
+           info.workspace_first;
 }
 
 /* Where v runs: 0 before the moment, 1 in flight, 2 behind. */

@@ -69,6 +69,18 @@ enum tarn_stop {
     TARN_STOP_WORK      /* the limit of work, see `effort`; the same on every machine */
 };
 
+/* What ended the search for a placement, in every case; of several memory spaces the last of these
+ * that ended one of theirs. */
+enum tarn_end {
+    TARN_END_UNKNOWN,  /* of a plan that was loaded, unless it is at its bound */
+    TARN_END_BOUND,    /* the plan is at the bound: no safe plan is smaller */
+    TARN_END_METHOD,   /* the method came to its end; more effort finds nothing else by it */
+    TARN_END_CAPACITY, /* the plan is within the capacity, or budget: nothing smaller was asked for
+                        */
+    TARN_END_EFFORT,   /* the steps of search were done: more `effort` may find a smaller plan */
+    TARN_END_STOPPED   /* see enum tarn_stop: more time, or work, may find a smaller plan */
+};
+
 struct tarn_plan_options {
     size_t struct_size; /* sizeof(struct tarn_plan_options), as the macro below says */
     /* Power of two; 0: 512. Every block (a lone storage, or a whole contiguous group) begins at a
@@ -180,6 +192,18 @@ TARN_API enum tarn_status tarn_plan_read(const struct tarn_reader *reader, struc
                                          enum tarn_plan_trust trust, struct tarn_plan **plan,
                                          struct tarn_error *error);
 
+/* What the plan was asked for, as one line of JSON: the options that its answer depends on, without
+ * those left at their defaults; its file has the same under "asked", and docs/formats.md says what
+ * is in it. NULL: not known, its file did not say. Lives as long as the plan. */
+TARN_API const char *tarn_plan_asked(const struct tarn_plan *plan);
+/* May the plan stand for what tarn_plan_create would make with these options (NULL: defaults)? Then
+ * it was asked for the same, and its alignment and footprint keep to it. Not whether it is of some
+ * graph, or safe: loading has said that. TARN_OK: yes. TARN_REJECTED: no; `error` says what
+ * differs. TARN_USAGE: bad options. TARN_SYSTEM: no memory. Any thread. */
+TARN_API enum tarn_status tarn_plan_answers(const struct tarn_plan *plan,
+                                            const struct tarn_plan_options *options,
+                                            struct tarn_error *error);
+
 struct tarn_plan_summary {
     const char *method; /* lives as long as the plan */
     uint64_t alignment;
@@ -192,6 +216,7 @@ struct tarn_plan_summary {
     double transform_ms, order_ms, place_ms, verify_ms; /* of tarn_plan_create; else 0 */
     enum tarn_stop stopped;                             /* of tarn_plan_create; no file has it */
     enum tarn_group_padding pad_groups; /* other than the graph says: all exact, or all padded */
+    enum tarn_end ended;                /* of tarn_plan_create */
 };
 static inline void tarn_plan_summarize(const struct tarn_plan *plan,
                                        struct tarn_plan_summary *summary)

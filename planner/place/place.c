@@ -117,7 +117,10 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
         if (methods > 0) status = tarn_stage_somas(placing, TARN_NONE, methods);
     }
     if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing, true);
-    if (count > ROUND_BLOCKS_MAX) left = 0;
+    if (count > ROUND_BLOCKS_MAX) {
+        placing->is_through = left >= ROUND_STEPS;
+        left = 0;
+    }
     for (; goes_on(placing, status) && left > 0 && placing->work_left > 0;
          left -= steps, steps *= 2) {
         if (steps > left) steps = left;
@@ -179,6 +182,20 @@ static enum tarn_stop why_stopped(const struct tarn_placing *placing)
     return reason == TARN_STOP_NONE && placing->cut ? TARN_STOP_WORK : reason;
 }
 
+/* Whatever ended it. */
+static enum tarn_end why_ended(const struct tarn_placing *placing)
+{
+    const struct tarn_place_request *request = &placing->request;
+    bool is_construction = request->method == TARN_PLACE_SOMAS ||
+                           request->method == TARN_PLACE_BASELINE ||
+                           request->method == TARN_PLACE_LAYOUT;
+    bool is_proved = request->method == TARN_PLACE_EXACT && placing->result->cannot_fit;
+    if (placing->result->footprint <= request->improve.bound) return TARN_END_BOUND;
+    if (placing->result->footprint <= tarn_placing_aim(placing)) return TARN_END_CAPACITY;
+    if (placing->result->stopped != TARN_STOP_NONE) return TARN_END_STOPPED;
+    return is_construction || is_proved || placing->is_through ? TARN_END_METHOD : TARN_END_EFFORT;
+}
+
 static enum tarn_status limit_work(struct tarn_placing *placing)
 {
     uint64_t work_max = placing->request.improve.work_max;
@@ -202,6 +219,7 @@ enum tarn_status tarn_place(const struct tarn_problem *problem,
     if (status == TARN_OK && result->stopped != TARN_STOP_NONE &&
         result->footprint == placing.stacked)
         status = tarn_stage_pass(&placing);
+    result->ended = why_ended(&placing);
     assert(status != TARN_OK || result->footprint <= placing.stacked ||
            request->method >= TARN_PLACE_SOMAS || request->method == TARN_PLACE_BASELINE);
     tarn_region_finish(&region);

@@ -45,6 +45,7 @@ struct tarn_place_result {
     uint64_t footprint;
     bool cannot_fit; /* proved: no placement is at the bound, or the capacity where that is more */
     enum tarn_stop stopped;
+    enum tarn_end ended;
     char method[64]; /* what made it, for example "lowest:size-life" */
 };
 

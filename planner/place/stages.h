@@ -16,6 +16,7 @@ struct tarn_placing {
     uint64_t reserve;             /* of that, for the stages that follow */
     struct tarn_work_costs costs; /* where work is limited */
     bool cut;                     /* a stage would have gone on, but for want of work */
+    bool is_through;              /* more steps would change nothing */
     struct tarn_region *region;   /* of the rows */
     uint64_t *apart;              /* offsets of the plan that waits; NULL: there is none */
     uint64_t apart_footprint;

@@ -90,7 +90,7 @@ PlanOptions = _options("PlanOptions", alignment=u64, capacity=u64, method=text, 
                        budget=to(BudgetOptions), node_limit=u32, beat=BEAT, pad_groups=i32)
 PlanSummary = _struct("PlanSummary", method=text, alignment=u64, footprint=u64, persistent=u64,
                       bound=u64, optimal=flag, waits=u32, boundary_waits=u32, transform_ms=f64,
-                      order_ms=f64, place_ms=f64, verify_ms=f64, stopped=i32, pad_groups=i32)
+                      order_ms=f64, place_ms=f64, verify_ms=f64, stopped=i32, pad_groups=i32, ended=i32)
 Wait = _struct("Wait", op=u32, on=u32)
 Waits = _struct("Waits", waits=to(Wait), count=size)
 PlanSpaceSummary = _struct("PlanSpaceSummary", method=text, footprint=u64, persistent=u64,
@@ -156,6 +156,8 @@ _FUNCTIONS = {
     "plan_load": (i32, text, graph, i32, to(plan), error),
     "plan_read": (i32, to(Reader), graph, i32, to(plan), error),
     "plan_summarize_sized": (None, pointer, *SIZED),
+    "plan_asked": (text, pointer),
+    "plan_answers": (i32, pointer, to(PlanOptions), error),
     "plan_graph": (graph, plan),
     "plan_offset plan_workspace_offset": (u64, pointer, u32),
     "plan_waits plan_boundary_waits": (Waits, pointer),

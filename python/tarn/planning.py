@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import ctypes as c
+import inspect
+import json
 import os
 import shutil
 import subprocess
@@ -17,12 +19,13 @@ from typing import Any, NamedTuple, Optional, Union
 
 from . import _native as n
 from ._native import call, result
-from .errors import UsageError, index_of
+from .errors import Rejected, UsageError, index_of
 from .graph import File, Graph, PathLike
 
 BOUNDARIES = ("refined", "simple")
 PADDINGS = ("graph", "exact", "padded", "auto")
 STOPS = (None, "request", "deadline", "work")
+ENDS = (None, "bound", "method", "capacity", "effort", "stopped")
 Fields = dict[str, Any]  # of a struct of options
 Pair = tuple[int, int]
 
@@ -173,6 +176,10 @@ class Plan(File):
                             PADDINGS.__getitem__)
     stopped: Optional[str] = _told("stopped", "What ended the search early, or None.",
                                    STOPS.__getitem__)
+    ended: Optional[str] = _told("ended", "What ended the search, in every case: \"bound\": no plan "
+                                 "is smaller; \"effort\": more of it may find less; \"capacity\", "
+                                 "\"method\"; \"stopped\": see there; None: it was loaded.",
+                                 ENDS.__getitem__)
 
     def __init__(self, handle: Any, source: Graph):
         """For the package only: takes the handle."""
@@ -193,6 +200,23 @@ class Plan(File):
         messages."""
         return cls(result(n.plan, n.lib.plan_read, n.reader_of(data, name), graph._handle,
                           not verify), graph)
+
+    @property
+    def asked(self) -> Optional[dict[str, Any]]:
+        """What the plan was asked for: all options that its answer depends on, but those left at
+        their defaults, as docs/formats.md says. None: its file does not say."""
+        text = n.lib.plan_asked(self._handle)
+        return None if text is None else json.loads(text)
+
+    def answers(self, **options: Any) -> bool:
+        """May the plan stand for what tarn.plan would make of its source graph with these options?"""
+        arguments = inspect.signature(plan).bind(self.source, **options)
+        arguments.apply_defaults()
+        try:
+            call(n.lib.plan_answers, self._handle, _Search(**arguments.arguments)._options)
+        except Rejected:
+            return False
+        return True
 
     def verify(self) -> None:
         """Proves the plan once more; tarn.Rejected with the first violation."""

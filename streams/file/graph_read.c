@@ -14,8 +14,6 @@
 #include "streams/graph/builder.h"
 #include "streams/text/text_file.h"
 
-#define META_DEPTH_MAX 64
-
 /* ---- Fields ---- */
 
 enum {
@@ -199,23 +197,13 @@ static enum tarn_status read_list(struct tarn_graph_loader *loader, const struct
 
 /* ---- The document ---- */
 
-static void print_meta(const void *value, FILE *file) { tarn_json_write_compact(value, file); }
-
 static enum tarn_status read_meta(struct tarn_graph_loader *loader, const struct tarn_json_at *at)
 {
-    const char *twin = NULL;
+    const char *text = NULL;
     if (!at->value) return TARN_OK;
-    if (tarn_json_type_of(at->value) != TARN_JSON_OBJECT)
-        return tarn_json_bad(at, "must be an object");
-    if (tarn_json_depth(at->value) > META_DEPTH_MAX)
-        return tarn_json_bad(at, "is nested deeper than %d levels", META_DEPTH_MAX);
-    if (!tarn_json_find_twin(at->value, &twin)) return tarn_error_no_memory(at->report->error);
-    if (twin) return tarn_json_bad(at, "an object has the key %s twice", tarn_quote(twin).text);
-    char *text = tarn_text_print(print_meta, at->value, NULL);
-    if (!text) return tarn_error_no_memory(at->report->error);
-    tarn_builder_meta(loader->builder, text);
-    tarn_free(text);
-    return TARN_OK;
+    enum tarn_status status = tarn_json_keep(at, &loader->region, &text);
+    if (!status) tarn_builder_meta(loader->builder, text);
+    return status;
 }
 
 static enum tarn_status read_document(struct tarn_graph_loader *loader,

@@ -63,8 +63,8 @@ static void write_op(const struct tarn_graph *graph, uint32_t v, FILE *file)
     write_list(file, "outputs", tarn_outputs(op), op->outputs_count);
     if (extra->control_count > 0) write_list(file, "control", extra->control, extra->control_count);
     write_number(file, "workspace", extra->workspace, 0);
-    if (op->workspace_first) fputs(",\"workspace_first\":true", file);
-    write_number(file, "workspace_space", extra->workspace > 0 ? extra->workspace_space : 0, 0);
+    if (op->says_workspace_first) fputs(",\"workspace_first\":true", file);
+    write_number(file, "workspace_space", extra->workspace_space, 0);
     write_number(file, "cost", op->cost, 0);
     write_number(file, "flops", extra->flops, 0);
     if (op->view) fputs(",\"view\":true", file);

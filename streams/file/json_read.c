@@ -11,6 +11,8 @@
 #include "streams/base/memory.h"
 #include "streams/text/text_file.h"
 
+#define KEPT_DEPTH_MAX 64
+
 /* ---- Syntax ---- */
 
 static enum tarn_status syntax_error(const struct tarn_report *report,
@@ -276,6 +278,24 @@ enum tarn_status tarn_json_fields(const struct tarn_json_at *at,
         return tarn_json_bad(at, "the field \"%s\" is missing", fields[i].name);
     }
     return TARN_OK;
+}
+
+static void print_kept(const void *value, FILE *file) { tarn_json_write_compact(value, file); }
+
+enum tarn_status tarn_json_keep(const struct tarn_json_at *at, struct tarn_region *region,
+                                const char **text)
+{
+    const char *twin = NULL;
+    if (tarn_json_type_of(at->value) != TARN_JSON_OBJECT)
+        return tarn_json_bad(at, "must be an object");
+    if (tarn_json_depth(at->value) > KEPT_DEPTH_MAX)
+        return tarn_json_bad(at, "is nested deeper than %d levels", KEPT_DEPTH_MAX);
+    if (!tarn_json_find_twin(at->value, &twin)) return tarn_error_no_memory(at->report->error);
+    if (twin) return tarn_json_bad(at, "an object has the key %s twice", tarn_quote(twin).text);
+    char *printed = tarn_text_print(print_kept, at->value, NULL);
+    *text = printed ? tarn_region_string(region, printed) : NULL;
+    tarn_free(printed);
+    return *text ? TARN_OK : tarn_error_no_memory(at->report->error);
 }
 
 enum tarn_status tarn_json_check_format(const struct tarn_json_at *document, const char *format)

@@ -52,6 +52,11 @@ enum tarn_status tarn_json_fields(const struct tarn_json_at *at,
                                   const struct tarn_json_field *fields, size_t fields_count,
                                   struct tarn_json_at *values);
 
+/* An object that is kept as it is, whatever is in it: its text without blanks, in the region.
+ * TARN_BAD_INPUT: no object, one with a key twice, or nested deeper than 64 levels. */
+enum tarn_status tarn_json_keep(const struct tarn_json_at *at, struct tarn_region *region,
+                                const char **text);
+
 /* ---- Arrays ---- */
 
 /* Checks that it is an array, and counts its items. */

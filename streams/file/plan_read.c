@@ -24,6 +24,7 @@ enum {
     SOURCE_HASH,
     GRAPH_HASH,
     PAD_GROUPS,
+    ASKED,
     GRAPH,
     METHOD,
     ALIGNMENT,
@@ -46,6 +47,7 @@ static const struct tarn_json_field plan_fields[] = {
     [SOURCE_HASH] = {"source_hash", true},
     [GRAPH_HASH] = {"graph_hash", true},
     [PAD_GROUPS] = {"pad_groups", false},
+    [ASKED] = {"asked", false},
     [GRAPH] = {"graph", false},
     [METHOD] = {"method", true},
     [ALIGNMENT] = {"alignment", true},
@@ -120,6 +122,8 @@ static enum tarn_status read_head(struct loader *loader)
     const char *name = NULL, *method = NULL;
     enum tarn_status status = tarn_json_string(&fields[NAME], &name);
     if (!status) status = tarn_json_string(&fields[METHOD], &method);
+    if (!status && fields[ASKED].value)
+        status = tarn_json_keep(&fields[ASKED], &plan->region, &plan->asked);
     if (!status) status = tarn_json_integer(&fields[ALIGNMENT], &plan->alignment);
     if (!status && !tarn_is_power_of_two(plan->alignment))
         status = tarn_json_bad(&fields[ALIGNMENT], "must be a power of two, not %" PRIu64,

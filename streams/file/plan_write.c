@@ -95,6 +95,7 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
     if (plan->pad_groups != TARN_GROUPS_AS_GIVEN)
         fprintf(file, ",\n\"pad_groups\":\"%s\"",
                 plan->pad_groups == TARN_GROUPS_PADDED ? "padded" : "exact");
+    if (plan->asked) fprintf(file, ",\n\"asked\":%s", plan->asked);
     if (plan->transformed) {
         fputs(",\n\"graph\":", file);
         tarn_graph_print(plan->graph, file);

@@ -142,6 +142,7 @@ static struct tarn_graph_op copy_op(struct tarn_builder *builder, const struct t
         .cost = info->cost,
         .view = info->view,
         .workspace_first = info->workspace_first && info->workspace > 0,
+        .says_workspace_first = info->workspace_first,
         .recomputable = byte_of(info->recomputable),
         .op_class = byte_of(info->op_class),
     };

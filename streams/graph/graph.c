@@ -136,7 +136,7 @@ bool tarn_graph_op_sized(const struct tarn_graph *graph, tarn_op op, struct tarn
         .cost = record->cost,
         .flops = extra->flops,
         .view = record->view,
-        .workspace_first = record->workspace_first,
+        .workspace_first = record->says_workspace_first,
         .recomputable = record->recomputable,
         .inplace = extra->inplace,
         .inplace_count = extra->inplace_count,

@@ -46,9 +46,10 @@ struct tarn_graph_op {
     uint32_t position; /* in its stream, views included */
     uint32_t origin;   /* op of the source graph that it comes from; its own id in a source graph */
     bool view;
-    bool workspace_first; /* has a workspace, which ends before its outputs begin */
-    uint8_t recomputable; /* enum tarn_recomputable */
-    uint8_t op_class;     /* enum tarn_op_class, as given: see tarn_graph_op_class */
+    bool workspace_first;      /* has a workspace, which ends before its outputs begin */
+    bool says_workspace_first; /* as given, also without a workspace, which costs may add later */
+    uint8_t recomputable;      /* enum tarn_recomputable */
+    uint8_t op_class;          /* enum tarn_op_class, as given: see tarn_graph_op_class */
 };
 
 struct tarn_graph_tensor {

@@ -53,6 +53,15 @@ static void add_implementations(struct tarn_hasher *hasher, const struct tarn_gr
     }
 }
 
+/* 0, too, if neither the op nor an implementation of it has a workspace: then it says nothing. */
+static uint64_t workspace_space(const struct tarn_op_extra *extra)
+{
+    bool has_workspace = extra->workspace > 0;
+    for (uint32_t i = 0; i < extra->implementations_count; i++)
+        has_workspace = has_workspace || extra->implementations[i].workspace > 0;
+    return has_workspace ? extra->workspace_space : 0;
+}
+
 static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
 {
     const struct tarn_op_extra *extra = tarn_extra(op);
@@ -62,7 +71,7 @@ static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
     tarn_hasher_add_list(hasher, op->inputs, op->inputs_count);
     tarn_hasher_add_list(hasher, tarn_outputs(op), op->outputs_count);
     tarn_hasher_add_list(hasher, extra->control, extra->control_count);
-    uint64_t space = extra->workspace > 0 ? extra->workspace_space : 0;
+    uint64_t space = workspace_space(extra);
     tarn_hasher_add(hasher, (uint64_t)op->workspace_first << 63 | (uint64_t)(space > 0) << 62 |
                                 extra->workspace);
     if (space > 0) tarn_hasher_add(hasher, space);

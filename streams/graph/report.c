@@ -117,6 +117,15 @@ struct tarn_label tarn_storage_label(const struct tarn_graph *graph, uint32_t st
     return label("workspace of op", record->producer, graph->ops[record->producer].name);
 }
 
+struct tarn_label tarn_space_phrase(const struct tarn_graph *graph, uint32_t space)
+{
+    struct tarn_label result = {""};
+    if (space < graph->spaces_count)
+        snprintf(result.text, sizeof result.text, " of memory space %u %.64s", space,
+                 tarn_quote(graph->spaces[space].name).text);
+    return result;
+}
+
 struct tarn_label tarn_quote(const char *text)
 {
     struct tarn_label result;

@@ -41,6 +41,9 @@ struct tarn_label tarn_stream_label(const struct tarn_graph *graph, tarn_stream 
 struct tarn_label tarn_tensor_label(const struct tarn_graph *graph, tarn_tensor tensor);
 /* A root tensor, or the workspace of an op. */
 struct tarn_label tarn_storage_label(const struct tarn_graph *graph, uint32_t storage);
+/* What follows an offset or a size: " of memory space 1 "sram""; "" where the graph declares none.
+ */
+struct tarn_label tarn_space_phrase(const struct tarn_graph *graph, uint32_t space);
 /* Any text, in quotes. */
 struct tarn_label tarn_quote(const char *text);
 

@@ -317,6 +317,8 @@ static uint64_t bound_of(const struct tarn_plan *plan)
     return sum;
 }
 
+const char *tarn_plan_asked(const struct tarn_plan *plan) { return plan ? plan->asked : NULL; }
+
 void tarn_plan_summarize_sized(const struct tarn_plan *plan, struct tarn_plan_summary *summary,
                                size_t size)
 {
@@ -336,6 +338,7 @@ void tarn_plan_summarize_sized(const struct tarn_plan *plan, struct tarn_plan_su
         .place_ms = plan->place_ms,
         .verify_ms = plan->verify_ms,
         .stopped = plan->stopped,
+        .ended = is_optimal(plan) ? TARN_END_BOUND : plan->ended,
         .pad_groups = plan->pad_groups,
     };
     tarn_struct_give(summary, size, &known, sizeof known);

@@ -51,6 +51,7 @@ struct tarn_plan {
     bool transformed; /* the final graph is not the source graph: embed it in the file */
     struct tarn_hash source_hash;
     char *method;
+    const char *asked; /* see tarn_plan_asked; NULL: not known */
     uint64_t alignment;
     uint64_t footprint;
     uint64_t persistent; /* bytes of the persistent part */
@@ -71,6 +72,7 @@ struct tarn_plan {
     uint32_t storages_count, workspaces_count, places_persistent_count;
     double transform_ms, order_ms, place_ms, verify_ms;
     enum tarn_stop stopped;
+    enum tarn_end ended;
 };
 
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);

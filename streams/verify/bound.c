@@ -13,6 +13,7 @@
 
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
+#include "streams/graph/report.h"
 
 /* ---- Reserved sizes ---- */
 
@@ -117,8 +118,9 @@ static enum tarn_status prove(struct tarn_proof *proof, struct tarn_verdict *ver
         &proved); /* as all blocks */
     if (proved >= proof->claim.bound) return TARN_OK;
     tarn_verdict_add(verdict, tarn_violation_of(TARN_WRONG_BOUND), TARN_NO_SUSPECTS,
-                     "the plan claims that none is below %llu bytes; its certificate proves %llu",
-                     (unsigned long long)proof->claim.bound, (unsigned long long)proved);
+                     "the plan claims that none is below %llu bytes; its certificate proves %llu%s",
+                     (unsigned long long)proof->claim.bound, (unsigned long long)proved,
+                     tarn_space_phrase(proof->plan->graph, proof->space).text);
     return TARN_REJECTED;
 }
 

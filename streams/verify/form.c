@@ -3,6 +3,7 @@
  * bytes; only the group's start is aligned and only its end padded, unless the group is a padded
  * one. Cost: linear. */
 #include <assert.h>
+#include <stdio.h>
 
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
@@ -195,12 +196,12 @@ static void check_range(const struct tarn_plan *plan, uint32_t storage,
     }
     if (tarn_size_add(offset, reserved, &end) && end <= limit) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_OUT_OF_RANGE);
-    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
-                     "%s at offset %llu reserves %llu bytes, which end above the %s of %llu bytes",
-                     tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
-                     (unsigned long long)reserved,
-                     record->persistent ? "persistent part" : "footprint",
-                     (unsigned long long)limit);
+    tarn_verdict_add(
+        verdict, violation, TARN_NO_SUSPECTS,
+        "%s at offset %llu%s reserves %llu bytes, which end above the %s of %llu bytes",
+        tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
+        tarn_space_phrase(plan->graph, record->space).text, (unsigned long long)reserved,
+        record->persistent ? "persistent part" : "footprint", (unsigned long long)limit);
 }
 
 static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
@@ -213,26 +214,27 @@ static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
     if (offset % alignment == 0) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_MISALIGNED);
     tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
-                     "%s lies at offset %llu, which is no multiple of %llu",
+                     "%s lies at offset %llu%s, which is no multiple of %llu",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
+                     tarn_space_phrase(plan->graph, plan->graph->storages[storage].space).text,
                      (unsigned long long)alignment);
 }
 
 static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t storage,
                          struct tarn_verdict *verdict)
 {
-    const struct tarn_place *front = tarn_plan_place(plan, before);
-    uint64_t offset = tarn_plan_place(plan, storage)->offset;
+    uint64_t front = offset_in_space(plan, before), offset = offset_in_space(plan, storage);
     bool is_padded = plan->graph->groups[plan->graph->storages[storage].group].padded;
     uint64_t bytes = is_padded ? tarn_storage_reserved(plan->graph, before, plan->alignment)
                                : plan->graph->storages[before].size;
-    if (offset == front->offset + bytes) return;
+    if (offset == front + bytes) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
     violation.other_tensor = plan->graph->storages[before].tensor;
     tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
-                     "%s lies at offset %llu; its contiguous group needs it at %llu, behind %s",
+                     "%s lies at offset %llu%s; its contiguous group needs it at %llu, behind %s",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
-                     (unsigned long long)(front->offset + bytes),
+                     tarn_space_phrase(plan->graph, plan->graph->storages[storage].space).text,
+                     (unsigned long long)(front + bytes),
                      tarn_tensor_label(plan->graph, violation.other_tensor).text);
 }
 
@@ -258,11 +260,14 @@ static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *v
 
 /* ---- Spaces ---- */
 
-static void add_space(struct tarn_verdict *verdict, enum tarn_violation_kind kind, uint32_t s,
-                      const char *what)
+static void add_space(struct tarn_verdict *verdict, const struct tarn_graph *graph,
+                      enum tarn_violation_kind kind, uint32_t s, const char *what)
 {
-    tarn_verdict_add(verdict, tarn_violation_of(kind), TARN_NO_SUSPECTS, "memory space %u %s", s,
-                     what);
+    char quoted[100] = "";
+    if (s < graph->spaces_count)
+        snprintf(quoted, sizeof quoted, " (%s)", tarn_quote(graph->spaces[s].name).text);
+    tarn_verdict_add(verdict, tarn_violation_of(kind), TARN_NO_SUSPECTS, "memory space %u %s%s", s,
+                     what, quoted);
 }
 
 /* One behind the other, which make up the sums, each within its capacity. */
@@ -272,27 +277,30 @@ static bool check_spaces(const struct tarn_plan *plan, struct tarn_verdict *verd
     uint64_t begin = 0, persistent = 0, both;
     size_t before = verdict->count;
     if (plan->spaces_count != graph->spaces_count || !plan->spaces != !graph->spaces_count) {
-        add_space(verdict, TARN_MISSING, plan->spaces_count, "is not in both plan and graph");
+        add_space(verdict, graph, TARN_MISSING, plan->spaces_count,
+                  "is not in both plan and graph");
         return false;
     }
     for (uint32_t s = 0; s < plan->spaces_count; s++) {
         const struct tarn_plan_space *space = &plan->spaces[s];
         uint64_t capacity = graph->spaces[s].capacity;
         if (space->begin != begin || space->persistent_begin != persistent)
-            add_space(verdict, TARN_OUT_OF_RANGE, s, "does not begin where the one before it ends");
+            add_space(verdict, graph, TARN_OUT_OF_RANGE, s,
+                      "does not begin where the one before it ends");
         if (!tarn_size_add(begin, space->footprint, &begin) ||
             !tarn_size_add(persistent, space->persistent, &persistent) ||
             !tarn_size_add(space->footprint, space->persistent, &both)) {
-            add_space(verdict, TARN_OUT_OF_RANGE, s, "exceeds 64 bits");
+            add_space(verdict, graph, TARN_OUT_OF_RANGE, s, "exceeds 64 bits");
             return false;
         }
         if (capacity > 0 && both > capacity)
-            add_space(verdict, TARN_OUT_OF_RANGE, s, "needs more than its capacity");
+            add_space(verdict, graph, TARN_OUT_OF_RANGE, s, "needs more than its capacity");
         if (space->claim.threshold && space->claim.bound > space->footprint)
-            add_space(verdict, TARN_WRONG_BOUND, s, "has a bound above its footprint");
+            add_space(verdict, graph, TARN_WRONG_BOUND, s, "has a bound above its footprint");
     }
     if (plan->spaces && (begin != plan->footprint || persistent != plan->persistent))
-        add_space(verdict, TARN_OUT_OF_RANGE, 0, "and the others are not what the plan sums up");
+        add_space(verdict, graph, TARN_OUT_OF_RANGE, 0,
+                  "and the others are not what the plan sums up");
     return verdict->count == before;
 }
 

@@ -26,23 +26,26 @@ static struct node_label label(const struct tarn_replay *replay, uint32_t node)
 }
 
 struct bytes_label {
-    char text[200];
+    char text[300];
 };
 
-/* A storage with its exact bytes, and with the end of what it reserves where that is another. */
+/* A storage with its exact bytes, as its memory space counts them, and with the end of what it
+ * reserves where that is another. */
 static struct bytes_label bytes(const struct tarn_replay *replay, uint32_t storage)
 {
     struct bytes_label result;
-    const struct tarn_place *place = tarn_plan_place(replay->plan, storage);
+    const struct tarn_storage *record = &replay->graph->storages[storage];
+    uint64_t offset = tarn_plan_offset_in_space(replay->plan, storage);
+    uint64_t size = tarn_plan_place(replay->plan, storage)->size;
     uint64_t reserved = tarn_storage_reserved(replay->graph, storage, replay->plan->alignment);
-    uint64_t end = place->offset + place->size;
     char padding[40] = "";
-    if (reserved > place->size)
+    if (reserved > size)
         snprintf(padding, sizeof padding, ", reserved up to %llu",
-                 (unsigned long long)(place->offset + reserved));
-    snprintf(result.text, sizeof result.text, "%s (bytes %llu..%llu%s)",
-             tarn_storage_label(replay->graph, storage).text, (unsigned long long)place->offset,
-             (unsigned long long)end, padding);
+                 (unsigned long long)(offset + reserved));
+    snprintf(result.text, sizeof result.text, "%s (bytes %llu..%llu%s%s)",
+             tarn_storage_label(replay->graph, storage).text, (unsigned long long)offset,
+             (unsigned long long)(offset + size),
+             tarn_space_phrase(replay->graph, record->space).text, padding);
     return result;
 }
 

@@ -5,60 +5,172 @@
     snapshot.graph().save("step.json")          # for the command line
 
 Needs no torch, and executes nothing of the pickle: it may hold plain values only."""
+import bisect
 import itertools
-import pickle
+import math
+import os
+import warnings
 
 import tarn
 
+from . import plain_pickle
 from .recording import RELEASE, REQUEST, Event, graph
 
 ALIGNMENT = 512  # of PyTorch's CUDA allocator
+RECORD = "call torch.cuda.memory._record_memory_history first"
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    def find_class(self, module, name):
-        raise tarn.BadInput(f"it asks for {module}.{name}: only plain values are read")
+# ---- What a file may say ----
+
+def _field(record, name, low, high):
+    """A whole number of a record in [low, high)."""
+    value = record.get(name)
+    if type(value) is not int or not low <= value < high:
+        what = type(value).__name__
+        if type(value) is int:  # which may have more digits than a message
+            what = str(value) if value.bit_length() < 80 else f"of {value.bit_length()} bits"
+        raise tarn.BadInput(f"{name} has to be a number from {low} to {high - 1}, not {what}")
+    return value
+
+
+def _time(record):
+    """Nothing is made of times, but they have to be some."""
+    value = record.get("time_us", 0)
+    if not (type(value) is int and value.bit_length() < 64) and \
+            not (type(value) is float and math.isfinite(value)):
+        raise tarn.BadInput("time_us is no time")
+
+
+def _size(record, name="size"):
+    return _field(record, name, 1, 1 << 53)
+
+
+def _address(record, name="addr"):
+    return _field(record, name, 0, 1 << 64)
+
+
+def _stream(record):
+    return _field(record, "stream", -(1 << 63), 1 << 64)
+
+
+def _list(record, name):
+    """A list of dicts."""
+    found = record.get(name, [])
+    if type(found) is not list or not all(type(item) is dict for item in found):
+        raise tarn.BadInput(f"{name} is no list of records")
+    return found
+
+
+# ---- Blocks ----
+
+class _Blocks:
+    """The blocks of a device that are alive: by address, which bytes, which number, whose stream."""
+
+    def __init__(self):
+        self.events, self.alive, self._starts = [], {}, []
+        self._before, self._numbers = [], itertools.count()
+
+    def request(self, address, size, stream):
+        """What lies there has been released before, whether the trace says so or not."""
+        self._end_between(address, address + size)
+        number = next(self._numbers)
+        self.alive[address] = (size, number, stream)
+        bisect.insort(self._starts, address)
+        self.events.append(Event(REQUEST, number, size, stream))
+
+    def release(self, address, size, stream):
+        if address in self.alive:
+            self._end(address)
+            return
+        number = next(self._numbers)  # from before the trace
+        self._before.append(Event(REQUEST, number, size, stream))
+        self.events.append(Event(RELEASE, number, size, stream))
+
+    def _end(self, address):
+        size, number, stream = self.alive.pop(address)
+        del self._starts[bisect.bisect_left(self._starts, address)]
+        self.events.append(Event(RELEASE, number, size, stream))
+
+    def _end_between(self, begin, end):
+        """Blocks do not overlap: of those that begin before, the last one alone may reach there."""
+        first = bisect.bisect_left(self._starts, begin)
+        if first > 0:
+            before = self._starts[first - 1]
+            first -= before + self.alive[before][0] > begin
+        for address in self._starts[first:bisect.bisect_left(self._starts, end)]:
+            self._end(address)
+
+    def read(self, trace):
+        for entry in trace:
+            action = entry.get("action")
+            _time(entry)
+            if action == "alloc":
+                self.request(_address(entry), _size(entry), _stream(entry))
+            elif action == "free_completed":
+                self.release(_address(entry), _size(entry), _stream(entry))
+            elif action in ("segment_free", "segment_unmap"):
+                begin = _address(entry)
+                self._end_between(begin, begin + _size(entry))
+        return self._before + self.events
+
+
+def _held(trace, reserved):
+    """The most that PyTorch held during a trace at whose end it holds `reserved`."""
+    most = held = reserved
+    for entry in reversed(trace):
+        if entry.get("action") in ("segment_alloc", "segment_map"):
+            held -= _size(entry)
+        elif entry.get("action") in ("segment_free", "segment_unmap"):
+            held += _size(entry)
+        most = max(most, held)
+    return most
 
 
 class Snapshot:
     """The requests of one device. A block lives until its release has been completed, which is when
-    all streams that used it had come that far. `kept`: bytes that were there all the time;
-    `reserved`: what PyTorch holds at the end; `peak`: the most that was requested at once."""
+    all streams that used it had come that far; a trace that does not say so (skip_actions) ends it
+    when its bytes are requested again. `kept`: bytes that were there all the time; `reserved`:
+    what PyTorch holds at the end; `peak`: the most that was requested at once.
 
-    def __init__(self, contents, device=0):
-        traces = contents.get("device_traces", []) if isinstance(contents, dict) else []
+    device: None takes the device whose trace it is, or of several traces that of device 0."""
+
+    def __init__(self, contents, device=None):
+        traces = contents.get("device_traces", []) if type(contents) is dict else []
+        traces = traces if type(traces) is list else []
         devices = [number for number, trace in enumerate(traces) if trace]
+        if device is None:
+            device = devices[0] if len(devices) == 1 else 0
         if device not in devices:
+            other = f", or read another one, with device={devices[0]}" if devices else ""
             raise tarn.BadInput(f"it holds no trace of device {device!r} (devices: {devices}): "
-                                "call torch.cuda.memory._record_memory_history first")
-        self.events, alive, before, numbers = [], {}, [], itertools.count()
-        for entry in traces[device]:
-            action, address = entry["action"], entry.get("addr")
-            if action == "alloc":
-                alive[address] = next(numbers)
-                self.events.append(Event(REQUEST, alive[address], entry["size"], entry["stream"]))
-            elif action == "free_completed":
-                block = alive.pop(address, None)
-                if block is None:  # from before the trace
-                    block = next(numbers)
-                    before.append(Event(REQUEST, block, entry["size"], entry["stream"]))
-                self.events.append(Event(RELEASE, block, entry["size"], entry["stream"]))
-        self.events = before + self.events
-        for e in self.events:
-            if not (isinstance(e.size, int) and isinstance(e.stream, int) and 0 < e.size < 1 << 53):
-                raise tarn.BadInput(f"it has a block of {e.size!r} bytes on stream {e.stream!r}")
+                                f"{RECORD}{other}")
+        self.device = device
+        trace = _list({"trace": traces[device]}, "trace")
+        blocks = _Blocks()
+        self.events = blocks.read(trace)
         changes = (e.size if e.action == REQUEST else -e.size for e in self.events)
         self.peak = max(itertools.accumulate(changes, initial=0))
-        segments = [s for s in contents.get("segments", []) if s.get("device", 0) == device]
-        self.reserved = sum(s["total_size"] for s in segments)
-        self.kept = 0
-        for segment in segments:
-            address = segment["address"]
-            for block in segment["blocks"]:
-                address = block.get("address", address)
-                if block["state"] == "active_allocated" and address not in alive:
-                    self.kept += block["size"]
-                address += block["size"]
+        segments = [s for s in _list(contents, "segments")
+                    if _field({"device": 0, **s}, "device", 0, 1 << 31) == device]
+        self.reserved = sum(_size(s, "total_size") for s in segments)
+        self.kept = sum(self._kept_in(segment, blocks.alive) for segment in segments)
+        held = _held(trace, self.reserved)
+        if segments and self.peak > held:
+            warnings.warn(f"the trace of device {device} has {self.peak} bytes at once, but PyTorch "
+                          f"held {held}: releases are missing in it, so that more seems to be "
+                          "needed than was; record without skip_actions", stacklevel=2)
+
+    @staticmethod
+    def _kept_in(segment, alive):
+        """Bytes of its blocks that are in use, and that the trace knows nothing of."""
+        kept, address = 0, _address(segment, "address")
+        for block in _list(segment, "blocks"):
+            address = _address(block, "address") if "address" in block else address
+            size = _size(block)
+            if block.get("state") == "active_allocated" and address not in alive:
+                kept += size
+            address += size
+        return kept
 
     def graph(self, name="snapshot", one_stream=False):
         """A tarn.Graph with the streams of the snapshot, which says nothing of how they were
@@ -75,11 +187,12 @@ class Snapshot:
                 "peak": self.peak, "reserved": self.reserved, "kept": self.kept}
 
 
-def load(path, device=0):
+def load(path, device=None):
     """A snapshot file; tarn.BadInput where it is none, is damaged, or lacks the device's trace."""
     with open(path, "rb") as file:
-        try:
-            return Snapshot(_PlainUnpickler(file).load(), device)
-        except Exception as error:  # pylint: disable=broad-except
-            raise tarn.BadInput(f"{path} is no memory snapshot of PyTorch that can be planned: "
-                                f"{str(error) or type(error).__name__}") from None
+        data = file.read()
+    try:
+        return Snapshot(plain_pickle.loads(data), device)
+    except Exception as error:  # pylint: disable=broad-except
+        raise tarn.BadInput(f"{os.fspath(path)} is no memory snapshot of PyTorch that can be "
+                            f"planned: {str(error)[:400] or type(error).__name__}") from None
