@@ -282,12 +282,21 @@ static enum tarn_status take_all(struct asked *asked, const struct tarn_plan_opt
     return status ? status : check_words(asked, error);
 }
 
+/* Ended by the caller's stop, or by a clock that nobody asked for: the same question has another
+ * answer, so the plan answers none. */
+static bool was_cut_short(const struct tarn_plan *plan, const struct tarn_plan_options *options)
+{
+    return plan->stopped == TARN_STOP_REQUEST ||
+           (plan->stopped == TARN_STOP_DEADLINE && !(options->seconds > 0));
+}
+
 enum tarn_status tarn_asked_note(struct tarn_plan *plan, const struct tarn_plan_options *options,
                                  size_t family, struct tarn_error *error)
 {
     struct asked asked;
     enum tarn_status status = take_all(&asked, options, error);
     if (status != TARN_OK) return status;
+    if (was_cut_short(plan, &asked.plan)) return TARN_OK;
     asked.family = family;
     char *text = tarn_text_print(print_asked, &asked, NULL);
     plan->asked = text ? tarn_region_string(&plan->region, text) : NULL;

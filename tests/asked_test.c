@@ -432,6 +432,30 @@ static void a_plan_of_a_family_answers_no_question_of_one_graph(void **state)
     tarn_graph_destroy(graph);
 }
 
+static void a_plan_that_was_cut_short_answers_nothing(void **state)
+{
+    uint32_t cut = 0;
+    const bool stop = true;
+    struct tarn_plan_options *options = TARN_PLAN_OPTIONS(.stop = &stop);
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        struct tarn_graph *graph = random_graph(&knobs);
+        struct tarn_plan *plan;
+        struct tarn_plan_summary summary;
+        struct tarn_error error;
+        assert_int_equal(tarn_plan_create(graph, options, &plan, &error), TARN_OK);
+        tarn_plan_summarize(plan, &summary);
+        if (summary.stopped == TARN_STOP_REQUEST) {
+            assert_answers_not(plan, options, "does not say what it was asked for");
+            cut++;
+        }
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(cut > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +465,7 @@ int main(void)
         cmocka_unit_test(a_file_says_what_its_plan_was_asked_for),
         cmocka_unit_test(a_file_that_says_nothing_or_something_else_answers_nothing),
         cmocka_unit_test(a_plan_above_the_capacity_answers_nothing_whatever_its_file_says),
+        cmocka_unit_test(a_plan_that_was_cut_short_answers_nothing),
         cmocka_unit_test(a_plan_of_a_family_answers_no_question_of_one_graph),
     };
     return cmocka_run_group_tests_name("asked", tests, NULL, NULL);
