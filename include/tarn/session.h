@@ -401,8 +401,9 @@ struct tarn_check_report {
     uint64_t ops_run;
     uint64_t bytes_read; /* and compared */
     uint64_t bytes_written;
-    uint64_t digest; /* over the final contents of all persistent and output storages, as checked;
-                        equal for every correct run of the graph */
+    uint64_t digest; /* over all bytes that ops have written, what ran again and workspaces left
+                        out, and the final contents of all persistent and output storages, as
+                        checked; equal for every correct run of the graph */
 };
 
 /* A fresh session, whose bindings are gone afterwards; persistent tensors are bound already, and
