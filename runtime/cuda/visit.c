@@ -4,8 +4,9 @@
  * whose current device is another one. */
 #include "device.h"
 
-/* How often lending failed in this thread for a kernel that has not returned. */
-static _Thread_local unsigned unlent;
+/* For each kernel in this thread that has not returned, the last one in the lowest bit: was the
+ * context pushed for it? It is current already in all threads that use the device's own. */
+static _Thread_local uint64_t pushed;
 
 struct tarn_cuda_visit tarn_cuda_enter(struct tarn_cuda *cuda)
 {
@@ -49,14 +50,14 @@ int tarn_cuda_leave(struct tarn_cuda_visit *visit)
 
 void tarn_cuda_lend(struct tarn_cuda *cuda)
 {
-    if (cuda->api.CtxPushCurrent(cuda->context)) unlent++;
+    tarn_cuda_context current = NULL;
+    bool is_there = !cuda->api.CtxGetCurrent(&current) && current == cuda->context;
+    pushed = pushed << 1 | (!is_there && !cuda->api.CtxPushCurrent(cuda->context));
 }
 
 void tarn_cuda_take_back(struct tarn_cuda *cuda)
 {
     tarn_cuda_context own;
-    if (unlent > 0)
-        unlent--;
-    else
-        cuda->api.CtxPopCurrent(&own);
+    if (pushed & 1) cuda->api.CtxPopCurrent(&own);
+    pushed >>= 1;
 }

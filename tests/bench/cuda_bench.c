@@ -15,6 +15,7 @@
 
 #include "caching_allocator.h"
 #include "executor_sim.h"
+#include "runtime/cuda/device.h"
 #include "runtime/state/event_count.h"
 #include "streams/plan/program.h"
 #include "tarn.h"
@@ -149,7 +150,7 @@ static double wall_ms(struct bench *bench, uint32_t unroll, uint64_t spin_ns)
     return median(times, bench->rounds);
 }
 
-/* ---- The same kernels without Tarn ---- */
+/* ---- The same launches, and nothing of Tarn's around them ---- */
 
 static void drain(const struct bench *bench, void *const *queues, uint32_t count)
 {
@@ -167,12 +168,15 @@ static void drain(const struct bench *bench, void *const *queues, uint32_t count
 static double enqueue_bare(const struct bench *bench, const struct tarn_program *program,
                            void *const *queues)
 {
+    struct tarn_cuda *cuda = bench->device.self;
+    struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
     uint64_t begin = tarn_now_ns();
-    for (uint32_t i = 0; i < program->steps_count; i++)
-        require_code(bench,
-                     tarn_device_cuda_spin(bench->device,
-                                           queues[program->steps[program->order[i]].stream], 0));
-    return (double)(tarn_now_ns() - begin) * 1e-6;
+    for (uint32_t i = 0; i < program->steps_count && !visit.code; i++)
+        visit.code = tarn_cuda_spin(&cuda->check, visit.api,
+                                    queues[program->steps[program->order[i]].stream], 0);
+    uint64_t end = tarn_now_ns();
+    require_code(bench, tarn_cuda_leave(&visit));
+    return (double)(end - begin) * 1e-6;
 }
 
 static double bare_ms(struct bench *bench, const struct tarn_program *program)

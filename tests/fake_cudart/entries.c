@@ -116,10 +116,10 @@ FAKE_DEFINE(Free, (void *memory))
 {
     bool real;
     unsigned code = fake_enter_end(ENTRY_Free, false, &real);
-    struct block *block = real ? find_begin(memory, false, "cudaFree") : NULL;
+    struct block *block = real && memory ? find_begin(memory, false, "cudaFree") : NULL;
     if (block && !block->pool) fake_wait_device(block->object.device);
     if (block) give_back(block);
-    if (real && !block) code = FAKE_INVALID_VALUE;
+    if (real && memory && !block) code = FAKE_INVALID_VALUE; /* NULL: nothing to do */
     return fake_leave(code);
 }
 
@@ -135,10 +135,10 @@ FAKE_DEFINE(FreeHost, (void *memory))
 {
     bool real;
     unsigned code = fake_enter_end(ENTRY_FreeHost, false, &real);
-    struct block *block = real ? find_begin(memory, true, "cudaFreeHost") : NULL;
+    struct block *block = real && memory ? find_begin(memory, true, "cudaFreeHost") : NULL;
     if (block) fake_wait_device(block->object.device);
     if (block) give_back(block);
-    if (real && !block) code = FAKE_INVALID_VALUE;
+    if (real && memory && !block) code = FAKE_INVALID_VALUE; /* NULL: nothing to do */
     return fake_leave(code);
 }
 
