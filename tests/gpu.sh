@@ -1,177 +1,224 @@
 #!/usr/bin/env bash
-# All that wants a GPU, in one command, for the day on which one is there; at most 25 minutes.
-# It has not been run on a GPU yet: its steps were tried on the stand-in for the CUDA runtime alone.
+# All that wants a GPU, in parts of at most two minutes, since time on one comes in slices.
 #
-#   tests/gpu.sh BUILD OUT [--with LIST] [--stand-in]
+#   tests/gpu.sh BUILD OUT [--parts LIST] [--again] [--stand-in]
 #
-# BUILD   a build with tests, made where nvcc is (checking kernels of the CUDA device)
-# OUT     a folder for logs and for a table, which belongs into docs/measured.md
-# --with  parts by commas that must run, besides those that always must (conformance, digests, bench):
-#         sanitizer (compute-sanitizer), second (a second device), nccl (a group reduced in an arena
-#         of ncclMemAlloc's), torch (PyTorch replaying a graph of its own on the device meanwhile,
-#         in another process; tarn.torch.step and ddp, and tarn.torch.allocator on two streams, bit by
-#         bit against eager execution).
-#         Without it these run where they are there, and the table says which were not
+# BUILD    a build with tests, made where nvcc is (checking kernels of the CUDA device)
+# OUT      a folder for logs and results: a part that has passed is not run again, so that the same
+#          call goes on where the last one was cut; OUT/table belongs into docs/measured
+# --parts  by commas, and then they must be there; without it all that are there run:
+#          conformance   the suite for devices
+#          environments  the same with launches that block, eager modules, one connection, a pool
+#          digests       checked runs of six graphs, direct and captured, by the host's digests
+#          sanitizer     memcheck with leaks, racecheck, synccheck, initcheck; captures (compute-sanitizer)
+#          second        a second device
+#          nccl          a group reduced in an arena of ncclMemAlloc's
+#          beside        the suite while PyTorch replays a graph of its own in another process
+#          torch         tarn.torch.step and ddp, bit by bit against eager execution
+#          allocator     tarn.torch.allocator on two streams, likewise
+#          bench         times
+# --again  runs what has passed, too
 # --stand-in   on the stand-in of BUILD instead of a GPU: to try this script
 #
-# Exit 1: something failed, or was asked for and is not there.
+# A step has a limit of its own (STEP_SECONDS, 60), a part PART_SECONDS (120): what hangs costs no
+# other part its time. Exit 1: something failed, or was asked for and is not there.
 set -u
-usage() { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,26s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd) || exit 2
 mkdir -p "$2" && out=$(cd "$2" && pwd) || exit 2
 shift 2
-asked=
-stand_in=
+parts="conformance digests sanitizer nccl torch allocator bench environments beside second"
+wanted=$parts asked= again= stand_in=
 while [ $# -gt 0 ]; do
     case $1 in
-    --with)
-        for part in $(tr , ' ' <<<"${2:?--with needs a list}"); do
-            case $part in
-            conformance | digests | bench) ;; # these always run
-            sanitizer | second | nccl | torch) asked=$asked,$part, ;;
-            *) echo "gpu.sh: there is no part '$part'" >&2 && usage ;;
-            esac
+    --parts)
+        wanted=$(tr , ' ' <<<"${2:?--parts needs a list}") asked=yes
+        for part in $wanted; do
+            [[ " $parts " == *" $part "* ]] || { echo "gpu.sh: there is no part '$part'" >&2 && usage; }
         done
         shift
         ;;
+    --again) again=yes ;;
     --stand-in) stand_in=yes ;;
     *) usage ;;
     esac
     shift
 done
-end=$((SECONDS + 25 * 60))
-failures=0
-table=$out/table
 export TARN_REQUIRE=gpu
-bench_words=()
+bench_words=() nccl_words=()
 if [ -n "$stand_in" ]; then
     export LD_LIBRARY_PATH=$build/tests/fake_cudart FAKE_CUDART=${FAKE_CUDART:-host}
     bench_words=(--stand-in "$build/tests/fake_cudart/libcudart.so.13")
+    nccl_words=("$build/tests/libnccl_stand_in.so" "$build/tests/fake_cudart/libcudart.so.13")
 fi
 gpu=$(timeout 60 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | xargs)
-printf '%s, commit %s\n\n| step | result | s |\n|---|---|---:|\n' "${gpu:-no GPU is here${stand_in:+: a stand-in}}" \
-    "$(git -C "$source" rev-parse --short HEAD 2>/dev/null || echo unknown)" >"$table"
+title="${gpu:-no GPU is here${stand_in:+: a stand-in}}, commit $(git -C "$source" rev-parse --short HEAD 2>/dev/null || echo unknown)"
+graphs=$source/examples/graphs
+small=$graphs/figure2.json
+suite=("$build/tests/device_cuda_test" cuda_gpu)
+failures=0
 
-# row NAME RESULT SECONDS
-row() { printf '| %s | %s | %s |\n' "$@" | tee -a "$table"; }
+# row NAME RESULT SECONDS: of the part under way.
+row() { printf '| %s | %s | %s |\n' "$@" | tee -a "$out/$part.rows"; }
 
-# step NAME COMMAND...: its output goes to OUT/NAME.log; what is left of the 25 minutes is its limit.
+# reason LOG: what a log says about a failure, in one line.
+reason() {
+    grep -vE '^(ok |[0-9]+\.\.[0-9]+|#? *$)' "$1" | grep -E 'not ok|error|Error|tarn:|FAIL|hang|[Ss]anit|=====' | head -1 |
+        cut -c1-160 | grep . || grep . "$1" | tail -1 | cut -c1-160
+}
+
+# step NAME COMMAND...: its output goes to OUT/NAME.log, and the reason of a failure into the table.
 step() {
-    local name=$1 begin=$SECONDS left=$((end - SECONDS)) status=1
+    local name=$1 begin=$SECONDS left=$((part_end - SECONDS)) status=1 skipped
     shift
-    if [ $left -gt 0 ]; then timeout "$left" "$@" >"$out/$name.log" 2>&1; status=$?; fi
+    [ "$left" -lt "${STEP_SECONDS:-60}" ] || left=${STEP_SECONDS:-60}
+    if [ "$left" -le 0 ]; then
+        failed=$((failed + 1))
+        row "$name" "FAILED: the part has used up its ${PART_SECONDS:-120} s" 0
+        return 1
+    fi
+    timeout -k 3 "$left" "$@" >"$out/$name.log" 2>&1 </dev/null
+    status=$?
     # The suite cannot let a call of the real runtime fail; nothing else may be left out.
-    if [ "$status" = 0 ] && grep '^ok .*# SKIP' "$out/$name.log" | grep -qv 'no fail_after$'; then status="tests were skipped"; fi
-    if [ "$status" = 0 ]; then
-        row "$name" passed $((SECONDS - begin))
+    skipped=$(grep '^ok .*# SKIP' "$out/$name.log" | grep -vc 'no fail_after$')
+    case $status:$skipped in
+    0:0) row "$name" passed $((SECONDS - begin)) && return 0 ;;
+    0:*) row "$name" "FAILED: $skipped tests were skipped" $((SECONDS - begin)) ;;
+    124:* | 137:*) row "$name" "FAILED: no end after $left s; $(reason "$out/$name.log")" $((SECONDS - begin)) ;;
+    *) row "$name" "FAILED ($status): $(reason "$out/$name.log")" $((SECONDS - begin)) ;;
+    esac
+    failed=$((failed + 1))
+    return 1
+}
+
+# absent WHY: the part cannot run here; a failure where it was asked for.
+absent() {
+    [ -z "$asked" ] || failed=$((failed + 1))
+    row "$part" "${asked:+FAILED: asked for, but }not run: $1" 0
+}
+
+# ---- The parts ----
+
+part_conformance() { step conformance "${suite[@]}"; }
+
+part_environments() {
+    step conformance_blocking env CUDA_LAUNCH_BLOCKING=1 "${suite[@]}"
+    step conformance_eager env CUDA_MODULE_LOADING=EAGER "${suite[@]}"
+    step conformance_one_connection env CUDA_DEVICE_MAX_CONNECTIONS=1 "${suite[@]}"
+    step conformance_pool "$build/tests/device_cuda_pool_test" cuda_gpu_pool
+}
+
+# digest WORDS...: of a checked run of three iterations; what goes wrong goes to the log.
+digest() {
+    local answer
+    answer=$("$build/tarn" run --check --iterations 3 --json "$@") || return 1
+    sed -nE 's/.*"digest": "([0-9a-f]+)".*/\1/p' <<<"$answer"
+}
+
+# same_digest GRAPH: on CUDA, direct and captured, as on the host.
+same_digest() {
+    local plan host cuda way
+    plan=$(mktemp)
+    "$build/tarn" plan "$1" --effort 0 -o "$plan" >/dev/null && host=$(digest "$1" "$plan") || return 1
+    echo "host $host"
+    [ -n "$host" ] && [ "$host" != 0000000000000000 ] || return 1
+    for way in "" "--unroll 3"; do
+        # shellcheck disable=SC2086
+        cuda=$(digest "$1" "$plan" --device "${2:-cuda}" $way) || return 1
+        echo "$way cuda $cuda"
+        [ "$cuda" = "$host" ] || { echo "error: the digest differs"; return 1; }
+    done
+    rm -f "$plan"
+}
+export -f digest same_digest
+export build
+
+part_digests() {
+    local name
+    for name in figure2.json figure7.json alexnet_b1_adam.ddp.json bert_base_b1_adam.ddp.json.gz \
+        googlenet_b1_adam.ddp_branch4.json.gz resnet50_b1_adam.ddp.json.gz; do
+        step "digest_${name%%.*}" bash -c 'same_digest "$@"' - "$graphs/$name"
+    done
+}
+
+part_sanitizer() {
+    command -v compute-sanitizer >/dev/null || { absent "compute-sanitizer is not here"; return; }
+    local run=("$build/tarn" run "$small" --check --device cuda) tool
+    for tool in racecheck synccheck initcheck; do
+        step "sanitizer_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "${run[@]}"
+    done
+    step sanitizer_memcheck compute-sanitizer --leak-check full --error-exitcode 9 "${run[@]}"
+    step sanitizer_captured compute-sanitizer --leak-check full --error-exitcode 9 "${run[@]}" --iterations 3 --unroll 3
+}
+
+part_second() {
+    if timeout 60 "$build/tarn" run "$small" --device cuda:1 --check >/dev/null 2>&1; then
+        step second bash -c 'same_digest "$@"' - "$small" cuda:1
     else
-        failures=$((failures + 1))
-        row "$name" "FAILED ($status), see $name.log" $((SECONDS - begin))
+        absent "there is no second device"
     fi
 }
 
-# absent PART WHY: it is not there; a failure where it was asked for.
-absent() {
-    case $asked in
-    *,"$1",*)
-        failures=$((failures + 1))
-        row "$1" "FAILED: asked for, and $2" 0
-        ;;
-    *) row "$1" "not run: $2" 0 ;;
-    esac
+part_nccl() {
+    timeout 60 "$build/tests/nccl_check" "${nccl_words[@]}" >"$out/nccl_look.log" 2>&1
+    if [ $? = 77 ]; then absent "$(tail -1 "$out/nccl_look.log")"; else step nccl "$build/tests/nccl_check" "${nccl_words[@]}"; fi
 }
 
-# digest WORDS...: of a checked run of three iterations.
-digest() {
-    "$build/tarn" run --check --iterations 3 --json "$@" | sed -nE 's/.*"digest": "([0-9a-f]+)".*/\1/p'
+has_torch() {
+    timeout 60 python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null || { absent "PyTorch with CUDA is not here"; return 1; }
+    export TARN_LIBRARY=$build/libtarn.so PYTHONPATH=$source/python:$source/tests
 }
 
-# same_digest GRAPH WORDS...: on CUDA as on the host.
-same_digest() {
-    local graph=$1 plan host cuda
-    shift
-    plan=$out/plan.json
-    "$build/tarn" plan "$graph" --effort 0 -o "$plan" >/dev/null || return 1
-    host=$(digest "$graph" "$plan") && cuda=$(digest "$graph" "$plan" "$@") || return 1
-    echo "host $host, $*: $cuda"
-    [ -n "$host" ] && [ "$host" = "$cuda" ]
-}
-
-# ---- Conformance, in four environments ----
-
-suite=("$build/tests/device_cuda_test" cuda_gpu)
-step conformance "${suite[@]}"
-step conformance_blocking env CUDA_LAUNCH_BLOCKING=1 "${suite[@]}"
-step conformance_eager env CUDA_MODULE_LOADING=EAGER "${suite[@]}"
-step conformance_one_connection env CUDA_DEVICE_MAX_CONNECTIONS=1 "${suite[@]}"
-
-# ---- Digests ----
-
-export -f digest same_digest
-export build out
-for name in alexnet_b1_adam.ddp.json bert_base_b1_adam.ddp.json.gz figure2.json figure7.json \
-    googlenet_b1_adam.ddp_branch4.json.gz resnet50_b1_adam.ddp.json.gz; do
-    graph=$source/examples/graphs/$name
-    step "digest_${name%%.*}_direct" bash -c 'same_digest "$@"' - "$graph" --device cuda
-    step "digest_${name%%.*}_captured" bash -c 'same_digest "$@"' - "$graph" --device cuda --unroll 3
-done
-
-# ---- What is not on every machine ----
-
-if ! command -v compute-sanitizer >/dev/null; then
-    absent sanitizer "compute-sanitizer is not here"
-else
-    for tool in memcheck racecheck synccheck; do
-        step "sanitizer_$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 \
-            "$build/tarn" run "$source/examples/graphs/figure2.json" --check --device cuda
-    done
-    step sanitizer_captured compute-sanitizer --tool memcheck --error-exitcode 9 \
-        "$build/tarn" run "$source/examples/graphs/figure2.json" --check --iterations 3 --device cuda --unroll 3
-fi
-if timeout 60 "$build/tarn" run "$source/examples/graphs/figure2.json" --device cuda:1 --check >/dev/null 2>&1; then
-    step second bash -c 'same_digest "$@"' - "$source/examples/graphs/figure2.json" --device cuda:1
-else
-    absent second "there is no second device"
-fi
-if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-    # PyTorch replays a graph of its own, in another process, while the conformance suite runs beside it.
+part_beside() {
+    has_torch || return
     # shellcheck disable=SC2016
-    step torch bash -c 'python3 - <<"END" & torch=$!; "$@"; status=$?; wait $torch && exit $status
+    step beside bash -c 'python3 - <<"END" & torch=$!; "$@"; status=$?; wait $torch && exit $status
 import torch, time
 x = torch.ones(1024, 1024, device="cuda")
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
     y = x @ x
-end = time.monotonic() + 60
+end = time.monotonic() + 20
 while time.monotonic() < end:
     graph.replay()
     torch.cuda.synchronize()
     assert y[0, 0].item() == 1024
 END' - "${suite[@]}"
-    step torch_steps env TARN_LIBRARY="$build/libtarn.so" PYTHONPATH="$source/python:$source/tests" \
-        python3 "$source/tests/torch/gpu_test.py" gpu
-    step torch_allocator env TARN_LIBRARY="$build/libtarn.so" CUBLAS_WORKSPACE_CONFIG=:4096:8 \
-        PYTHONPATH="$source/python:$source/tests" python3 "$source/tests/torch/iterations.py" cuda
-else
-    absent torch "PyTorch with CUDA is not here"
-fi
-nccl_words=()
-if [ -n "$stand_in" ]; then nccl_words=("$build/tests/libnccl_stand_in.so" "$build/tests/fake_cudart/libcudart.so.13"); fi
-timeout 120 "$build/tests/nccl_check" "${nccl_words[@]}" >"$out/nccl_look.log" 2>&1
-if [ $? = 77 ]; then
-    absent nccl "$(tail -1 "$out/nccl_look.log")"
-else
-    step nccl "$build/tests/nccl_check" "${nccl_words[@]}"
-fi
+}
 
-# ---- Times ----
+part_torch() {
+    has_torch || return
+    STEP_SECONDS=${PART_SECONDS:-120} step torch_steps python3 "$source/tests/torch/gpu_test.py" gpu
+}
 
-step bench "$build/tests/cuda_bench" "${bench_words[@]}" "$source/examples/graphs/bert_base_b1_adam.ddp.json.gz"
+part_allocator() {
+    has_torch || return
+    CUBLAS_WORKSPACE_CONFIG=:4096:8 step torch_allocator python3 "$source/tests/torch/iterations.py" cuda
+}
+
+part_bench() { step bench "$build/tests/cuda_bench" "${bench_words[@]}" "$graphs/bert_base_b1_adam.ddp.json.gz"; }
+
+# ---- One after another ----
+
+for part in $wanted; do
+    if [ -z "$again" ] && [ -e "$out/$part.passed" ]; then
+        echo "$part: passed before ($(cat "$out/$part.passed"))"
+        continue
+    fi
+    : >"$out/$part.rows"
+    rm -f "$out/$part.passed"
+    failed=0
+    part_end=$((SECONDS + ${PART_SECONDS:-120}))
+    "part_$part"
+    failures=$((failures + failed))
+    [ $failed != 0 ] || grep -q 'not run' "$out/$part.rows" || date -u +%FT%TZ >"$out/$part.passed"
+done
 {
-    echo
-    cat "$out/bench.log"
-} >>"$table"
-echo "$failures failures; the table is $table"
+    printf '%s\n\n| step | result | s |\n|---|---|---:|\n' "$title"
+    for part in $parts; do cat "$out/$part.rows" 2>/dev/null; done
+    [ ! -e "$out/bench.log" ] || { echo && cat "$out/bench.log"; }
+} >"$out/table"
+echo "$failures failures; the table is $out/table"
 [ $failures = 0 ]
