@@ -175,14 +175,14 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
 }
 
 /* ---- Tensors: what storages may come by when outputs are written over inputs ----
- * A storage that takes in others is pinned if one of them is, and as demanding as the most demanding
- * of them; a later transform may part them again, and leave kind and alignment as they are. So a
- * storage may have what others have with which allowed pairs connect it. */
+ * A storage that takes in others is pinned if one of them is, else of its own kind, and as demanding
+ * as the most demanding of them; recomputing may part them again where none is pinned, and leaves
+ * kind and alignment as they are. So a storage may have what others have with which allowed pairs
+ * connect it. */
 
 struct reach {
     uint32_t *alignment_before, *alignment_behind; /* the largest, by source storage */
     uint8_t *kinds;                                /* bits: of it and of those before it */
-    bool *pinned;                                  /* is it an output, or one behind it? */
 };
 
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -191,7 +191,6 @@ static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 struct gathered {
     uint32_t alignment;
     uint8_t kinds;
-    bool pinned;
 };
 
 static void gather_before(const struct reach *reach, uint32_t in, struct gathered *all)
@@ -209,13 +208,11 @@ static void give_behind(struct reach *reach, uint32_t out, const struct gathered
 static void gather_behind(const struct reach *reach, uint32_t out, struct gathered *all)
 {
     all->alignment = larger(all->alignment, reach->alignment_behind[out]);
-    all->pinned = all->pinned || reach->pinned[out];
 }
 
 static void give_before(struct reach *reach, uint32_t in, const struct gathered *all)
 {
     reach->alignment_behind[in] = larger(reach->alignment_behind[in], all->alignment);
-    reach->pinned[in] = reach->pinned[in] || all->pinned;
 }
 
 /* Either direction: from inputs to outputs that may be written over them, or back. */
@@ -227,6 +224,13 @@ struct direction {
 static const struct direction behind = {false, gather_before, give_behind};
 static const struct direction before = {true, gather_behind, give_before};
 
+/* Does an output never come to lie over the storage, or an input under it? */
+static bool lies_alone(const struct tarn_graph *source, uint32_t a, bool is_input)
+{
+    const struct tarn_storage *storage = &source->storages[a];
+    return storage->persistent || storage->group != TARN_NONE || (is_input && storage->pinned);
+}
+
 static void reach_through(const struct tarn_comparison *comparison, struct reach *reach, uint32_t v,
                           const struct direction *direction)
 {
@@ -235,20 +239,25 @@ static void reach_through(const struct tarn_comparison *comparison, struct reach
     const struct tarn_op_extra *extra = tarn_extra(op);
     for (uint32_t k = 0; k < extra->inplace_count; k++) {
         struct gathered all = {0};
-        const uint32_t *pair = extra->inplace[k];
-        uint32_t from = direction->backwards, to = !direction->backwards;
-        direction->gather(reach, source->tensors[pair[from]].storage, &all);
-        direction->give(reach, source->tensors[pair[to]].storage, &all);
+        uint32_t in = source->tensors[extra->inplace[k][0]].storage;
+        uint32_t out = source->tensors[extra->inplace[k][1]].storage;
+        if (lies_alone(source, in, true) || lies_alone(source, out, false)) continue;
+        direction->gather(reach, direction->backwards ? out : in, &all);
+        direction->give(reach, direction->backwards ? in : out, &all);
     }
     if (op->view || !tarn_refine_allows_kind(comparison, op->kind)) return;
     struct gathered all = {0};
-    uint32_t slots = op->inputs_count + op->outputs_count;
-    for (uint32_t k = 0; k < slots; k++)
-        if ((k >= op->inputs_count) == direction->backwards)
-            direction->gather(reach, tarn_slot_storage(source, op, k), &all);
-    for (uint32_t k = 0; k < slots; k++)
-        if ((k >= op->inputs_count) != direction->backwards)
-            direction->give(reach, tarn_slot_storage(source, op, k), &all);
+    for (int giving = 0; giving < 2; giving++) {
+        for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
+            uint32_t storage = tarn_slot_storage(source, op, k);
+            bool is_output = k >= op->inputs_count, gives = is_output != direction->backwards;
+            if (gives != giving || lies_alone(source, storage, !is_output)) continue;
+            if (gives)
+                direction->give(reach, storage, &all);
+            else
+                direction->gather(reach, storage, &all);
+        }
+    }
 }
 
 static bool find_reach(const struct tarn_comparison *comparison, struct reach *reach)
@@ -260,17 +269,15 @@ static bool find_reach(const struct tarn_comparison *comparison, struct reach *r
         .alignment_before = tarn_region_take(region, count, sizeof *reach->alignment_before),
         .alignment_behind = tarn_region_take(region, count, sizeof *reach->alignment_behind),
         .kinds = tarn_region_take(region, count, sizeof *reach->kinds),
-        .pinned = tarn_region_take(region, count, sizeof *reach->pinned),
     };
-    if (!reach->alignment_before || !reach->alignment_behind || !reach->kinds || !reach->pinned)
+    if (!reach->alignment_before || !reach->alignment_behind || !reach->kinds)
         return false;
     for (uint32_t a = 0; a < count; a++) {
         const struct tarn_storage *storage = &source->storages[a];
-        if (storage->tensor == TARN_NONE || storage->persistent) continue;
+        if (storage->tensor == TARN_NONE) continue;
         reach->alignment_before[a] = reach->alignment_behind[a] =
             tarn_own_alignment(source, storage);
         reach->kinds[a] = (uint8_t)(1U << source->tensors[storage->tensor].kind);
-        reach->pinned[a] = storage->pinned;
     }
     for (uint32_t i = 0; i < source->ops_count; i++)
         reach_through(comparison, reach, source->order[i], &behind);
@@ -322,7 +329,7 @@ static bool may_be_kind(const struct tarn_comparison *comparison, const struct r
     if (root >= comparison->source->tensors_count) return kind == TARN_INTERMEDIATE;
     uint32_t storage = comparison->source->tensors[root].storage;
     return kind == kind_alone(comparison, root) ||
-           (kind == TARN_OUTPUT ? reach->pinned[storage] : reach->kinds[storage] >> kind & 1);
+           (kind != TARN_OUTPUT && reach->kinds[storage] >> kind & 1);
 }
 
 static void check_root(struct tarn_comparison *comparison, const struct reach *reach,
@@ -359,7 +366,7 @@ static bool check_roots(struct tarn_comparison *comparison)
     if (has_memory) note_needs(comparison, &needs);
     for (uint32_t t = 0; t < final->tensors_count && has_memory; t++) {
         if (final->tensors[t].root != t || is_demand(comparison, &needs, t)) continue;
-        if (!reach.pinned) has_memory = find_reach(comparison, &reach);
+        if (!reach.kinds) has_memory = find_reach(comparison, &reach);
         if (has_memory) check_root(comparison, &reach, &needs, t);
     }
     tarn_region_release(comparison->region, mark);

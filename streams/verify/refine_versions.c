@@ -20,6 +20,9 @@ struct check {
     struct tarn_versions expected; /* of the source graph, in list order */
     struct tarn_versions actual;   /* of the final graph, in launch order */
     uint32_t *input_of;            /* source tensor -> which input of op v it is, if it is one */
+    uint32_t *place_of; /* source storage -> final storage that op v writes instead, if it does */
+    uint32_t *stands_for; /* final storage -> the source storage whose place it takes there */
+    uint32_t *seen_in_source, *seen_in_final; /* storage -> 1 + the last op that wrote it */
     uint32_t v, origin;            /* the op that is looked at, and the one it runs */
 };
 
@@ -194,20 +197,6 @@ static bool is_pair(const struct check *check, uint32_t in, uint32_t out)
     return is_input && tarn_refine_allows_kind(check->comparison, origin->kind);
 }
 
-/* Does the run write there by outputs that lie apart in the source graph? */
-static bool writes_twice(const struct check *check, uint32_t storage, uint32_t out)
-{
-    const struct tarn_graph *source = check->comparison->source;
-    const struct tarn_graph_op *op = &check->comparison->final->ops[check->v];
-    struct tarn_list outputs = tarn_refine_outputs(check->comparison, check->v);
-    for (uint32_t k = 0; k < outputs.count; k++) {
-        if (tarn_slot_storage(check->comparison->final, op, op->inputs_count + k) == storage &&
-            source->tensors[outputs.ids[k]].storage != source->tensors[out].storage)
-            return true;
-    }
-    return false;
-}
-
 /* May the run write what is `out` in the source graph over a storage that it reads? */
 static bool is_allowed(const struct check *check, uint32_t storage, uint32_t out)
 {
@@ -220,7 +209,7 @@ static bool is_allowed(const struct check *check, uint32_t storage, uint32_t out
         if (in != TARN_NONE && inputs.ids[k] != in) return false;
         in = inputs.ids[k];
     }
-    return in != TARN_NONE && is_pair(check, in, out) && !writes_twice(check, storage, out);
+    return in != TARN_NONE && is_pair(check, in, out);
 }
 
 static void check_overwriting(const struct check *check, struct content actual, uint32_t out)
@@ -254,6 +243,24 @@ static void check_owner(const struct check *check, struct content actual, uint32
     add_named(check, root, "is the first that writes a storage, but not its owner, ");
 }
 
+/* Outputs of a run share a storage exactly where those of its origin do: one that is parted would
+ * be written in part only, and those that are merged over each other. */
+static void check_sharing(const struct check *check, uint32_t k, uint32_t out)
+{
+    const struct tarn_comparison *comparison = check->comparison;
+    const struct tarn_graph_op *op = &comparison->final->ops[check->v];
+    uint32_t made = tarn_outputs(op)[k], stamp = check->v + 1;
+    uint32_t here = comparison->final->tensors[made].storage;
+    uint32_t there = comparison->source->tensors[out].storage;
+    bool is_parted = check->seen_in_source[there] == stamp && check->place_of[there] != here;
+    bool is_merged = check->seen_in_final[here] == stamp && check->stands_for[here] != there;
+    check->seen_in_source[there] = check->seen_in_final[here] = stamp;
+    check->place_of[there] = here;
+    check->stands_for[here] = there;
+    if (is_parted) add_named(check, made, "writes apart from its other outputs");
+    if (is_merged) add_named(check, made, "writes over another output of its own");
+}
+
 static void check_outputs(const struct check *check)
 {
     uint32_t inputs_count = check->comparison->final->ops[check->v].inputs_count;
@@ -261,6 +268,7 @@ static void check_outputs(const struct check *check)
     for (uint32_t k = 0; k < outputs.count; k++) {
         struct content actual = found(check, inputs_count + k);
         struct content expected = expected_output(check, outputs.ids[k], k);
+        check_sharing(check, k, outputs.ids[k]);
         if (actual.version == TARN_NONE) check_owner(check, actual, k);
         if (is_same(check, actual, expected)) continue;
         if (!may_write(check, actual, expected))
@@ -290,7 +298,14 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
     const struct tarn_graph *source = check->comparison->source, *final = check->comparison->final;
     struct tarn_region *region = check->comparison->region;
     check->input_of = tarn_region_take(region, source->tensors_count, sizeof *check->input_of);
-    if (!check->input_of ||
+    check->place_of = tarn_region_take(region, source->storages_count, sizeof *check->place_of);
+    check->seen_in_source =
+        tarn_region_take(region, source->storages_count, sizeof *check->seen_in_source);
+    check->stands_for = tarn_region_take(region, final->storages_count, sizeof *check->stands_for);
+    check->seen_in_final =
+        tarn_region_take(region, final->storages_count, sizeof *check->seen_in_final);
+    if (!check->input_of || !check->place_of || !check->seen_in_source || !check->stands_for ||
+        !check->seen_in_final ||
         tarn_versions_init(&check->expected, region, source, source->order, source->ops_count) ||
         tarn_versions_init(&check->actual, region, final, launched, count))
         return TARN_SYSTEM;
