@@ -92,8 +92,8 @@ static enum tarn_status carry_out(const struct tarn_command *command, const stru
     enum tarn_status status =
         tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
     if (!status)
-        status = tarn_plan_load_with(request->paths[1], graph, TARN_VERIFY,
-                                     &request->kinds.allowed, &plan, &error);
+        status = tarn_plan_load_with(request->paths[1], graph, TARN_VERIFY, &request->kinds.allowed,
+                                     &plan, &error);
     if (!status) status = tarn_model_init(&model, plan, &error);
     if (status != TARN_OK) {
         tarn_print_error(&error, status);

@@ -11,7 +11,7 @@ struct tarn_batch {
     const struct tarn_load_options *load;
     const struct tarn_plan_options *planning;
     const struct tarn_verify_options *allowed; /* to plans that are there */
-    struct tarn_couple_report *report; /* of the planning, emptied after every graph */
+    struct tarn_couple_report *report;         /* of the planning, emptied after every graph */
     bool json;
 };
 

@@ -17,7 +17,7 @@ struct tarn_watch {
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
     enum tarn_group_padding pad_groups;
-    uint32_t wait_ns;       /* 0: not given */
+    uint32_t wait_ns;        /* 0: not given */
     struct tarn_kinds kinds; /* that --in-place-kinds allows */
     struct tarn_assign_options assign_options;
     struct tarn_assign_report assign_report;

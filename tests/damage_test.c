@@ -376,22 +376,21 @@ static struct tarn_graph *enriched(struct tarn_graph *graph, struct random_sourc
 
 static struct tarn_graph *source_of_seed(uint64_t seed, struct random_source *source)
 {
-    if (seed % 2 == 0) return enriched(graph_of_seed(seed, 24), source);
-    return enriched(
-        random_training(&(struct random_training_options){
-            .seed = seed,
-            .ops = 3 + random_below(source, 12),
-            .branch_share = 30,
-            .inplace_share = 20,
-            .weight_share = 50,
-            .early_share = 50,
-            .implementation_share = random_below(source, 2) * 60,
-            .view_share = 30,
-            .output_share = 20,
-            .control_share = 30,
-            .bucket = random_below(source, 2),
-            .streams = 1 + random_below(source, 3)}),
-        source);
+    if (seed % 2 == 0) return enriched(graph_of_seed(seed / 2, 24), source);
+    return enriched(random_training(&(struct random_training_options){
+                        .seed = seed,
+                        .ops = 3 + random_below(source, 12),
+                        .branch_share = 30,
+                        .inplace_share = 20,
+                        .weight_share = 50,
+                        .early_share = 50,
+                        .implementation_share = random_below(source, 2) * 60,
+                        .view_share = 30,
+                        .output_share = 20,
+                        .control_share = 30,
+                        .bucket = random_below(source, 2),
+                        .streams = 1 + random_below(source, 3)}),
+                    source);
 }
 
 static const char *const kinds_in_place[] = {"work", "relu"};
@@ -400,9 +399,10 @@ static struct tarn_plan *transformed_plan(struct tarn_graph *graph, struct rando
 {
     static const uint64_t alignments[] = {1, 4, 64};
     struct tarn_plan *plan, *plain = NULL;
-    struct tarn_plan_options options = *TARN_PLAN_OPTIONS(
-        .alignment = alignments[random_below(source, 3)], .threads = 1, .effort = TARN_NO_EFFORT,
-        .method = "baseline", .pad_groups = random_below(source, 4));
+    struct tarn_plan_options options =
+        *TARN_PLAN_OPTIONS(.alignment = alignments[random_below(source, 3)], .threads = 1,
+                           .effort = TARN_NO_EFFORT, .method = "baseline",
+                           .pad_groups = random_below(source, 4));
     struct tarn_transform_control *control = TARN_TRANSFORM_CONTROL(.steps = 6);
     struct tarn_reorder_options *reorder = TARN_REORDER_OPTIONS(.effort = 2, .control = control);
     struct tarn_couple_options *couple =
@@ -410,8 +410,9 @@ static struct tarn_plan *transformed_plan(struct tarn_graph *graph, struct rando
     struct tarn_assign_options *assign =
         TARN_ASSIGN_OPTIONS(.mode = random_below(source, 2) ? TARN_ASSIGN_SCHEDULE
                                                             : TARN_ASSIGN_CONCURRENCY);
-    struct tarn_in_place_options *in_place = TARN_IN_PLACE_OPTIONS(
-        .kinds = kinds_in_place, .kinds_count = random_percent(source, 20) ? 2 : 0);
+    struct tarn_in_place_options *in_place =
+        TARN_IN_PLACE_OPTIONS(.kinds = kinds_in_place,
+                              .kinds_count = random_percent(source, 20) ? 2 : 0);
     struct tarn_budget_options *budget = TARN_BUDGET_OPTIONS(.effort = 60);
     if (random_percent(source, 30)) options.reorder = reorder;
     if (random_percent(source, 30)) options.couple = couple;
@@ -511,7 +512,7 @@ static void refuses_every_forged_field_of_the_plans_graph(void **state)
     }
     for (size_t kind = 0; kind < forgery_kinds_count(); kind++) {
         if (campaign_is_long()) say(forgery_kind(kind)->name, &tallies[kind]);
-        if (!HAS_FEW_DRAWS && forgery_kind(kind)->apply) assert_true(tallies[kind].plans > 0);
+        if (!HAS_FEW_DRAWS) assert_true(tallies[kind].plans > 0);
     }
     free(tallies);
 }

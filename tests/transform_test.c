@@ -126,8 +126,7 @@ static void draw_order(const struct tarn_graph *graph, struct random_source *sou
 
 static void any_legal_order_in_any_streams_is_a_refinement(void **state)
 {
-    static const char *const names[STREAMS_MAX] = {"chain0", "chain1", "chain2",
-                                                    "chain3"};
+    static const char *const names[STREAMS_MAX] = {"chain0", "chain1", "chain2", "chain3"};
     (void)state;
     for (uint64_t seed = 0; seed < DRAWS(200); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, OPS_MAX);

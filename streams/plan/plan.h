@@ -85,8 +85,8 @@ struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);
  * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);
 
-/* Notes the kinds that the caller allows to write over inputs, instead of those noted before; false:
- * no memory. */
+/* Notes the kinds that the caller allows to write over inputs, instead of those noted before;
+ * false: no memory. */
 bool tarn_plan_allow(struct tarn_plan *plan, const char *const *kinds, size_t count);
 
 /* Replaces the boundary waits, which tarn_plan_of_graph makes by the simple rule, by those of the

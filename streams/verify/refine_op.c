@@ -67,7 +67,8 @@ static bool has_workspace_space(const struct run *run)
 static bool has_inplace(const struct run *run)
 {
     return run->extra->inplace_count == 0 ||
-           is_same_list((const uint32_t *)run->extra->inplace, 2 * (size_t)run->extra->inplace_count,
+           is_same_list((const uint32_t *)run->extra->inplace,
+                        2 * (size_t)run->extra->inplace_count,
                         (const uint32_t *)run->of_origin->inplace,
                         2 * (size_t)run->of_origin->inplace_count);
 }
@@ -142,12 +143,11 @@ void tarn_refine_op_record(struct tarn_comparison *comparison, uint32_t v)
         if (fields[i].holds(&run)) continue;
         struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
         violation.op = v;
-        tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                         "%s has not the %s of its origin, %s of the source graph%s",
-                         tarn_op_label(comparison->final, v).text, fields[i].field,
-                         tarn_op_label(comparison->source,
-                                       tarn_plan_op_origin(comparison->plan, v))
-                             .text,
-                         run.chosen ? ", by the implementation that it names" : "");
+        tarn_verdict_add(
+            comparison->verdict, violation, TARN_NO_SUSPECTS,
+            "%s has not the %s of its origin, %s of the source graph%s",
+            tarn_op_label(comparison->final, v).text, fields[i].field,
+            tarn_op_label(comparison->source, tarn_plan_op_origin(comparison->plan, v)).text,
+            run.chosen ? ", by the implementation that it names" : "");
     }
 }

@@ -45,9 +45,10 @@ static void check_streams(struct tarn_comparison *comparison)
 {
     comparison->may_assign = has_assigned_streams(comparison);
     if (comparison->may_assign || has_streams_of_source(comparison)) return;
-    tarn_verdict_add(comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
-                     "the plan's graph has neither the streams of the source graph nor streams "
-                     "that ops are assigned to (compute0, ..., communication, copy, or chain0, ...)");
+    tarn_verdict_add(
+        comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
+        "the plan's graph has neither the streams of the source graph nor streams "
+        "that ops are assigned to (compute0, ..., communication, copy, or chain0, ...)");
 }
 
 /* ---- Spaces ---- */
@@ -62,10 +63,11 @@ static void check_space(struct tarn_comparison *comparison, uint32_t s)
                         : a->capacity != b->capacity   ? "capacity"
                                                        : NULL;
     if (!field) return;
-    tarn_verdict_add(comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
-                     "the plan's graph has not the memory spaces of the source graph: space %u, %s, "
-                     "has another %s",
-                     s, tarn_quote(b->name).text, field);
+    tarn_verdict_add(
+        comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
+        "the plan's graph has not the memory spaces of the source graph: space %u, %s, "
+        "has another %s",
+        s, tarn_quote(b->name).text, field);
 }
 
 static void check_spaces(struct tarn_comparison *comparison)
@@ -129,8 +131,8 @@ static bool add_tensor(struct tarn_comparison *comparison, uint32_t t, uint32_t 
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
     violation.tensor = t;
     tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                     "%s %s %s of the source graph", tarn_tensor_label(comparison->final, t).text, what,
-                     tarn_tensor_label(comparison->source, other).text);
+                     "%s %s %s of the source graph", tarn_tensor_label(comparison->final, t).text,
+                     what, tarn_tensor_label(comparison->source, other).text);
     return false;
 }
 
@@ -162,8 +164,7 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
     const struct tarn_graph_tensor *b = &comparison->source->tensors[origin];
     if (strcmp(a->name, b->name) != 0)
         return add_tensor(comparison, t, origin, "has another name than");
-    if (a->size != b->size)
-        return add_tensor(comparison, t, origin, "has another size than");
+    if (a->size != b->size) return add_tensor(comparison, t, origin, "has another size than");
     if (a->space != b->space)
         return add_tensor(comparison, t, origin, "is in another memory space than");
     bool persistent = tarn_kind_is_persistent(b->kind);
@@ -175,10 +176,10 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
 }
 
 /* ---- Tensors: what storages may come by when outputs are written over inputs ----
- * A storage that takes in others is pinned if one of them is, else of its own kind, and as demanding
- * as the most demanding of them; recomputing may part them again where none is pinned, and leaves
- * kind and alignment as they are. So a storage may have what others have with which allowed pairs
- * connect it. */
+ * A storage that takes in others is pinned if one of them is, else of its own kind, and as
+ * demanding as the most demanding of them; recomputing may part them again where none is pinned,
+ * and leaves kind and alignment as they are. So a storage may have what others have with which
+ * allowed pairs connect it. */
 
 struct reach {
     uint32_t *alignment_before, *alignment_behind; /* the largest, by source storage */
@@ -193,33 +194,33 @@ struct gathered {
     uint8_t kinds;
 };
 
-static void gather_before(const struct reach *reach, uint32_t in, struct gathered *all)
+static void gather_before(const struct reach *reach, uint32_t in, struct gathered *most)
 {
-    all->alignment = larger(all->alignment, reach->alignment_before[in]);
-    all->kinds |= reach->kinds[in];
+    most->alignment = larger(most->alignment, reach->alignment_before[in]);
+    most->kinds |= reach->kinds[in];
 }
 
-static void give_behind(struct reach *reach, uint32_t out, const struct gathered *all)
+static void give_behind(struct reach *reach, uint32_t out, const struct gathered *most)
 {
-    reach->alignment_before[out] = larger(reach->alignment_before[out], all->alignment);
-    reach->kinds[out] |= all->kinds;
+    reach->alignment_before[out] = larger(reach->alignment_before[out], most->alignment);
+    reach->kinds[out] |= most->kinds;
 }
 
-static void gather_behind(const struct reach *reach, uint32_t out, struct gathered *all)
+static void gather_behind(const struct reach *reach, uint32_t out, struct gathered *most)
 {
-    all->alignment = larger(all->alignment, reach->alignment_behind[out]);
+    most->alignment = larger(most->alignment, reach->alignment_behind[out]);
 }
 
-static void give_before(struct reach *reach, uint32_t in, const struct gathered *all)
+static void give_before(struct reach *reach, uint32_t in, const struct gathered *most)
 {
-    reach->alignment_behind[in] = larger(reach->alignment_behind[in], all->alignment);
+    reach->alignment_behind[in] = larger(reach->alignment_behind[in], most->alignment);
 }
 
 /* Either direction: from inputs to outputs that may be written over them, or back. */
 struct direction {
     bool backwards;
-    void (*gather)(const struct reach *reach, uint32_t storage, struct gathered *all);
-    void (*give)(struct reach *reach, uint32_t storage, const struct gathered *all);
+    void (*gather)(const struct reach *reach, uint32_t storage, struct gathered *most);
+    void (*give)(struct reach *reach, uint32_t storage, const struct gathered *most);
 };
 static const struct direction behind = {false, gather_before, give_behind};
 static const struct direction before = {true, gather_behind, give_before};
@@ -238,24 +239,24 @@ static void reach_through(const struct tarn_comparison *comparison, struct reach
     const struct tarn_graph_op *op = &source->ops[v];
     const struct tarn_op_extra *extra = tarn_extra(op);
     for (uint32_t k = 0; k < extra->inplace_count; k++) {
-        struct gathered all = {0};
+        struct gathered most = {0};
         uint32_t in = source->tensors[extra->inplace[k][0]].storage;
         uint32_t out = source->tensors[extra->inplace[k][1]].storage;
         if (lies_alone(source, in, true) || lies_alone(source, out, false)) continue;
-        direction->gather(reach, direction->backwards ? out : in, &all);
-        direction->give(reach, direction->backwards ? in : out, &all);
+        direction->gather(reach, direction->backwards ? out : in, &most);
+        direction->give(reach, direction->backwards ? in : out, &most);
     }
     if (op->view || !tarn_refine_allows_kind(comparison, op->kind)) return;
-    struct gathered all = {0};
+    struct gathered most = {0};
     for (int giving = 0; giving < 2; giving++) {
         for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
             uint32_t storage = tarn_slot_storage(source, op, k);
             bool is_output = k >= op->inputs_count, gives = is_output != direction->backwards;
             if (gives != giving || lies_alone(source, storage, !is_output)) continue;
             if (gives)
-                direction->give(reach, storage, &all);
+                direction->give(reach, storage, &most);
             else
-                direction->gather(reach, storage, &all);
+                direction->gather(reach, storage, &most);
         }
     }
 }
@@ -270,8 +271,7 @@ static bool find_reach(const struct tarn_comparison *comparison, struct reach *r
         .alignment_behind = tarn_region_take(region, count, sizeof *reach->alignment_behind),
         .kinds = tarn_region_take(region, count, sizeof *reach->kinds),
     };
-    if (!reach->alignment_before || !reach->alignment_behind || !reach->kinds)
-        return false;
+    if (!reach->alignment_before || !reach->alignment_behind || !reach->kinds) return false;
     for (uint32_t a = 0; a < count; a++) {
         const struct tarn_storage *storage = &source->storages[a];
         if (storage->tensor == TARN_NONE) continue;
@@ -298,7 +298,8 @@ static void note_needs(const struct tarn_comparison *comparison, struct needs *n
 {
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
     for (uint32_t t = 0; t < final->tensors_count; t++) {
-        uint32_t origin = tarn_plan_tensor_origin(comparison->plan, t), root = final->tensors[t].root;
+        uint32_t origin = tarn_plan_tensor_origin(comparison->plan, t),
+                 root = final->tensors[t].root;
         const struct tarn_graph_tensor *tensor = &source->tensors[origin];
         needs->alignment[root] =
             larger(needs->alignment[root], source->tensors[tensor->root].alignment);

@@ -1,7 +1,7 @@
-/* Refinement, first part: what runs and views there are. An output that is the origin's own tensor is made by
- * a primary run, an output that names the origin's tensor is a copy. As every tensor has one
- * producer, what is left to see is whether each of the source graph's is made at all.
- * Cost: linear in inputs and outputs. */
+/* Refinement, first part: what runs and views there are. An output that is the origin's own tensor
+ * is made by a primary run, an output that names the origin's tensor is a copy. As every tensor has
+ * one producer, what is left to see is whether each of the source graph's is made at all. Cost:
+ * linear in inputs and outputs. */
 #include "refine.h"
 #include "streams/graph/recomputable_kinds.h"
 #include "streams/graph/report.h"
@@ -67,19 +67,25 @@ static bool check_run(struct tarn_comparison *comparison, uint32_t v)
 /* ---- A view and its origin ---- */
 
 /* A view touches no memory: its outputs are what they are in the source graph, and its inputs name
- * the same storages, each by any tensor through which it is written or seen. */
+ * the same storages, as in the source graph or by any tensor through which they are written. */
+static bool may_view(const struct tarn_comparison *comparison, uint32_t t, uint32_t wanted)
+{
+    const struct tarn_graph *source = comparison->source;
+    if (t == wanted) return true;
+    if (t >= source->tensors_count || source->tensors[t].storage != source->tensors[wanted].storage)
+        return false;
+    uint32_t producer = source->tensors[t].producer;
+    return producer != TARN_NONE && !source->ops[producer].view;
+}
+
 static bool has_view_tensors(const struct tarn_comparison *comparison, uint32_t v, uint32_t origin)
 {
     const struct tarn_graph *source = comparison->source;
     const struct tarn_graph_op *op = &comparison->final->ops[v], *old = &source->ops[origin];
     if (op->inputs_count != old->inputs_count || op->outputs_count != old->outputs_count)
         return false;
-    for (uint32_t k = 0; k < op->inputs_count; k++) {
-        uint32_t t = op->inputs[k];
-        if (t >= source->tensors_count ||
-            source->tensors[t].storage != source->tensors[old->inputs[k]].storage)
-            return false;
-    }
+    for (uint32_t k = 0; k < op->inputs_count; k++)
+        if (!may_view(comparison, op->inputs[k], old->inputs[k])) return false;
     for (uint32_t k = 0; k < op->outputs_count; k++)
         if (tarn_outputs(op)[k] != tarn_outputs(old)[k]) return false;
     return true;

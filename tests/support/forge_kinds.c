@@ -88,14 +88,13 @@ static bool op_stream(struct forgery *f, struct random_source *source)
 /* Where ops may have been assigned, and copies. */
 static bool may_move(const struct forgery *f, const struct tarn_graph *final)
 {
-    bool is_assigned = f->streams_count > 0 && (strcmp(f->streams[0], "compute0") == 0 ||
-                                                strcmp(f->streams[0], "chain0") == 0 ||
-                                                strcmp(f->streams[0], "communication") == 0 ||
-                                                strcmp(f->streams[0], "copy") == 0);
+    bool is_assigned =
+        f->streams_count > 0 &&
+        (strcmp(f->streams[0], "compute0") == 0 || strcmp(f->streams[0], "chain0") == 0 ||
+         strcmp(f->streams[0], "communication") == 0 || strcmp(f->streams[0], "copy") == 0);
     const struct tarn_list *outputs = &f->ops[f->touched].outputs;
-    (void)final;
-    return is_assigned ||
-           (outputs->count > 0 && outputs->ids[0] >= f->source->tensors_count);
+    (void) final;
+    return is_assigned || (outputs->count > 0 && outputs->ids[0] >= f->source->tensors_count);
 }
 
 static bool op_input(struct forgery *f, struct random_source *source)
@@ -129,12 +128,10 @@ static bool op_input_name(struct forgery *f, struct random_source *source)
     return false;
 }
 
-/* The tensor by which the content was written is a name as good as that of the source graph; a view
- * touches nothing, and may name its storage by any tensor. */
+/* A tensor by which the content was written is a name as good as that of the source graph. */
 static bool is_name_of_content(const struct forgery *f, const struct tarn_graph *final)
 {
     const struct tarn_op_info *op = &f->ops[f->touched];
-    if (op->view) return true;
     for (size_t k = 0; k < op->inputs.count; k++) {
         uint32_t t = op->inputs.ids[k];
         if (t == final->ops[f->touched].inputs[k]) continue;
@@ -214,7 +211,7 @@ static bool op_control_added(struct forgery *f, struct random_source *source)
 static bool is_kept(const struct forgery *f, const struct tarn_graph *final)
 {
     (void)f;
-    (void)final;
+    (void) final;
     return true;
 }
 
@@ -222,8 +219,8 @@ static bool op_workspace(struct forgery *f, struct random_source *source)
 {
     struct tarn_op_info *op = find_op(f, source, random_below(source, 2) ? has_workspace : has_any);
     if (!op || op->view) return false;
-    op->workspace = op->workspace > 1 && random_below(source, 2) ? op->workspace - 1
-                                                                 : op->workspace + 1;
+    op->workspace =
+        op->workspace > 1 && random_below(source, 2) ? op->workspace - 1 : op->workspace + 1;
     return true;
 }
 
@@ -287,7 +284,7 @@ static bool is_source_pair(const struct forgery *f, const struct tarn_graph *fin
 {
     const struct tarn_op_info *op = &f->ops[f->touched];
     const struct tarn_op_extra *extra = tarn_extra(&f->source->ops[f->op_origin[f->touched]]);
-    (void)final;
+    (void) final;
     return op->inplace_count == extra->inplace_count &&
            memcmp(op->inplace, extra->inplace, op->inplace_count * sizeof *op->inplace) == 0;
 }
@@ -303,8 +300,7 @@ static bool op_origin(struct forgery *f, struct random_source *source)
 {
     if (!draw_op(f, source) || f->source->ops_count < 2) return false;
     uint32_t *origin = &f->op_origin[f->touched];
-    *origin = (*origin + 1 + random_below(source, f->source->ops_count - 1)) %
-              f->source->ops_count;
+    *origin = (*origin + 1 + random_below(source, f->source->ops_count - 1)) % f->source->ops_count;
     return true;
 }
 
@@ -507,7 +503,8 @@ static bool tensor_alignment(struct forgery *f, struct random_source *source)
     if (!draw_tensor(f, source)) return false;
     struct tarn_tensor_info *root = &f->tensors[f->root[f->touched]];
     uint64_t was = root->alignment;
-    root->alignment = was > 0 && random_below(source, 2) ? 0 : UINT64_C(1) << random_below(source, 9);
+    root->alignment =
+        was > 0 && random_below(source, 2) ? 0 : UINT64_C(1) << random_below(source, 9);
     return root->alignment != was;
 }
 
@@ -559,7 +556,7 @@ static bool tensor_over_input(struct forgery *f, struct random_source *source)
  * transform parted; kinds are not allowed where this is asked. */
 static bool is_pair(const struct forgery *f, const struct tarn_graph *final)
 {
-    (void)final;
+    (void) final;
     uint32_t out = f->tensor_origin[f->touched], over = f->tensor_origin[f->root[f->touched]];
     if (f->source->tensors[out].root == f->source->tensors[over].root) return true;
     uint32_t producer = f->source->tensors[out].producer;
@@ -582,17 +579,6 @@ static bool is_planned(const struct forgery *f, const struct tarn_graph *final)
     return !tarn_kind_is_persistent(final->tensors[f->touched].kind);
 }
 
-static bool tensor_owner(struct forgery *f, struct random_source *source)
-{
-    if (!draw_tensor(f, source) || f->root[f->touched] == f->touched) return false;
-    uint32_t old = f->root[f->touched];
-    f->tensors[f->touched].alignment = f->tensors[old].alignment;
-    f->tensors[old].alignment = 0;
-    for (uint32_t t = 0; t < f->tensors_count; t++)
-        if (f->root[t] == old) f->root[t] = f->touched;
-    return true;
-}
-
 static bool tensor_origin(struct forgery *f, struct random_source *source)
 {
     if (!draw_tensor(f, source) || f->source->tensors_count < 2) return false;
@@ -605,13 +591,11 @@ static bool tensor_origin(struct forgery *f, struct random_source *source)
 static bool tensor_added(struct forgery *f, struct random_source *source)
 {
     uint32_t t = f->tensors_count;
-    (void)source;
     if (f->source->tensors_count == 0) return false;
-    f->tensors[t] = (struct tarn_tensor_info){.name = f->source->tensors[0].name,
-                                              .size = 16,
-                                              .kind = TARN_PARAMETER};
+    f->tensor_origin[t] = random_below(source, f->source->tensors_count);
+    tarn_graph_tensor(f->source, f->tensor_origin[t], &f->tensors[t]);
+    f->tensors[t].kind = TARN_PARAMETER;
     f->root[t] = t;
-    f->tensor_origin[t] = 0;
     f->tensors_count++;
     return true;
 }
@@ -774,7 +758,6 @@ static const struct forgery_kind kinds[] = {
     {"storages merged", FORGERY_EQUAL, tensor_merged, is_pair},
     {"output over an input", FORGERY_EQUAL, tensor_over_input, is_pair},
     {"storage parted", FORGERY_EQUAL, tensor_parted, is_planned},
-    {"owner of a storage", FORGERY_REFUSED, tensor_owner, NULL},
     {"origin of a tensor", FORGERY_REFUSED, tensor_origin, NULL},
     {"persistent tensor added", FORGERY_REFUSED, tensor_added, NULL},
     {"name of a stream", FORGERY_REFUSED, stream_name, NULL},
