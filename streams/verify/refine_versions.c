@@ -132,15 +132,15 @@ static void add_named(const struct check *check, uint32_t tensor, const char *wh
 }
 
 /* By what name? That of the source graph, or the one by which the content was written: a view of
- * it, or another one, may lie differently. */
+ * it, or another one, may lie differently. Names of persistent tensors stay. */
 static bool is_name_of(const struct check *check, uint32_t tensor, uint32_t wanted,
                        struct content actual, struct content expected)
 {
     const struct tarn_comparison *comparison = check->comparison;
     uint32_t origin = tarn_plan_tensor_origin(comparison->plan, tensor);
     if (tensor == wanted) return true;
-    if (expected.version == TARN_NONE || check->expected.left[origin] != expected.version ||
-        comparison->source->ops[comparison->source->tensors[origin].producer].view)
+    if (expected.version == TARN_NONE || origin != expected.version ||
+        comparison->source->storages[expected.storage].persistent)
         return false;
     return tensor == origin || check->actual.left[tensor] == actual.version;
 }
