@@ -1055,6 +1055,43 @@ static void rejects_plans_that_were_accepted_once(void **state)
     }
 }
 
+/* A chain of ops, each with an output of its own. */
+static struct tarn_graph *many_outputs(uint32_t count, bool final)
+{
+    struct tarn_builder *builder = tarn_builder_create("many");
+    uint32_t s = tarn_builder_stream(builder, "compute");
+    for (uint32_t i = 0; i < count; i++) add_tensor(builder, "t", 64, TARN_OUTPUT);
+    for (uint32_t i = 0; i < count; i++) {
+        tarn_builder_op(builder, &(struct tarn_op_info){.stream = s, .outputs = {&i, 1}});
+        if (final) tarn_builder_origin(builder, i, TARN_NONE);
+    }
+    return finish(builder);
+}
+
+/* A hundred violations leave no room to say that an origin is none: it is not gone after. */
+static void a_full_verdict_ends_the_comparison_all_the_same(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 2; what++) {
+        struct fixture fixture = {.graph = many_outputs(120, false)};
+        struct tarn_graph *final = many_outputs(120, true);
+        fixture.plan = plan_of_chain(final);
+        for (uint32_t i = 0; i < fixture.plan->storages_count; i++)
+            fixture.plan->storages[i].offset = 128 * (uint64_t)i + 8;
+        fixture.plan->footprint = 128 * 121;
+        fixture.plan->transformed = true;
+        fixture.plan->source_hash = fixture.graph->hash;
+        *(what ? &final->ops[119].origin : &final->tensors[119].origin) = 1 << 28;
+        final->hash.word[0] ^= 1;
+        assert_int_equal(verify(&fixture), TARN_REJECTED);
+        assert_int_equal(tarn_verdict_count(fixture.verdict), 100);
+        tarn_verdict_destroy(fixture.verdict);
+        tarn_plan_destroy(fixture.plan);
+        tarn_graph_destroy(final);
+        tarn_graph_destroy(fixture.graph);
+    }
+}
+
 /* A plan in which a matrix product writes over its input, which the graph does not say. */
 static void who_loads_or_verifies_a_plan_says_what_it_may_do(void **state)
 {
@@ -1238,6 +1275,7 @@ int main(void)
         with_fixture(rejects_a_footprint_below_the_bound),
         cmocka_unit_test(rejects_a_plan_of_nothing_without_a_witness),
         cmocka_unit_test(rejects_plans_that_were_accepted_once),
+        cmocka_unit_test(a_full_verdict_ends_the_comparison_all_the_same),
         cmocka_unit_test(who_loads_or_verifies_a_plan_says_what_it_may_do),
         cmocka_unit_test(a_plans_graph_has_name_and_meta_of_the_source),
         cmocka_unit_test(a_map_of_bytes_that_is_broken_is_not_valid),

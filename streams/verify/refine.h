@@ -12,11 +12,16 @@ struct tarn_comparison {
     struct tarn_region *region;
     struct tarn_verdict *verdict;
     const struct tarn_verify_options *allowed; /* what the caller allows */
+    bool is_other;   /* a record is wrong, whether the verdict had room to say so or not */
     bool may_assign; /* the final graph has streams that ops are assigned to */
     /* Runs that make what the source op makes, not a copy of it: the first of a source op, and the
      * next one of the same source op, or TARN_NONE. */
     uint32_t *first_primary, *next_primary; /* a view: itself in the final graph */
 };
+
+/* Adds to the verdict, and notes that the graphs cannot be compared any further. */
+void tarn_refine_add(struct tarn_comparison *comparison, struct tarn_violation violation,
+                     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Are the records of streams, spaces, groups and tensors those of the source graph, but for what
  * transforms may change? Fills in may_assign. False: no memory; what is wrong stands in the

@@ -143,9 +143,8 @@ void tarn_refine_op_record(struct tarn_comparison *comparison, uint32_t v)
         if (fields[i].holds(&run)) continue;
         struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
         violation.op = v;
-        tarn_verdict_add(
-            comparison->verdict, violation, TARN_NO_SUSPECTS,
-            "%s has not the %s of its origin, %s of the source graph%s",
+        tarn_refine_add(
+            comparison, violation, "%s has not the %s of its origin, %s of the source graph%s",
             tarn_op_label(comparison->final, v).text, fields[i].field,
             tarn_op_label(comparison->source, tarn_plan_op_origin(comparison->plan, v)).text,
             run.chosen ? ", by the implementation that it names" : "");

@@ -45,8 +45,8 @@ static void check_streams(struct tarn_comparison *comparison)
 {
     comparison->may_assign = has_assigned_streams(comparison);
     if (comparison->may_assign || has_streams_of_source(comparison)) return;
-    tarn_verdict_add(
-        comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
+    tarn_refine_add(
+        comparison, tarn_violation_of(TARN_WRONG_GRAPH),
         "the plan's graph has neither the streams of the source graph nor streams "
         "that ops are assigned to (compute0, ..., communication, copy, or chain0, ...)");
 }
@@ -63,11 +63,10 @@ static void check_space(struct tarn_comparison *comparison, uint32_t s)
                         : a->capacity != b->capacity   ? "capacity"
                                                        : NULL;
     if (!field) return;
-    tarn_verdict_add(
-        comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
-        "the plan's graph has not the memory spaces of the source graph: space %u, %s, "
-        "has another %s",
-        s, tarn_quote(b->name).text, field);
+    tarn_refine_add(comparison, tarn_violation_of(TARN_WRONG_GRAPH),
+                    "the plan's graph has not the memory spaces of the source graph: space %u, %s, "
+                    "has another %s",
+                    s, tarn_quote(b->name).text, field);
 }
 
 static void check_spaces(struct tarn_comparison *comparison)
@@ -76,10 +75,10 @@ static void check_spaces(struct tarn_comparison *comparison)
     for (uint32_t s = 0; s < source->spaces_count && s < final->spaces_count; s++)
         check_space(comparison, s);
     if (source->spaces_count == final->spaces_count) return;
-    tarn_verdict_add(comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
-                     "the plan's graph has not the memory spaces of the source graph: it has %u, "
-                     "not %u",
-                     final->spaces_count, source->spaces_count);
+    tarn_refine_add(comparison, tarn_violation_of(TARN_WRONG_GRAPH),
+                    "the plan's graph has not the memory spaces of the source graph: it has %u, "
+                    "not %u",
+                    final->spaces_count, source->spaces_count);
 }
 
 /* ---- Groups ---- */
@@ -102,12 +101,12 @@ static void check_group(struct tarn_comparison *comparison, uint32_t g)
     if (found && found->padded == padded) return;
     struct tarn_violation violation = tarn_violation_of(TARN_GROUP_BROKEN);
     violation.tensor = group->tensors[0];
-    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                     "the contiguous group of the source graph that begins with %s %s",
-                     tarn_tensor_label(comparison->source, violation.tensor).text,
-                     !found          ? "is not in the plan's graph"
-                     : found->padded ? "is padded in the plan's graph, which nobody asked for"
-                                     : "is not padded in the plan's graph");
+    tarn_refine_add(comparison, violation,
+                    "the contiguous group of the source graph that begins with %s %s",
+                    tarn_tensor_label(comparison->source, violation.tensor).text,
+                    !found          ? "is not in the plan's graph"
+                    : found->padded ? "is padded in the plan's graph, which nobody asked for"
+                                    : "is not padded in the plan's graph");
 }
 
 static void check_groups(struct tarn_comparison *comparison)
@@ -117,10 +116,10 @@ static void check_groups(struct tarn_comparison *comparison)
     if (final->groups_count <= source->groups_count) return;
     struct tarn_violation violation = tarn_violation_of(TARN_GROUP_BROKEN);
     violation.tensor = final->groups[source->groups_count].tensors[0];
-    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                     "the contiguous group of the plan's graph that begins with %s is not in the "
-                     "source graph",
-                     tarn_tensor_label(final, violation.tensor).text);
+    tarn_refine_add(comparison, violation,
+                    "the contiguous group of the plan's graph that begins with %s is not in the "
+                    "source graph",
+                    tarn_tensor_label(final, violation.tensor).text);
 }
 
 /* ---- Tensors: what is the same in every graph ---- */
@@ -130,9 +129,9 @@ static bool add_tensor(struct tarn_comparison *comparison, uint32_t t, uint32_t 
 {
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
     violation.tensor = t;
-    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                     "%s %s %s of the source graph", tarn_tensor_label(comparison->final, t).text,
-                     what, tarn_tensor_label(comparison->source, other).text);
+    tarn_refine_add(comparison, violation, "%s %s %s of the source graph",
+                    tarn_tensor_label(comparison->final, t).text, what,
+                    tarn_tensor_label(comparison->source, other).text);
     return false;
 }
 
@@ -151,9 +150,9 @@ static bool has_origin(struct tarn_comparison *comparison, uint32_t t)
         bool is_made = producer != TARN_NONE && !source->ops[producer].view;
         if (is_made && !tarn_kind_is_persistent(source->tensors[origin].kind)) return true;
     }
-    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                     "%s is no tensor of the source graph and no copy of one that an op makes",
-                     tarn_tensor_label(comparison->final, t).text);
+    tarn_refine_add(comparison, violation,
+                    "%s is no tensor of the source graph and no copy of one that an op makes",
+                    tarn_tensor_label(comparison->final, t).text);
     return false;
 }
 
@@ -346,11 +345,11 @@ static void check_root(struct tarn_comparison *comparison, const struct reach *r
     } else if (alignment < needs->alignment[root] || alignment > most) {
         struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
         violation.tensor = root;
-        tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                         "%s has the alignment %u in the plan's graph; what lies there needs %u in "
-                         "the source graph",
-                         tarn_tensor_label(comparison->final, root).text, alignment,
-                         needs->alignment[root]);
+        tarn_refine_add(comparison, violation,
+                        "%s has the alignment %u in the plan's graph; what lies there needs %u in "
+                        "the source graph",
+                        tarn_tensor_label(comparison->final, root).text, alignment,
+                        needs->alignment[root]);
     }
 }
 
@@ -376,10 +375,10 @@ static bool check_roots(struct tarn_comparison *comparison)
 
 static bool check_tensors(struct tarn_comparison *comparison)
 {
-    size_t count = comparison->verdict->count;
+    bool is_same = true;
     for (uint32_t t = 0; t < comparison->final->tensors_count; t++)
-        if (has_origin(comparison, t)) has_fields(comparison, t);
-    return comparison->verdict->count > count || check_roots(comparison);
+        is_same = has_origin(comparison, t) && has_fields(comparison, t) && is_same;
+    return !is_same || check_roots(comparison);
 }
 
 bool tarn_refine_records(struct tarn_comparison *comparison)

@@ -10,8 +10,7 @@ static bool add_shape(struct tarn_comparison *comparison, uint32_t v, const char
 {
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
     violation.op = v;
-    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS, "%s %s",
-                     tarn_op_label(comparison->final, v).text, what);
+    tarn_refine_add(comparison, violation, "%s %s", tarn_op_label(comparison->final, v).text, what);
     return false;
 }
 
@@ -21,10 +20,9 @@ static void add_missing(struct tarn_comparison *comparison, uint32_t origin, uin
     struct tarn_violation violation = tarn_violation_of(TARN_MISSING);
     violation.op = origin;
     violation.tensor = tensor;
-    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                     "%s of the source graph %s%s", tarn_op_label(comparison->source, origin).text,
-                     what,
-                     tensor == TARN_NONE ? "" : tarn_tensor_label(comparison->source, tensor).text);
+    tarn_refine_add(comparison, violation, "%s of the source graph %s%s",
+                    tarn_op_label(comparison->source, origin).text, what,
+                    tensor == TARN_NONE ? "" : tarn_tensor_label(comparison->source, tensor).text);
 }
 
 /* ---- A run and its origin ---- */
@@ -157,16 +155,15 @@ static void check_made(struct tarn_comparison *comparison, uint32_t v)
 
 bool tarn_refine_shape(struct tarn_comparison *comparison)
 {
-    size_t before = comparison->verdict->count;
     if (comparison->final->tensors_count < comparison->source->tensors_count) {
-        tarn_verdict_add(comparison->verdict, tarn_violation_of(TARN_WRONG_GRAPH), TARN_NO_SUSPECTS,
-                         "the plan's graph has %u tensors, the source graph %u",
-                         comparison->final->tensors_count, comparison->source->tensors_count);
+        tarn_refine_add(comparison, tarn_violation_of(TARN_WRONG_GRAPH),
+                        "the plan's graph has %u tensors, the source graph %u",
+                        comparison->final->tensors_count, comparison->source->tensors_count);
         return false;
     }
     bool has_memory = tarn_refine_records(comparison);
     check_runs(comparison);
     for (uint32_t v = 0; v < comparison->source->ops_count; v++) check_made(comparison, v);
     if (!has_memory) comparison->verdict->no_memory = true;
-    return comparison->verdict->count == before && !comparison->verdict->no_memory;
+    return !comparison->is_other && !comparison->verdict->no_memory;
 }
