@@ -110,21 +110,21 @@ static bool has_common(const struct run *run)
 }
 
 static const struct {
-    const char *field;
+    const char *what, *field; /* the field where its name says more */
     bool (*holds)(const struct run *run);
 } fields[] = {
-    {"name", has_name},
-    {"kind", has_kind},
-    {"stream", has_stream},
-    {"cost", has_cost},
-    {"flops", has_flops},
-    {"workspace", has_workspace},
-    {"`workspace_first`", has_workspace_first},
-    {"workspace space", has_workspace_space},
-    {"`inplace` pairs", has_inplace},
-    {"`recomputable`", has_recomputable},
-    {"implementations", has_implementations},
-    {"common inputs", has_common},
+    {"name", "", has_name},
+    {"kind", "", has_kind},
+    {"stream", "", has_stream},
+    {"cost", "", has_cost},
+    {"flops", "", has_flops},
+    {"workspace", "", has_workspace},
+    {"workspace", " (workspace_first)", has_workspace_first},
+    {"workspace", " (workspace_space)", has_workspace_space},
+    {"inplace pairs", "", has_inplace},
+    {"recomputable", "", has_recomputable},
+    {"implementations", "", has_implementations},
+    {"common inputs", "", has_common},
 };
 
 void tarn_refine_op_record(struct tarn_comparison *comparison, uint32_t v)
@@ -144,8 +144,8 @@ void tarn_refine_op_record(struct tarn_comparison *comparison, uint32_t v)
         struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
         violation.op = v;
         tarn_refine_add(
-            comparison, violation, "%s has not the %s of its origin, %s of the source graph%s",
-            tarn_op_label(comparison->final, v).text, fields[i].field,
+            comparison, violation, "%s has not the %s of its origin%s: %s of the source graph%s",
+            tarn_op_label(comparison->final, v).text, fields[i].what, fields[i].field,
             tarn_op_label(comparison->source, tarn_plan_op_origin(comparison->plan, v)).text,
             run.chosen ? ", by the implementation that it names" : "");
     }

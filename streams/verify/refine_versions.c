@@ -7,7 +7,7 @@
  * where the final graph overwrites and the source does not, it must be one as well, and whoever
  * reads that version later is found out.
  *
- * Where the final graph overwrites and the source does not, the op's `inplace` pairs or the caller
+ * Where the final graph overwrites and the source does not, the op's inplace pairs or the caller
  * must allow it, and the op must not meet that storage by another name.
  * Cost: linear in inputs and outputs; of an op that newly overwrites, also in its pairs. */
 #include <assert.h>
@@ -220,7 +220,7 @@ static void check_overwriting(const struct check *check, struct content actual, 
     violation.op = check->v;
     violation.tensor = comparison->final->storages[actual.storage].tensor;
     tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
-                     "%s writes %s over what it reads, %s, which neither the op's `inplace` pairs "
+                     "%s writes %s over what it reads, %s, which neither the op's inplace pairs "
                      "nor the caller allows (in-place kinds, %s)",
                      tarn_op_label(comparison->final, check->v).text,
                      tarn_tensor_label(comparison->source, out).text,
