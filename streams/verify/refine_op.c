@@ -31,6 +31,8 @@ static bool has_kind(const struct run *run)
     return run->op->kind == run->origin->kind || strcmp(run->op->kind, run->origin->kind) == 0;
 }
 
+static bool has_class(const struct run *run) { return run->op->op_class == run->origin->op_class; }
+
 /* Where ops are assigned to streams, all of them may move; a copy runs where it is needed. */
 static bool has_stream(const struct run *run)
 {
@@ -115,6 +117,7 @@ static const struct {
 } fields[] = {
     {"name", "", has_name},
     {"kind", "", has_kind},
+    {"class", "", has_class},
     {"stream", "", has_stream},
     {"cost", "", has_cost},
     {"flops", "", has_flops},

@@ -77,6 +77,13 @@ static bool op_kind(struct forgery *f, struct random_source *source)
     return op;
 }
 
+static bool op_class(struct forgery *f, struct random_source *source)
+{
+    struct tarn_op_info *op = find_op(f, source, has_any);
+    if (op) op->op_class = (op->op_class + 1 + random_below(source, 5)) % 6;
+    return op;
+}
+
 static bool op_stream(struct forgery *f, struct random_source *source)
 {
     struct tarn_op_info *op = find_op(f, source, has_any);
@@ -722,6 +729,7 @@ static bool group_padded(struct forgery *f, struct random_source *source)
 static const struct forgery_kind kinds[] = {
     {"name of an op", FORGERY_REFUSED, op_name, NULL},
     {"kind of an op", FORGERY_REFUSED, op_kind, NULL},
+    {"class of an op", FORGERY_REFUSED, op_class, NULL},
     {"stream of an op", FORGERY_EQUAL, op_stream, may_move},
     {"input of an op", FORGERY_EQUAL, op_input, is_name_of_content},
     {"name of an input", FORGERY_EQUAL, op_input_name, is_name_of_content},
