@@ -5,12 +5,14 @@
 
 #include "command/command.h"
 #include "interrupt.h"
+#include "kinds.h"
 #include "verbs.h"
 
 struct request {
     const char *paths[2]; /* in, out */
     const char *plan_path;
     struct tarn_load_options load;
+    struct tarn_kinds kinds;
     bool json;
 };
 
@@ -69,7 +71,8 @@ static enum tarn_status convert(const struct request *request)
         tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
     if (status == TARN_OK) status = tarn_graph_summarize(graph, &given, &error);
     if (status == TARN_OK && request->plan_path)
-        status = tarn_plan_load(request->plan_path, graph, TARN_VERIFY, &plan, &error);
+        status = tarn_plan_load_with(request->plan_path, graph, TARN_VERIFY,
+                                     &request->kinds.allowed, &plan, &error);
     if (status == TARN_OK) status = save(request, graph, plan, &error);
     if (status == TARN_OK)
         print_result(on_stdout ? stderr : stdout, request->json, graph, &given, plan);
@@ -87,6 +90,7 @@ enum tarn_status tarn_verb_convert(char **words)
         {"plan", 0, TARN_OPTION_INPUT, &request.plan_path, "PLAN",
          "a plan of IN;\nOUT becomes a packing instance with the offsets that it found",
          TARN_EVERYDAY},
+        TARN_ALLOW_OPTION(request.kinds),
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
@@ -111,5 +115,7 @@ enum tarn_status tarn_verb_convert(char **words)
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
     const char *wrong = refuse_ending(request.paths[1], request.plan_path);
     if (wrong) return tarn_options_refuse(&command, "'%s': %s", request.paths[1], wrong);
+    wrong = tarn_kinds_split(&request.kinds);
+    if (wrong) return tarn_options_refuse(&command, "%s", wrong);
     return convert(&request);
 }

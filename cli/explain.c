@@ -1,12 +1,14 @@
 /* tarn explain: why a plan is as large as it is, and why storages may share bytes or may not. */
 #include "explain/explain.h"
 #include "interrupt.h"
+#include "kinds.h"
 #include "verbs.h"
 
 struct request {
     const char *paths[4]; /* graph, plan, names */
     const char *order_path;
     struct tarn_load_options load;
+    struct tarn_kinds kinds;
     bool quick, json;
 };
 
@@ -89,7 +91,9 @@ static enum tarn_status carry_out(const struct tarn_command *command, const stru
     struct tarn_model model;
     enum tarn_status status =
         tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
-    if (!status) status = tarn_plan_load(request->paths[1], graph, TARN_VERIFY, &plan, &error);
+    if (!status)
+        status = tarn_plan_load_with(request->paths[1], graph, TARN_VERIFY, &request->kinds.allowed,
+                                     &plan, &error);
     if (!status) status = tarn_model_init(&model, plan, &error);
     if (status != TARN_OK) {
         tarn_print_error(&error, status);
@@ -134,6 +138,7 @@ enum tarn_status tarn_verb_explain(char **words)
         {"order", 'o', TARN_OPTION_OUTPUT, &request.order_path, "FILE",
          "two names: write the order in which both are in use,\nfor 'tarn run --order FILE'",
          TARN_EVERYDAY},
+        TARN_ALLOW_OPTION(request.kinds),
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
@@ -150,5 +155,6 @@ enum tarn_status tarn_verb_explain(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
-    return carry_out(&command, &request);
+    const char *wrong = tarn_kinds_split(&request.kinds);
+    return wrong ? tarn_options_refuse(&command, "%s", wrong) : carry_out(&command, &request);
 }

@@ -222,6 +222,7 @@ static enum tarn_status plan_batch(struct request *request, const struct tarn_co
     batch->folder = request->plan_path;
     batch->load = &request->load;
     batch->planning = &request->planning;
+    batch->allowed = &request->transforms.kinds.allowed;
     batch->report = &request->transforms.couple_report;
     batch->json = request->json;
     request->planning.progress = NULL; /* a line for each graph is enough */

@@ -10,7 +10,8 @@ struct tarn_batch {
     const char *share;  /* "2/4": the third of four shares of the distinct graphs; NULL: all */
     const struct tarn_load_options *load;
     const struct tarn_plan_options *planning;
-    struct tarn_couple_report *report; /* of the planning, emptied after every graph */
+    const struct tarn_verify_options *allowed; /* to plans that are there */
+    struct tarn_couple_report *report;         /* of the planning, emptied after every graph */
     bool json;
 };
 

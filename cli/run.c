@@ -6,6 +6,7 @@
 #include "command/command.h"
 #include "device.h"
 #include "interrupt.h"
+#include "kinds.h"
 #include "verbs.h"
 
 #define MEASURED_ITERATIONS 100u           /* unless told otherwise */
@@ -26,6 +27,7 @@ struct request {
     const char *kernel, *order;
     uint64_t deadline_ns; /* 0: none */
     uint64_t spin_ns;     /* of --kernel spin:NS */
+    struct tarn_kinds kinds;
 };
 
 struct result {
@@ -50,9 +52,9 @@ static enum tarn_status load(const struct request *request, struct result *resul
     double loaded = tarn_now_ms();
     result->load_ms = loaded - begin;
     if (request->paths[1]) {
-        status =
-            tarn_plan_load(request->paths[1], result->graph,
-                           request->unverified ? TARN_TRUST : TARN_VERIFY, &result->plan, error);
+        enum tarn_plan_trust trust = request->unverified ? TARN_TRUST : TARN_VERIFY;
+        status = tarn_plan_load_with(request->paths[1], result->graph, trust,
+                                     &request->kinds.allowed, &result->plan, error);
     } else {
         status = tarn_plan_create(result->graph, &request->planning, &result->plan, error);
     }
@@ -292,6 +294,10 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
         return tarn_options_refuse(command, "--capture and --unroll are for --device cuda");
     if (plans && request->paths[1])
         return tarn_options_refuse(command, "planning options and a plan exclude each other");
+    const char *wrong = tarn_kinds_split(&request->kinds);
+    if (wrong) return tarn_options_refuse(command, "%s", wrong);
+    if (request->kinds.count > 0 && !request->paths[1])
+        return tarn_options_refuse(command, "--in-place-kinds needs a plan to allow them to");
     if (request->unverified && !request->paths[1])
         return tarn_options_refuse(command, "--no-verify needs a plan to trust");
     if (!parse_order(request))
@@ -363,6 +369,7 @@ enum tarn_status tarn_verb_run(char **words)
          "give up when the run takes longer", TARN_EVERYDAY},
         {"no-verify", 0, TARN_OPTION_FLAG, &request.unverified, NULL,
          "trust the plan: to see what a bad one does", TARN_SPECIAL},
+        TARN_ALLOW_OPTION(request.kinds),
         TARN_PLANNING_OPTIONS(request.planning),
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),

@@ -5,6 +5,7 @@
 
 #include "cli/show/writers.h"
 #include "interrupt.h"
+#include "kinds.h"
 #include "verbs.h"
 
 enum kind { KIND_HTML, KIND_SVG, KIND_TXT, KIND_JSON, KINDS };
@@ -17,6 +18,7 @@ struct request {
     uint32_t axis; /* TARN_AXES: the plan's */
     uint32_t threads;
     struct tarn_load_options load;
+    struct tarn_kinds kinds;
 };
 
 static bool (*const writers[KINDS])(FILE *file, const struct tarn_picture *picture) = {
@@ -98,7 +100,8 @@ static enum tarn_status get_plan(const struct request *request, struct tarn_grap
                                  struct tarn_error *error)
 {
     if (!request->paths[1]) return make_plan(request, graph, plan, error);
-    enum tarn_status status = tarn_plan_load(request->paths[1], graph, TARN_TRUST, plan, error);
+    enum tarn_status status = tarn_plan_load_with(request->paths[1], graph, TARN_TRUST,
+                                                  &request->kinds.allowed, plan, error);
     return status == TARN_OK ? tarn_plan_verify(*plan, graph, verdict, error) : status;
 }
 
@@ -132,7 +135,7 @@ static const char *settle(struct request *request)
     if (request->kind == KINDS) request->kind = kind_of(request->output_path);
     if (request->kind == KINDS)
         return "by its name it is none of .html, .svg, .txt and .json; say which with --of";
-    return NULL;
+    return tarn_kinds_split(&request->kinds);
 }
 
 enum tarn_status tarn_verb_show(char **words)
@@ -155,6 +158,7 @@ enum tarn_status tarn_verb_show(char **words)
          "what 'tarn run --trace' wrote: when launches really ran", TARN_EVERYDAY},
         {"threads", 0, TARN_OPTION_COUNT, &request.threads, "N",
          "threads to plan with, where no PLAN is given (default: all cores)", TARN_SPECIAL},
+        TARN_ALLOW_OPTION(request.kinds),
         TARN_LOAD_OPTION(request.load),
     };
     const struct tarn_command command = {

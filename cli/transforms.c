@@ -2,23 +2,6 @@
  * object carries a request there and its reports back. */
 #include "transforms.h"
 
-#include <string.h>
-
-/* Cuts the text at its commas. */
-static bool split_kinds(struct tarn_transforms *transforms, size_t *count)
-{
-    *count = 0;
-    if (!transforms->kinds_text) return true;
-    if (strlen(transforms->kinds_text) >= sizeof transforms->kinds_copy) return false;
-    strcpy(transforms->kinds_copy, transforms->kinds_text);
-    char *rest = transforms->kinds_copy;
-    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
-        if (*count == TARN_KINDS_MAX) return false;
-        transforms->kinds[(*count)++] = word;
-    }
-    return true;
-}
-
 static void ask_budget(struct tarn_transforms *transforms, struct tarn_plan_options *options)
 {
     struct tarn_budget_options *budget = &transforms->budget_options;
@@ -31,9 +14,9 @@ static void ask_budget(struct tarn_transforms *transforms, struct tarn_plan_opti
 const char *tarn_transforms_ask(struct tarn_transforms *transforms,
                                 struct tarn_plan_options *options)
 {
-    size_t kinds_count;
     struct tarn_reorder_options *reorder = &transforms->reorder_options;
-    if (!split_kinds(transforms, &kinds_count)) return "--in-place-kinds takes up to 32 kinds";
+    const char *wrong = tarn_kinds_split(&transforms->kinds);
+    if (wrong) return wrong;
     ask_budget(transforms, options);
     options->pad_groups = transforms->pad_groups;
     const struct tarn_assign_options *assign = &transforms->assign_options;
@@ -55,11 +38,11 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
         transforms->couple_options.report = &transforms->couple_report;
         options->couple = &transforms->couple_options;
     }
-    if (transforms->in_place || kinds_count > 0) {
+    if (transforms->in_place || transforms->kinds.count > 0) {
         transforms->in_place_options = (struct tarn_in_place_options){
             .struct_size = sizeof transforms->in_place_options,
-            .kinds = transforms->kinds,
-            .kinds_count = kinds_count,
+            .kinds = transforms->kinds.words,
+            .kinds_count = transforms->kinds.count,
             .report = &transforms->in_place_report,
         };
         options->in_place = &transforms->in_place_options;

@@ -4,8 +4,7 @@
 #define TARN_CLI_TRANSFORMS_H
 
 #include "command/command.h"
-
-#define TARN_KINDS_MAX 32
+#include "kinds.h"
 
 /* What a terminal is shown while transforms search: the last step that one of them has told. They
  * may tell it from a thread of their own. */
@@ -18,10 +17,8 @@ struct tarn_watch {
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
     enum tarn_group_padding pad_groups;
-    uint32_t wait_ns;       /* 0: not given */
-    const char *kinds_text; /* words between commas */
-    char kinds_copy[1024];  /* what `kinds` points into */
-    const char *kinds[TARN_KINDS_MAX];
+    uint32_t wait_ns;        /* 0: not given */
+    struct tarn_kinds kinds; /* that --in-place-kinds allows */
     struct tarn_assign_options assign_options;
     struct tarn_assign_report assign_report;
     struct tarn_budget_options budget_options;
@@ -86,7 +83,7 @@ struct tarn_transforms {
             "in-place", FLAG, &(transforms).in_place, NULL,                                        \
             "let ops write over inputs that nobody needs any more,\nwhere the graph allows it",    \
             EVERYDAY),                                                                             \
-        TARN_ROW("in-place-kinds", TEXT, &(transforms).kinds_text, "KIND,KIND...",                 \
+        TARN_ROW("in-place-kinds", TEXT, &(transforms).kinds.text, "KIND,KIND...",                 \
                  "kinds of op that may do so whatever the graph says", SPECIAL)
 
 /* Lets the options ask for what the flags ask for; they point into *transforms. NULL, or what is

@@ -1,12 +1,14 @@
 /* tarn verify: asks the independent verifier about a plan file, and prints every violation. */
 #include "command/command.h"
 #include "interrupt.h"
+#include "kinds.h"
 #include "verbs.h"
 
 struct request {
     const char *paths[2]; /* graph, plan */
     const char *witness_path;
     struct tarn_load_options load;
+    struct tarn_kinds kinds;
     bool json;
 };
 
@@ -88,7 +90,8 @@ static enum tarn_status judge(const struct request *request)
         tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
     double begin = tarn_now_ms();
     if (status == TARN_OK)
-        status = tarn_plan_verify_file(request->paths[1], graph, &verdict, &error);
+        status = tarn_plan_verify_file_with(request->paths[1], graph, &request->kinds.allowed,
+                                            &verdict, &error);
     if (status == TARN_OK || status == TARN_REJECTED)
         print_verdict(request, graph, verdict, tarn_now_ms() - begin);
     if (status != TARN_OK) tarn_print_error(&error, status);
@@ -108,6 +111,7 @@ enum tarn_status tarn_verb_verify(char **words)
         {"witness", 0, TARN_OPTION_OUTPUT, &request.witness_path, "FILE",
          "write a legal order of the ops that corrupts,\nfor 'tarn run --no-verify --order FILE'",
          TARN_EVERYDAY},
+        TARN_ALLOW_OPTION(request.kinds),
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
@@ -116,7 +120,10 @@ enum tarn_status tarn_verb_verify(char **words)
         .usage = "GRAPH PLAN",
         .about = "Replays the plan's program once with vector clocks and a map of the arena's\n"
                  "bytes, and compares it with the graph. Shares no algorithm with the planner.\n"
-                 "Prints every violation (at most 100).\n",
+                 "Prints every violation (at most 100).\n\n"
+                 "A plan may do what its graph says. That ops write over their inputs beyond\n"
+                 "that is for --in-place-kinds to allow, here as when it was planned: a plan\n"
+                 "may come from anybody.\n",
         TARN_OPTIONS(options),
         .arguments_min = 2,
         .arguments_max = 2,
@@ -126,5 +133,6 @@ enum tarn_status tarn_verb_verify(char **words)
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
-    return judge(&request);
+    const char *wrong = tarn_kinds_split(&request.kinds);
+    return wrong ? tarn_options_refuse(&command, "%s", wrong) : judge(&request);
 }

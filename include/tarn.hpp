@@ -230,6 +230,14 @@ class plan
         tarn_plan_load(path.c_str(), source.get(), TARN_VERIFY, &loaded, &error);
         return plan(loaded);
     }
+    // allowed: what the plan may do beyond what its graph says
+    static plan load(const std::string &path, const graph &source,
+                     const tarn_verify_options &allowed, tarn_error &error) noexcept
+    {
+        tarn_plan *loaded = nullptr;
+        tarn_plan_load_with(path.c_str(), source.get(), TARN_VERIFY, &allowed, &loaded, &error);
+        return plan(loaded);
+    }
 
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     tarn_plan *get() const noexcept { return handle_.get(); }
@@ -272,6 +280,14 @@ class plan
     {
         tarn_error error{};
         plan result = load(path, source, error);
+        check(error.status, error);
+        return result;
+    }
+    static plan load(const std::string &path, const graph &source,
+                     const tarn_verify_options &allowed)
+    {
+        tarn_error error{};
+        plan result = load(path, source, allowed, error);
         check(error.status, error);
         return result;
     }

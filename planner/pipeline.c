@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "planner/transform/beat.h"
+#include "planner/transform/in_place.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/deadline.h"
 #include "streams/base/options.h"
@@ -106,7 +107,7 @@ static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_
 static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                  struct tarn_planned *result, struct tarn_error *error)
 {
-    return tarn_graph_in_place(graph, options->in_place, &result->graph, error);
+    return tarn_in_place_run(graph, options->in_place, options->budget, &result->graph, error);
 }
 
 typedef enum tarn_status stage_run(struct tarn_graph *graph,

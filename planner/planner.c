@@ -83,6 +83,20 @@ static enum tarn_status verify(struct tarn_plan *plan, const struct tarn_graph *
     return status;
 }
 
+/* Who asks for the plan allows what it asks for. */
+static enum tarn_status note_allowed(struct tarn_plan *plan,
+                                     const struct tarn_in_place_options *given,
+                                     struct tarn_error *error)
+{
+    struct tarn_in_place_options options = {0};
+    if (!given) return TARN_OK;
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, given, "in-place options", error);
+    if (status == TARN_OK && !tarn_plan_allow(plan, options.kinds, options.kinds_count))
+        status = tarn_error_no_memory(error);
+    return status;
+}
+
 struct creation {
     struct tarn_graph *graph;
     struct tarn_plan *plan;
@@ -103,6 +117,7 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     plan->source_hash = graph->hash;
     plan->transformed = !tarn_hash_equal(graph->hash, plan->graph->hash);
     if (options->boundary != TARN_BOUNDARY_SIMPLE) status = refine_boundary(plan, creation->error);
+    if (status == TARN_OK) status = note_allowed(plan, options->in_place, creation->error);
     if (status == TARN_OK) status = verify(plan, graph, creation->error);
     if (status == TARN_OK) {
         creation->plan = plan;

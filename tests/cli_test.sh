@@ -393,6 +393,21 @@ bad_graphs_exit_3_and_say_why() {
 bad_graphs_exit_3_and_say_why
 report bad_graphs_exit_3_and_say_why $?
 
+# Verbs that read a plan ask what it may do; the plan cannot say it of itself.
+kinds_in_place_are_allowed_by_who_reads_a_plan() {
+    local graph=tests/data/unsafe_plans/in_place_unasked.graph.json verb
+    exits 0 plan "$graph" --in-place-kinds matmul -o "$plan" --json && json 'o["in_place"]["merged"] == 1' || return
+    for verb in verify run explain show; do
+        exits 6 $verb "$graph" "$plan" && says 'op 1 "matmul" writes' && says 'in-place kinds, "matmul"' || return
+        exits 6 $verb "$graph" "$plan" --in-place-kinds sum || return
+        exits 0 $verb "$graph" "$plan" --in-place-kinds sum,matmul || return
+        exits 2 $verb "$graph" "$plan" --in-place-kinds "$(seq -s, 33)" || return
+    done
+    exits 2 run "$graph" --in-place-kinds matmul
+}
+kinds_in_place_are_allowed_by_who_reads_a_plan
+report kinds_in_place_are_allowed_by_who_reads_a_plan $?
+
 bad_plans_exit_3_or_6() {
     local file
     echo '{' >"$folder/broken"

@@ -13,7 +13,9 @@
 
 #include "support/campaign.h"
 #include "support/damage.h"
+#include "support/forge.h"
 #include "support/plan_oracle.h"
+#include "support/random_training.h"
 #include "tarn.h"
 
 /* ---- Plans to damage ---- */
@@ -324,6 +326,202 @@ static void damage_to_a_real_plan_shows_in_checked_execution(void **state)
     tarn_graph_destroy(graph);
 }
 
+/* ---- The graph in the plan, forged ---- */
+
+static uint32_t draw_of(struct tarn_list list, struct random_source *source)
+{
+    return list.ids[random_below(source, (uint32_t)list.count)];
+}
+
+/* What random graphs have not: pairs that may share a storage, other ways to carry an op out, flops
+ * and what ops say of being repeated. */
+static void enrich_op(struct forgery *f, uint32_t v, uint32_t (*pair)[2],
+                      struct tarn_implementation *ways, struct random_source *source)
+{
+    struct tarn_op_info *op = &f->ops[v];
+    op->flops = random_below(source, 3);
+    if (op->view || op->inputs.count == 0 || op->outputs.count == 0) return;
+    pair[0][0] = draw_of(op->inputs, source);
+    pair[0][1] = draw_of(op->outputs, source);
+    if (random_percent(source, 40) && f->root[pair[0][1]] == pair[0][1] &&
+        f->tensors[pair[0][0]].size == f->tensors[pair[0][1]].size) {
+        op->inplace = (const uint32_t(*)[2])pair;
+        op->inplace_count = 1;
+    }
+    if (op->implementations_count > 0 || !random_percent(source, 30)) return;
+    ways[0] = (struct tarn_implementation){.name = "slow", .cost = op->cost * 2};
+    if (op->inputs.count > 1 && random_below(source, 2)) { /* it leaves the others alone */
+        ways[0] = (struct tarn_implementation){
+            .name = "lean", .cost = op->cost / 3, .inputs = {op->inputs.ids, 1}};
+    }
+    ways[1] = (struct tarn_implementation){
+        .name = "wide", .cost = op->cost / 2, .workspace = 48, .workspace_first = true};
+    op->implementations = ways;
+    op->implementations_count = 2;
+}
+
+static struct tarn_graph *enriched(struct tarn_graph *graph, struct random_source *source)
+{
+    struct forgery *f = forgery_of(graph, graph);
+    uint32_t(*pairs)[2] = calloc(f->ops_count, sizeof *pairs);
+    struct tarn_implementation *ways = calloc(f->ops_count, 2 * sizeof *ways);
+    bool may_be_equal = random_below(source, 2);
+    for (uint32_t t = 0; t < f->tensors_count && may_be_equal; t++) f->tensors[t].size = 24;
+    for (uint32_t v = 0; v < f->ops_count; v++)
+        enrich_op(f, v, &pairs[v], &ways[2 * (size_t)v], source);
+    struct tarn_graph *result = forgery_build(f);
+    if (!result) fail_msg("an enriched graph is none");
+    free(pairs);
+    free(ways);
+    forgery_destroy(f);
+    tarn_graph_destroy(graph);
+    return result;
+}
+
+static struct tarn_graph *source_of_seed(uint64_t seed, struct random_source *source)
+{
+    if (seed % 2 == 0) return enriched(graph_of_seed(seed / 2, 24), source);
+    return enriched(random_training(&(struct random_training_options){
+                        .seed = seed,
+                        .ops = 3 + random_below(source, 12),
+                        .branch_share = 30,
+                        .inplace_share = 20,
+                        .weight_share = 50,
+                        .early_share = 50,
+                        .implementation_share = random_below(source, 2) * 60,
+                        .view_share = 30,
+                        .output_share = 20,
+                        .control_share = 30,
+                        .bucket = random_below(source, 2),
+                        .streams = 1 + random_below(source, 3)}),
+                    source);
+}
+
+static const char *const kinds_in_place[] = {"work", "relu"};
+
+static struct tarn_plan *transformed_plan(struct tarn_graph *graph, struct random_source *source)
+{
+    static const uint64_t alignments[] = {1, 4, 64};
+    struct tarn_plan *plan, *plain = NULL;
+    struct tarn_plan_options options =
+        *TARN_PLAN_OPTIONS(.alignment = alignments[random_below(source, 3)], .threads = 1,
+                           .effort = TARN_NO_EFFORT, .method = "baseline",
+                           .pad_groups = random_below(source, 4));
+    struct tarn_transform_control *control = TARN_TRANSFORM_CONTROL(.steps = 6);
+    struct tarn_reorder_options *reorder = TARN_REORDER_OPTIONS(.effort = 2, .control = control);
+    struct tarn_couple_options *couple =
+        TARN_COUPLE_OPTIONS(.slowdown_max = 0.2, .control = control);
+    struct tarn_assign_options *assign =
+        TARN_ASSIGN_OPTIONS(.mode = random_below(source, 2) ? TARN_ASSIGN_SCHEDULE
+                                                            : TARN_ASSIGN_CONCURRENCY);
+    struct tarn_in_place_options *in_place =
+        TARN_IN_PLACE_OPTIONS(.kinds = kinds_in_place,
+                              .kinds_count = random_percent(source, 20) ? 2 : 0);
+    struct tarn_budget_options *budget = TARN_BUDGET_OPTIONS(.effort = 60);
+    if (random_percent(source, 30)) options.reorder = reorder;
+    if (random_percent(source, 30)) options.couple = couple;
+    if (random_percent(source, 15)) options.assign = assign;
+    if (random_percent(source, 40)) options.in_place = in_place;
+    struct tarn_error error;
+    if (tarn_plan_create(graph, &options, &plain, &error)) fail_msg("%s", error.text);
+    budget->budget = 1 + plain->footprint * (50 + random_below(source, 50)) / 100;
+    options.budget = budget;
+    if (random_below(source, 2)) return plain;
+    enum tarn_status status = tarn_plan_create(graph, &options, &plan, &error);
+    if (status == TARN_DOES_NOT_FIT) return plain;
+    if (status != TARN_OK) fail_msg("%s", error.text); /* what the planner makes is safe */
+    tarn_plan_destroy(plain);
+    return plan;
+}
+
+static uint64_t digest_of(struct tarn_plan *plan)
+{
+    struct tarn_session *session;
+    struct tarn_error error;
+    struct tarn_check_report report;
+    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .unpinned = true);
+    if (tarn_session_create(plan, tarn_device_host(host), NULL, &session, &error))
+        fail_msg("%s", error.text);
+    if (tarn_session_check(session, TARN_CHECK_OPTIONS(.iterations = 2), &report, &error))
+        fail_msg("%s", error.text);
+    tarn_session_destroy(session);
+    return report.digest;
+}
+
+struct forging {
+    struct tarn_graph *source;
+    struct tarn_plan *plan; /* honest */
+    uint64_t seed, digest;
+    struct tally *tally;
+};
+
+/* Refused, by an op's, a tensor's or another name; or it says what the honest plan says. */
+static void judge_forged(const struct forging *forging, const struct forgery *f,
+                         const struct forgery_kind *kind, struct tarn_plan *forged)
+{
+    struct tarn_error error = {.text = ""};
+    enum tarn_status status = tarn_plan_verify(forged, forging->source, NULL, &error);
+    count(forging->tally, status == TARN_OK, false, 0);
+    if (status != TARN_OK) {
+        assert_int_equal(status, TARN_REJECTED);
+        assert_true(strlen(error.text) > 0);
+        return;
+    }
+    if (kind->outcome == FORGERY_REFUSED)
+        fail_msg("seed %llu: accepted a plan with another %s (%u)",
+                 (unsigned long long)forging->seed, kind->name, f->touched);
+    if (forged->in_place_kinds_count == 0 && !kind->is_equal(f, forging->plan->graph))
+        fail_msg("seed %llu: accepted a plan that does not say the same: %s (%u)",
+                 (unsigned long long)forging->seed, kind->name, f->touched);
+    if (digest_of(forged) != forging->digest)
+        fail_msg("seed %llu: accepted a plan that computes something else: %s (%u)",
+                 (unsigned long long)forging->seed, kind->name, f->touched);
+}
+
+static void forge(const struct forging *forging, const struct forgery_kind *kind,
+                  struct random_source *source)
+{
+    const struct tarn_graph *final = forging->plan->graph;
+    struct forgery *f = forgery_of(final, forging->source);
+    struct tarn_graph *graph = kind->apply(f, source) ? forgery_build(f) : NULL;
+    if (graph && !tarn_hash_equal(graph->hash, final->hash)) {
+        struct tarn_plan *anew = forged_anew(forging->plan, graph);
+        struct tarn_plan *as_it_was = forged_as_it_was(forging->plan, graph);
+        if (anew) judge_forged(forging, f, kind, anew);
+        judge_forged(forging, f, kind, as_it_was);
+        tarn_plan_destroy(anew);
+        tarn_plan_destroy(as_it_was);
+    }
+    tarn_graph_destroy(graph);
+    forgery_destroy(f);
+}
+
+static void refuses_every_forged_field_of_the_plans_graph(void **state)
+{
+    (void)state;
+    struct tally *tallies = calloc(forgery_kinds_count(), sizeof *tallies);
+    struct campaign campaign = campaign_begin("forged plans", DRAWS(400), 0.5);
+    for (; campaign_goes_on(&campaign); campaign.next++) {
+        struct random_source source = {campaign.next * 91 + 3};
+        struct forging forging = {.source = source_of_seed(campaign.next, &source),
+                                  .seed = campaign.next};
+        forging.plan = transformed_plan(forging.source, &source);
+        forging.digest = digest_of(forging.plan);
+        for (size_t kind = 0; kind < forgery_kinds_count(); kind++) {
+            forging.tally = &tallies[kind];
+            forge(&forging, forgery_kind(kind), &source);
+            campaign.runs++;
+        }
+        tarn_plan_destroy(forging.plan);
+        tarn_graph_destroy(forging.source);
+    }
+    for (size_t kind = 0; kind < forgery_kinds_count(); kind++) {
+        if (campaign_is_long()) say(forgery_kind(kind)->name, &tallies[kind]);
+        if (!HAS_FEW_DRAWS) assert_true(tallies[kind].plans > 0);
+    }
+    free(tallies);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +530,7 @@ int main(void)
         cmocka_unit_test(finds_a_witness_whenever_some_legal_order_corrupts),
         cmocka_unit_test(every_witness_fails_checked_execution),
         cmocka_unit_test(damage_to_a_real_plan_shows_in_checked_execution),
+        cmocka_unit_test(refuses_every_forged_field_of_the_plans_graph),
     };
     return cmocka_run_group_tests_name("damage", tests, NULL, NULL);
 }

@@ -322,6 +322,12 @@ static void plans_need_their_arguments(void **state)
     REFUSES(tarn_plan_read(NULL, w.graph, TARN_VERIFY, &plan, error));
     REFUSES(tarn_plan_read(TARN_READER(.bytes = ""), NULL, TARN_VERIFY, &plan, error));
     REFUSES(tarn_plan_read(TARN_READER(.bytes = ""), w.graph, TARN_VERIFY, NULL, error));
+    REFUSES(tarn_plan_load_with(NULL, w.graph, TARN_VERIFY, NULL, &plan, error));
+    REFUSES(tarn_plan_load_with("-", NULL, TARN_VERIFY, NULL, &plan, error));
+    REFUSES(tarn_plan_load_with("-", w.graph, TARN_VERIFY, NULL, NULL, error));
+    REFUSES(tarn_plan_read_with(NULL, w.graph, TARN_VERIFY, NULL, &plan, error));
+    REFUSES(tarn_plan_read_with(TARN_READER(.bytes = ""), NULL, TARN_VERIFY, NULL, &plan, error));
+    REFUSES(tarn_plan_read_with(TARN_READER(.bytes = ""), w.graph, TARN_VERIFY, NULL, NULL, error));
     REFUSES(tarn_plan_write(NULL, TARN_WRITER(.bytes = &count), error));
     REFUSES(tarn_plan_write(w.plan, NULL, error));
     struct tarn_plan_identity identity = tarn_plan_identify(w.plan);
@@ -332,6 +338,13 @@ static void plans_need_their_arguments(void **state)
     REFUSES(tarn_plan_verify(w.plan, NULL, &verdict, error));
     ACCEPTS(tarn_plan_verify(w.plan, w.graph, NULL, error));
     REFUSES(tarn_plan_verify_file(NULL, w.graph, &verdict, error));
+    struct tarn_verify_options *of_null = TARN_VERIFY_OPTIONS(.in_place_kinds_count = 1);
+    REFUSES(tarn_plan_verify_with(NULL, w.graph, NULL, &verdict, error));
+    REFUSES(tarn_plan_verify_with(w.plan, NULL, NULL, &verdict, error));
+    REFUSES(tarn_plan_verify_with(w.plan, w.graph, of_null, &verdict, error));
+    ACCEPTS(tarn_plan_verify_with(w.plan, w.graph, NULL, NULL, error));
+    REFUSES(tarn_plan_verify_file_with(NULL, w.graph, NULL, &verdict, error));
+    REFUSES(tarn_plan_verify_file_with("-", NULL, NULL, &verdict, error));
     struct tarn_plan_outline *outline;
     REFUSES(tarn_plan_outline_load(NULL, &outline, error));
     REFUSES(tarn_plan_outline_load("-", NULL, error));

@@ -151,8 +151,13 @@ static char *text_of(const struct tarn_plan *plan)
 }
 
 /* Loaded from a file, it says what it said, and is verified once more. */
-static void check_file(const struct tarn_plan *plan, struct tarn_graph *source)
+static void check_file(const struct tarn_plan *plan, struct tarn_graph *source,
+                       const struct choice *choice)
 {
+    const struct tarn_in_place_options *asked = choice->plan.in_place;
+    const struct tarn_verify_options *allowed =
+        TARN_VERIFY_OPTIONS(.in_place_kinds = asked ? asked->kinds : NULL,
+                            .in_place_kinds_count = asked ? asked->kinds_count : 0);
     char path[] = "/tmp/tarn-property-test-XXXXXX";
     struct tarn_error error;
     struct tarn_plan *loaded;
@@ -160,7 +165,7 @@ static void check_file(const struct tarn_plan *plan, struct tarn_graph *source)
     assert_true(file >= 0);
     close(file);
     if (tarn_plan_save(plan, path, &error) ||
-        tarn_plan_load(path, source, TARN_VERIFY, &loaded, &error))
+        tarn_plan_load_with(path, source, TARN_VERIFY, allowed, &loaded, &error))
         fail_msg("%s", error.text);
     unlink(path);
     char *before = text_of(plan), *after = text_of(loaded);
@@ -316,7 +321,7 @@ static void check_plan(struct tarn_plan *plan, struct tarn_graph *graph, struct 
     assert_true(tarn_plan_space(plan, 0, &first));
     if (choice->plan.budget) assert_true(first.footprint <= choice->budget.budget);
     require_same(plan, graph, choice);
-    check_file(plan, graph);
+    check_file(plan, graph, choice);
     check_damage(plan, graph, seed, tally);
     if (seed % 3 == 0) check_against_other_methods(plan, seed);
     if (seed % 100 < RUN_SHARE) {

@@ -549,6 +549,27 @@ def an_op_writes_in_place_where_its_pairs_say_so():
     assert tarn.plan(graph, in_place="relu") == tarn.plan(graph, in_place=["relu"])
 
 
+def who_loads_a_plan_allows_what_its_graph_does_not():
+    b = tarn.Builder()
+    stream = b.stream()
+    y, z = b.tensor("y", 512), b.tensor("z", 512, kind="output")
+    b.op("f", stream, [], [y])
+    b.op("g", stream, [y], [z], kind="scale")
+    graph = b.finish()
+    plan = tarn.plan(graph, in_place=["scale"])
+    assert plan.footprint == 512 and plan.in_place_kinds == ("scale",)
+    plan.verify()
+    assert raises(tarn.Rejected, tarn.Plan.from_bytes, plan.to_bytes(), graph)
+    assert tarn.Plan.from_bytes(plan.to_bytes(), graph, in_place="scale") == plan
+    assert pickle.loads(pickle.dumps(plan)) == plan
+    assert plan._repr_svg_() or not COMMAND
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "plan.json")
+        plan.save(path)
+        assert raises(tarn.Rejected, tarn.Plan.load, path, graph)
+        tarn.Plan.load(path, graph, in_place=["relu", "scale"]).verify()
+
+
 def what_does_not_exist_is_an_index_error():
     graph = chain()
     plan = tarn.plan(graph)

@@ -455,7 +455,7 @@ static void rejects_a_final_graph_with_other_spaces_than_its_source(void **state
         {make_device, "has not the memory spaces of the source graph"},
         {align, "has not the memory spaces of the source graph"},
         {limit, "has not the memory spaces of the source graph"},
-        {move_tensor, "op 1 has not the inputs and outputs of its origin"},
+        {move_tensor, "tensor 1 is in another memory space than tensor 1 of the source graph"},
         {move_workspace, "op 2"},
     };
     (void)state;

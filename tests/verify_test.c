@@ -778,7 +778,7 @@ static struct tarn_graph *chain(bool final, enum change change)
     add_copy(builder, final, 2, s, TARN_LIST(y), TARN_LIST(z), false);
     tarn_tensor again = y;
     if (final) {
-        again = add_tensor(builder, "y2", 64, TARN_INTERMEDIATE);
+        again = add_tensor(builder, "y", 64, TARN_INTERMEDIATE);
         tarn_builder_tensor_origin(builder, y);
         tarn_tensor from = change == WRONG_INPUT ? z : x;
         add_copy(builder, final, change == BAD_ORIGIN ? 9 : 1, s, TARN_LIST(from), TARN_LIST(again),
@@ -857,7 +857,7 @@ static void rejects_a_final_graph_that_drops_an_op(void **state)
 static void rejects_a_copy_with_other_tensors_than_its_origin(void **state)
 {
     (void)state;
-    require_change_rejected(OTHER_SIZE, TARN_WRONG_GRAPH, "has not the inputs and outputs");
+    require_change_rejected(OTHER_SIZE, TARN_WRONG_GRAPH, "tensor 2 \"z\" has another size than");
 }
 
 static void rejects_a_copy_of_nothing(void **state)
@@ -1033,6 +1033,10 @@ static void rejects_plans_that_were_accepted_once(void **state)
         {"control_arc_to_view", TARN_HAZARD_LOST, "op 2 \"X\" comes after op 0 \"P\""},
         {"control_arc_to_view_assigned", TARN_HAZARD_LOST, "op 4 \"o4\" comes after op 0 \"o0\""},
         {"control_arc_to_view_of_many", TARN_HAZARD_LOST, "a control arc"},
+        {"names_swapped", TARN_WRONG_GRAPH,
+         "tensor 0 \"p1\" has another name than tensor 0 \"p0\""},
+        {"alignment_dropped", TARN_WRONG_GRAPH, "tensor 2 \"x\" has the alignment 0"},
+        {"in_place_unasked", TARN_WRONG_GRAPH, "op 1 \"matmul\" writes tensor 1 \"y\" over"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct fixture fixture = {0};
@@ -1048,6 +1052,113 @@ static void rejects_plans_that_were_accepted_once(void **state)
         require_text(violation, files[i].part);
         tarn_verdict_destroy(fixture.verdict);
         tarn_graph_destroy(fixture.graph);
+    }
+}
+
+/* A chain of ops, each with an output of its own. */
+static struct tarn_graph *many_outputs(uint32_t count, bool final)
+{
+    struct tarn_builder *builder = tarn_builder_create("many");
+    uint32_t s = tarn_builder_stream(builder, "compute");
+    for (uint32_t i = 0; i < count; i++) add_tensor(builder, "t", 64, TARN_OUTPUT);
+    for (uint32_t i = 0; i < count; i++) {
+        tarn_builder_op(builder, &(struct tarn_op_info){.stream = s, .outputs = {&i, 1}});
+        if (final) tarn_builder_origin(builder, i, TARN_NONE);
+    }
+    return finish(builder);
+}
+
+/* A hundred violations leave no room to say that an origin is none: it is not gone after. */
+static void a_full_verdict_ends_the_comparison_all_the_same(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 2; what++) {
+        struct fixture fixture = {.graph = many_outputs(120, false)};
+        struct tarn_graph *final = many_outputs(120, true);
+        fixture.plan = plan_of_chain(final);
+        for (uint32_t i = 0; i < fixture.plan->storages_count; i++)
+            fixture.plan->storages[i].offset = 128 * (uint64_t)i + 8;
+        fixture.plan->footprint = 128 * 121;
+        fixture.plan->transformed = true;
+        fixture.plan->source_hash = fixture.graph->hash;
+        *(what ? &final->ops[119].origin : &final->tensors[119].origin) = 1 << 28;
+        final->hash.word[0] ^= 1;
+        assert_int_equal(verify(&fixture), TARN_REJECTED);
+        assert_int_equal(tarn_verdict_count(fixture.verdict), 100);
+        tarn_verdict_destroy(fixture.verdict);
+        tarn_plan_destroy(fixture.plan);
+        tarn_graph_destroy(final);
+        tarn_graph_destroy(fixture.graph);
+    }
+}
+
+/* A plan in which a matrix product writes over its input, which the graph does not say. */
+static void who_loads_or_verifies_a_plan_says_what_it_may_do(void **state)
+{
+    static const char graph_path[] = UNSAFE_PLANS "/in_place_unasked.graph.json";
+    static const char path[] = UNSAFE_PLANS "/in_place_unasked.plan.json";
+    static const char *const kinds[] = {"sum", "matmul"};
+    struct tarn_verify_options *others =
+        TARN_VERIFY_OPTIONS(.in_place_kinds = kinds, .in_place_kinds_count = 1);
+    struct tarn_verify_options *allowed =
+        TARN_VERIFY_OPTIONS(.in_place_kinds = kinds, .in_place_kinds_count = 2);
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    (void)state;
+    assert_int_equal(tarn_graph_load(graph_path, &graph, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_verify_file_with(path, graph, others, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify_file_with(path, graph, allowed, NULL, &error), TARN_OK);
+    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, &plan, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_load(path, graph, TARN_TRUST, &plan, &error), TARN_OK);
+    assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify_with(plan, graph, allowed, NULL, &error), TARN_OK);
+    tarn_plan_destroy(plan);
+    assert_int_equal(tarn_plan_load_with(path, graph, TARN_VERIFY, allowed, &plan, &error),
+                     TARN_OK);
+    assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_OK); /* it keeps that */
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+/* Names and meta of graphs are no content: one plan serves graphs that differ in these alone. */
+static void a_plans_graph_has_name_and_meta_of_the_source(void **state)
+{
+    static const char graph_text[] =
+        "{\"format\":\"tarn.graph\",\"version\":1,\"name\":\"%s\",\"meta\":{\"by\":\"%s\"},"
+        "\"streams\":[{\"id\":0,\"name\":\"s\"}],\"ops\":[{\"id\":0,\"name\":\"a\",\"kind\":\"k\","
+        "\"stream\":0,\"inputs\":[],\"outputs\":[0]},{\"id\":1,\"name\":\"b\",\"kind\":\"k\","
+        "\"stream\":0,"
+        "\"inputs\":[0],\"outputs\":[1],\"inplace\":[[0,1]]}],\"tensors\":[{\"id\":0,\"name\":"
+        "\"x\","
+        "\"size\":8,\"kind\":\"intermediate\"},{\"id\":1,\"name\":\"y\",\"size\":8,\"kind\":"
+        "\"output\"}],\"contiguous\":[]}";
+    struct tarn_graph *graphs[2];
+    struct tarn_plan *plans[2];
+    char text[1024];
+    char saved[4096];
+    size_t size = 0;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, graph_text, i ? "new" : "old", i ? "me" : "you");
+        assert_int_equal(tarn_graph_read(TARN_READER(.bytes = text, .size = strlen(text)), NULL,
+                                         &graphs[i], NULL),
+                         TARN_OK);
+    }
+    struct tarn_plan_options *options = TARN_PLAN_OPTIONS(.in_place = TARN_IN_PLACE_OPTIONS(0));
+    assert_int_equal(tarn_plan_create(graphs[0], options, &plans[0], NULL), TARN_OK);
+    assert_int_equal(
+        tarn_plan_write(plans[0], TARN_WRITER(.bytes = saved, .room = sizeof saved, .size = &size),
+                        NULL),
+        TARN_OK);
+    assert_int_equal(tarn_plan_read(TARN_READER(.bytes = saved, .size = size), graphs[1],
+                                    TARN_VERIFY, &plans[1], NULL),
+                     TARN_OK);
+    assert_string_equal(tarn_graph_name(tarn_plan_graph(plans[1])), "new");
+    assert_string_equal(plans[1]->graph->meta, graphs[1]->meta);
+    for (int i = 0; i < 2; i++) {
+        tarn_plan_destroy(plans[i]);
+        tarn_graph_destroy(graphs[i]);
     }
 }
 
@@ -1164,6 +1275,9 @@ int main(void)
         with_fixture(rejects_a_footprint_below_the_bound),
         cmocka_unit_test(rejects_a_plan_of_nothing_without_a_witness),
         cmocka_unit_test(rejects_plans_that_were_accepted_once),
+        cmocka_unit_test(a_full_verdict_ends_the_comparison_all_the_same),
+        cmocka_unit_test(who_loads_or_verifies_a_plan_says_what_it_may_do),
+        cmocka_unit_test(a_plans_graph_has_name_and_meta_of_the_source),
         cmocka_unit_test(a_map_of_bytes_that_is_broken_is_not_valid),
         with_fixture(a_bound_is_only_as_good_as_the_waits),
     };

@@ -177,6 +177,21 @@ TARN_API enum tarn_status tarn_plan_write(const struct tarn_plan *plan,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error);
 
+/* What a caller allows beyond what the source graph says. A plan cannot allow it itself, since it
+ * may come from anybody: whoever loads or verifies one says it again. Plans that tarn_plan_create
+ * has made, and those that were loaded with options, keep what their caller allowed. */
+struct tarn_verify_options {
+    size_t struct_size;
+    /* Ops of these kinds may write an output over an input, without an `inplace` pair of theirs: as
+     * in tarn_in_place_options. */
+    const char *const *in_place_kinds;
+    size_t in_place_kinds_count;
+};
+#ifndef __cplusplus
+#define TARN_VERIFY_OPTIONS(...) \
+    (&(struct tarn_verify_options){.struct_size = sizeof(struct tarn_verify_options), __VA_ARGS__})
+#endif
+
 enum tarn_plan_trust {
     TARN_VERIFY, /* TARN_REJECTED when the verifier finds a violation */
     TARN_TRUST   /* well-formed is enough: for replaying what a bad plan does */
@@ -191,6 +206,16 @@ TARN_API enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *gr
 TARN_API enum tarn_status tarn_plan_read(const struct tarn_reader *reader, struct tarn_graph *graph,
                                          enum tarn_plan_trust trust, struct tarn_plan **plan,
                                          struct tarn_error *error);
+
+/* Both with what the caller allows; options NULL: nothing. TARN_USAGE: a bad option. */
+TARN_API enum tarn_status tarn_plan_load_with(const char *path, struct tarn_graph *graph,
+                                              enum tarn_plan_trust trust,
+                                              const struct tarn_verify_options *options,
+                                              struct tarn_plan **plan, struct tarn_error *error);
+TARN_API enum tarn_status tarn_plan_read_with(const struct tarn_reader *reader,
+                                              struct tarn_graph *graph, enum tarn_plan_trust trust,
+                                              const struct tarn_verify_options *options,
+                                              struct tarn_plan **plan, struct tarn_error *error);
 
 /* What the plan was asked for, as one line of JSON: the options that its answer depends on, without
  * those left at their defaults; its file has the same under "asked", and docs/formats.md says what
@@ -409,6 +434,17 @@ TARN_API enum tarn_status tarn_plan_verify(const struct tarn_plan *plan,
 TARN_API enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
                                                 struct tarn_verdict **verdict,
                                                 struct tarn_error *error);
+/* Both with what the caller allows beside what the plan's own caller did; options NULL: nothing.
+ * TARN_USAGE: a bad option. */
+TARN_API enum tarn_status tarn_plan_verify_with(const struct tarn_plan *plan,
+                                                const struct tarn_graph *source,
+                                                const struct tarn_verify_options *options,
+                                                struct tarn_verdict **verdict,
+                                                struct tarn_error *error);
+TARN_API enum tarn_status tarn_plan_verify_file_with(const char *path, struct tarn_graph *source,
+                                                     const struct tarn_verify_options *options,
+                                                     struct tarn_verdict **verdict,
+                                                     struct tarn_error *error);
 TARN_API size_t tarn_verdict_count(const struct tarn_verdict *verdict);
 TARN_API const struct tarn_violation *tarn_verdict_get(const struct tarn_verdict *verdict,
                                                        size_t i);

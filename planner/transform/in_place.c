@@ -3,6 +3,8 @@
  * that touches i's storage happens before v. Chains follow: what was merged is found through its
  * root. Two ops cannot take the same input: each would have to come after the other.
  * Cost: linear in ops, allowed pairs and the touchers of inputs that are considered. */
+#include "in_place.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -11,12 +13,12 @@
 #include "streams/base/options.h"
 #include "streams/base/region.h"
 #include "streams/graph/clocks.h"
-#include "tarn/transform.h"
 
 struct merging {
     const struct tarn_graph *graph;
     const struct tarn_in_place_options *options;
     struct tarn_clocks clocks;
+    bool chooses;   /* may the op be carried out by another implementation? */
     uint32_t *root; /* tensor -> the root whose storage it gets */
     bool *taken;    /* storage -> does an output lie there already? */
     struct tarn_in_place_report report;
@@ -48,6 +50,24 @@ static bool has_one_name(const struct tarn_graph *graph, const struct tarn_graph
     return true;
 }
 
+static bool has_input(struct tarn_list inputs, uint32_t input)
+{
+    for (size_t k = 0; k < inputs.count; k++)
+        if (inputs.ids[k] == input) return true;
+    return false;
+}
+
+/* Does every implementation of the op read the input? */
+static bool is_always_read(const struct tarn_graph_op *op, uint32_t input)
+{
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t i = 0; i < extra->implementations_count; i++) {
+        struct tarn_list inputs = extra->implementations[i].inputs;
+        if (inputs.count > 0 && !has_input(inputs, input)) return false;
+    }
+    return true;
+}
+
 static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32_t output)
 {
     const struct tarn_graph *graph = merging->graph;
@@ -55,7 +75,7 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
     const struct tarn_storage *from = &graph->storages[graph->tensors[input].storage];
     const struct tarn_storage *to = &graph->storages[graph->tensors[output].storage];
     if (to->tensor != output || merging->root[output] != output) return; /* written in place */
-    if (from->space != to->space) return;
+    if (from->space != to->space || (merging->chooses && !is_always_read(op, input))) return;
     if (from->size != to->size || from->group != TARN_NONE || to->group != TARN_NONE) return;
     if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
     if (!has_one_name(graph, op, input) || !is_last_toucher(merging, v, from)) return;
@@ -102,9 +122,9 @@ static enum tarn_status merge(struct merging *merging, struct tarn_region *regio
     return status;
 }
 
-enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
-                                     const struct tarn_in_place_options *given,
-                                     struct tarn_graph **result, struct tarn_error *error)
+enum tarn_status tarn_in_place_run(struct tarn_graph *graph,
+                                   const struct tarn_in_place_options *given, bool chooses,
+                                   struct tarn_graph **result, struct tarn_error *error)
 {
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
@@ -115,7 +135,7 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
     if (status == TARN_OK)
         status = tarn_options_words(options.kinds, options.kinds_count, "kinds", error);
     if (status != TARN_OK) return status;
-    struct merging merging = {.graph = graph, .options = &options};
+    struct merging merging = {.graph = graph, .options = &options, .chooses = chooses};
     struct tarn_region region = {.chunks = NULL};
     if (merge(&merging, &region) == TARN_OK)
         status = tarn_recipe_build(&(struct tarn_recipe){.graph = graph, .root = merging.root},
@@ -127,4 +147,11 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
         tarn_report_give(options.report, options.report_size, &merging.report,
                          sizeof merging.report);
     return status;
+}
+
+enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
+                                     const struct tarn_in_place_options *options,
+                                     struct tarn_graph **result, struct tarn_error *error)
+{
+    return tarn_in_place_run(graph, options, false, result, error);
 }

@@ -253,9 +253,10 @@ enum tarn_status tarn_transform_compose(const struct tarn_graph *before, struct 
         assert(op->origin < before->ops_count);
         const struct tarn_graph_op *old = &before->ops[op->origin];
         op->origin = old->origin;
-        if (tarn_extra(op)->implementation == TARN_NONE &&
-            !tarn_graph_choose(after, v, tarn_extra(old)->implementation))
-            return tarn_error_no_memory(error);
+        uint32_t chosen = tarn_extra(old)->implementation;
+        if (tarn_extra(op)->implementation != TARN_NONE || chosen == TARN_NONE) continue;
+        if (!tarn_graph_choose(after, v, chosen)) return tarn_error_no_memory(error);
+        op->extra->implementations_count = 0; /* what follows from its kind was added again */
     }
     for (uint32_t t = 0; t < after->tensors_count; t++) {
         struct tarn_graph_tensor *tensor = &after->tensors[t];

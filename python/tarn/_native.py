@@ -80,6 +80,7 @@ CoupleOptions = _options("CoupleOptions", alignment=u64, capacity=u64, keep=f64,
 InPlaceOptions = _options("InPlaceOptions", kinds=to(text), kinds_count=size)
 BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, alignment=u64,
                          report=pointer, control=pointer, report_size=size, known_only=flag)
+VerifyOptions = _options("VerifyOptions", in_place_kinds=to(text), in_place_kinds_count=size)
 PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
 PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))
 BEAT = c.CFUNCTYPE(flag, pointer, to(PlanProgress))
@@ -153,8 +154,8 @@ _FUNCTIONS = {
     "graph_summarize_sized": (i32, pointer, *SIZED, error),
     "graph_bound": (i32, pointer, to(u64), error),
     "plan_create": (i32, graph, to(PlanOptions), to(plan), error),
-    "plan_load": (i32, text, graph, i32, to(plan), error),
-    "plan_read": (i32, to(Reader), graph, i32, to(plan), error),
+    "plan_load_with": (i32, text, graph, i32, to(VerifyOptions), to(plan), error),
+    "plan_read_with": (i32, to(Reader), graph, i32, to(VerifyOptions), to(plan), error),
     "plan_summarize_sized": (None, pointer, *SIZED),
     "plan_asked": (text, pointer),
     "plan_answers": (i32, pointer, to(PlanOptions), error),

@@ -13,7 +13,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from typing import Any, NamedTuple, Optional, Union
 
@@ -32,6 +32,18 @@ Pair = tuple[int, int]
 
 # ---- Planning ----
 
+def _kinds(in_place: Union[bool, str, Sequence[str], None]) -> tuple[str, ...]:
+    return (in_place,) if isinstance(in_place, str) else tuple(in_place or ())
+
+
+def _words(kinds):
+    return (c.c_char_p * len(kinds))(*map(n.encoded, kinds))
+
+
+def _allowed(kinds):
+    return n.make(n.VerifyOptions, in_place_kinds=_words(kinds), in_place_kinds_count=len(kinds))
+
+
 class _Search:
     """A graph, struct tarn_plan_options, and all that it points to."""
 
@@ -48,9 +60,9 @@ class _Search:
             pad_groups=index_of(PADDINGS, "pad_groups", pad_groups), **plain)
         if progress:
             self._options.progress, self._options.beat = n.PROGRESS(self._tell), n.BEAT(self._tell)
-        if in_place and in_place is not True:
-            in_place = [in_place] if isinstance(in_place, str) else in_place
-            kinds = (c.c_char_p * len(in_place))(*map(n.encoded, in_place))
+        self._kinds = () if in_place is True else _kinds(in_place)
+        if self._kinds:
+            kinds = _words(self._kinds)
             in_place = {"kinds": kinds, "kinds_count": len(kinds)}
         self._point("assign", n.AssignOptions, "streams", assign or None)
         self._point("reorder", n.ReorderOptions, "effort", reorder or None)
@@ -87,7 +99,7 @@ class _Search:
         """The plan; or raises what the user's function has raised."""
         try:
             return Plan(result(n.plan, n.lib.plan_create, self._graph._handle, self._options),
-                        self._graph)
+                        self._graph, self._kinds)
         finally:
             if self._raised:
                 raise self._raised
@@ -181,25 +193,33 @@ class Plan(File):
                                  "\"method\"; \"stopped\": see there; None: it was loaded.",
                                  ENDS.__getitem__)
 
-    def __init__(self, handle: Any, source: Graph):
+    def __init__(self, handle: Any, source: Graph, in_place: tuple[str, ...] = ()):
         """For the package only: takes the handle."""
         super().__init__(handle)
+        self.in_place_kinds = in_place  # that were allowed beyond what the graph says
         self.source = source
         self.graph = Graph(n.lib.plan_graph(handle), owner=self)
         self._summary = n.filled(n.PlanSummary, n.lib.plan_summarize_sized, handle)
 
     @classmethod
-    def load(cls, path: PathLike, graph: Graph, *, verify: bool = True) -> Plan:
-        """Reads a plan for a graph; tarn.Rejected where the verifier finds a violation."""
-        return cls(result(n.plan, n.lib.plan_load, os.fsencode(path), graph._handle,
-                          not verify), graph)
+    def load(cls, path: PathLike, graph: Graph, *, verify: bool = True,
+             in_place: Union[str, Sequence[str]] = ()) -> Plan:
+        """Reads a plan for a graph; tarn.Rejected where the verifier finds a violation.
+
+        in_place: kinds of op that may write over their inputs whatever the graph says, as when it
+        was planned. A plan cannot allow that itself."""
+        kinds = _kinds(in_place)
+        return cls(result(n.plan, n.lib.plan_load_with, os.fsencode(path), graph._handle,
+                          not verify, _allowed(kinds)), graph, kinds)
 
     @classmethod
-    def from_bytes(cls, data: Any, graph: Graph, *, verify: bool = True, name: str = "") -> Plan:
-        """Reads what a file would hold, from anything with a contiguous buffer; name: in
-        messages."""
-        return cls(result(n.plan, n.lib.plan_read, n.reader_of(data, name), graph._handle,
-                          not verify), graph)
+    def from_bytes(cls, data: Any, graph: Graph, *, verify: bool = True, name: str = "",
+                   in_place: Union[str, Sequence[str]] = ()) -> Plan:
+        """Reads what a file would hold, from anything with a contiguous buffer; name: in messages;
+        in_place: see load."""
+        kinds = _kinds(in_place)
+        return cls(result(n.plan, n.lib.plan_read_with, n.reader_of(data, name), graph._handle,
+                          not verify, _allowed(kinds)), graph, kinds)
 
     @property
     def asked(self) -> Optional[dict[str, Any]]:
@@ -337,13 +357,16 @@ class Plan(File):
             graph, plan = os.path.join(folder, "graph.json"), os.path.join(folder, "plan.json")
             self.source.save(graph)
             self.save(plan)
-            shown = subprocess.run([command, "show", graph, plan, "--of", "svg"], timeout=20,
+            allowed = self.in_place_kinds and ["--in-place-kinds", ",".join(self.in_place_kinds)]
+            shown = subprocess.run([command, "show", graph, plan, "--of", "svg", *allowed],
+                                   timeout=20,
                                    capture_output=True, encoding="utf-8", check=False).stdout
             return shown if shown.startswith("<svg") else None
         return None
 
     def __reduce__(self):
-        return Plan.from_bytes, (self.to_bytes("pickled plan.json.gz"), self.source)
+        loads = partial(Plan.from_bytes, in_place=self.in_place_kinds)
+        return loads, (self.to_bytes("pickled plan.json.gz"), self.source)
 
 
 def _pairs(native):

@@ -92,6 +92,18 @@ static enum tarn_status read_pad_groups(const struct tarn_json_at *at, struct ta
     return tarn_json_bad(at, "must be \"exact\" or \"padded\", not %s", tarn_quote(word).text);
 }
 
+/* No hash covers name and meta, and no transform changes them: they are the source graph's. */
+static enum tarn_status take_names(struct loader *loader)
+{
+    struct tarn_graph *graph = loader->plan->graph;
+    const char *name = tarn_region_string(&graph->region, loader->source->name);
+    const char *meta = tarn_region_string(&graph->region, loader->source->meta);
+    if (!name || !meta) return tarn_error_no_memory(loader->report.error);
+    graph->name = name;
+    graph->meta = meta;
+    return TARN_OK;
+}
+
 /* The final graph: embedded, or the source graph itself. */
 static enum tarn_status read_graph(struct loader *loader)
 {
@@ -109,6 +121,7 @@ static enum tarn_status read_graph(struct loader *loader)
         return tarn_json_bad(at, "differs from source_hash, but the plan has no graph of its own");
     }
     status = tarn_graph_decode_inside(graph, &plan->graph);
+    if (!status) status = take_names(loader);
     if (!status && !tarn_hash_equal(hash, plan->graph->hash))
         status = tarn_json_bad(at, "is not the hash of the graph in the plan, %s",
                                tarn_hash_format(plan->graph->hash).text);
@@ -215,51 +228,89 @@ static struct tarn_plan *open_plan(const struct tarn_reader *from, struct tarn_g
     return NULL;
 }
 
+static enum tarn_status prove(struct tarn_plan *plan, const struct tarn_graph *graph,
+                              enum tarn_plan_trust trust, const struct tarn_verify_options *allowed,
+                              struct tarn_error *error)
+{
+    if (!tarn_plan_allow(plan, allowed->in_place_kinds, allowed->in_place_kinds_count))
+        return tarn_error_no_memory(error);
+    return trust == TARN_TRUST ? tarn_plan_check_form(plan, error)
+                               : tarn_plan_verify(plan, graph, NULL, error);
+}
+
 static enum tarn_status load_plan(const struct tarn_reader *from, struct tarn_graph *graph,
-                                  enum tarn_plan_trust trust, struct tarn_plan **plan,
+                                  enum tarn_plan_trust trust,
+                                  const struct tarn_verify_options *given, struct tarn_plan **plan,
                                   struct tarn_error *error)
 {
-    enum tarn_status status;
-    *plan = open_plan(from, graph, trust == TARN_TRUST, &status, error);
+    struct tarn_verify_options allowed = {0};
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_verify_options_take(&allowed, given, error);
     if (status != TARN_OK) return status;
-    status = trust == TARN_TRUST ? tarn_plan_check_form(*plan, error)
-                                 : tarn_plan_verify(*plan, graph, NULL, error);
+    *plan = open_plan(from, graph, trust == TARN_TRUST, &status, error);
+    if (status == TARN_OK) status = prove(*plan, graph, trust, &allowed, error);
     if (status == TARN_OK) return TARN_OK;
     tarn_plan_destroy(*plan);
     *plan = NULL;
     return status;
 }
 
+enum tarn_status tarn_plan_load_with(const char *path, struct tarn_graph *graph,
+                                     enum tarn_plan_trust trust,
+                                     const struct tarn_verify_options *options,
+                                     struct tarn_plan **plan, struct tarn_error *error)
+{
+    if (plan) *plan = NULL;
+    if (!path || !graph || !plan) return tarn_error_null(error, __func__);
+    return load_plan(&(struct tarn_reader){.name = path}, graph, trust, options, plan, error);
+}
+
 enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
                                 enum tarn_plan_trust trust, struct tarn_plan **plan,
                                 struct tarn_error *error)
 {
-    if (plan) *plan = NULL;
-    if (!path || !graph || !plan) return tarn_error_null(error, __func__);
-    return load_plan(&(struct tarn_reader){.name = path}, graph, trust, plan, error);
+    return tarn_plan_load_with(path, graph, trust, NULL, plan, error);
 }
 
-enum tarn_status tarn_plan_read(const struct tarn_reader *given, struct tarn_graph *graph,
-                                enum tarn_plan_trust trust, struct tarn_plan **plan,
-                                struct tarn_error *error)
+enum tarn_status tarn_plan_read_with(const struct tarn_reader *given, struct tarn_graph *graph,
+                                     enum tarn_plan_trust trust,
+                                     const struct tarn_verify_options *options,
+                                     struct tarn_plan **plan, struct tarn_error *error)
 {
     struct tarn_reader reader;
     if (plan) *plan = NULL;
     if (!graph || !plan) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
-    return status ? status : load_plan(&reader, graph, trust, plan, error);
+    return status ? status : load_plan(&reader, graph, trust, options, plan, error);
+}
+
+enum tarn_status tarn_plan_read(const struct tarn_reader *given, struct tarn_graph *graph,
+                                enum tarn_plan_trust trust, struct tarn_plan **plan,
+                                struct tarn_error *error)
+{
+    return tarn_plan_read_with(given, graph, trust, NULL, plan, error);
+}
+
+enum tarn_status tarn_plan_verify_file_with(const char *path, struct tarn_graph *source,
+                                            const struct tarn_verify_options *given,
+                                            struct tarn_verdict **verdict, struct tarn_error *error)
+{
+    struct tarn_verify_options options = {0};
+    if (verdict) *verdict = NULL;
+    if (!path || !source) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_verify_options_take(&options, given, error);
+    if (status != TARN_OK) return status;
+    struct tarn_plan *plan =
+        open_plan(&(struct tarn_reader){.name = path}, source, false, &status, error);
+    if (plan) status = tarn_plan_verify_with(plan, source, &options, verdict, error);
+    tarn_plan_destroy(plan);
+    return status;
 }
 
 enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
                                        struct tarn_verdict **verdict, struct tarn_error *error)
 {
-    if (verdict) *verdict = NULL;
-    if (!path || !source) return tarn_error_null(error, __func__);
-    enum tarn_status status;
-    struct tarn_plan *plan =
-        open_plan(&(struct tarn_reader){.name = path}, source, false, &status, error);
-    if (plan) status = tarn_plan_verify(plan, source, verdict, error);
-    tarn_plan_destroy(plan);
-    return status;
+    return tarn_plan_verify_file_with(path, source, NULL, verdict, error);
 }

@@ -170,6 +170,19 @@ uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
            tarn_plan_space_begin(plan, tarn_extra(&plan->graph->ops[op])->workspace_space, false);
 }
 
+bool tarn_plan_allow(struct tarn_plan *plan, const char *const *kinds, size_t count)
+{
+    const char **copy = tarn_region_take(&plan->region, count, sizeof *copy);
+    if (!copy) return false;
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = tarn_region_string(&plan->region, kinds[i]);
+        if (!copy[i]) return false;
+    }
+    plan->in_place_kinds = copy;
+    plan->in_place_kinds_count = count;
+    return true;
+}
+
 bool tarn_plan_stack_spaces(struct tarn_plan *plan)
 {
     uint64_t begin = 0, persistent = 0;

@@ -48,6 +48,10 @@ struct tarn_plan {
     /* What sessions run, compiled when first asked for (tarn_plan_program); NULL before that. */
     _Atomic(struct tarn_program *) program;
     enum tarn_group_padding pad_groups; /* of all groups, where the source graph does not say */
+    /* Kinds of ops that the caller who made or loaded the plan allows to write their outputs over
+     * their inputs. No file has them: what a plan says of itself is no allowance. */
+    const char *const *in_place_kinds;
+    size_t in_place_kinds_count;
     bool transformed; /* the final graph is not the source graph: embed it in the file */
     struct tarn_hash source_hash;
     char *method;
@@ -80,6 +84,10 @@ struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);
 /* A plan with stream lists, waits and boundary waits of the graph filled in and the places sized
  * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);
+
+/* Notes the kinds that the caller allows to write over inputs, instead of those noted before;
+ * false: no memory. */
+bool tarn_plan_allow(struct tarn_plan *plan, const char *const *kinds, size_t count);
 
 /* Replaces the boundary waits, which tarn_plan_of_graph makes by the simple rule, by those of the
  * refined one, which depend on the offsets. TARN_SYSTEM: no memory; the plan is as it was. */

@@ -8,6 +8,7 @@
  *     an op writes where nothing was, over a version that it reads, or where it wrote in the source
  *     what persists and what is pinned ends as it did
  *     control arcs hold between primary runs
+ *     every other field of every record is the source graph's, or follows from the transforms
  * Cost: linear in both graphs, and clocks for the control arcs. */
 #include "refine.h"
 
@@ -23,6 +24,7 @@ enum tarn_status tarn_verify_refinement(const struct tarn_verification *verifica
         .program = verification->program,
         .region = region,
         .verdict = verification->verdict,
+        .allowed = verification->allowed,
         .first_primary = tarn_region_take(region, verification->source->ops_count,
                                           sizeof *comparison.first_primary),
         .next_primary =

@@ -11,10 +11,24 @@ struct tarn_comparison {
     const struct tarn_program *program;
     struct tarn_region *region;
     struct tarn_verdict *verdict;
+    const struct tarn_verify_options *allowed; /* what the caller allows */
+    bool is_other;   /* a record is wrong, whether the verdict had room to say so or not */
+    bool may_assign; /* the final graph has streams that ops are assigned to */
     /* Runs that make what the source op makes, not a copy of it: the first of a source op, and the
      * next one of the same source op, or TARN_NONE. */
-    uint32_t *first_primary, *next_primary;
+    uint32_t *first_primary, *next_primary; /* a view: itself in the final graph */
 };
+
+/* Adds to the verdict, and notes that the graphs cannot be compared any further. */
+void tarn_refine_add(struct tarn_comparison *comparison, struct tarn_violation violation,
+                     const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Are the records of streams, spaces, groups and tensors those of the source graph, but for what
+ * transforms may change? Fills in may_assign. False: no memory; what is wrong stands in the
+ * verdict. */
+bool tarn_refine_records(struct tarn_comparison *comparison);
+/* Is the record of op v, whose origin, implementation and outputs have been checked? */
+void tarn_refine_op_record(struct tarn_comparison *comparison, uint32_t v);
 
 /* Shape: is every op of the final graph what its origin is, as written or as the implementation
  * chosen, is there everything that the source graph makes, once, and is nothing repeated that must
@@ -34,6 +48,9 @@ const struct tarn_graph_op *tarn_refine_origin(const struct tarn_comparison *com
                                                uint32_t v);
 const struct tarn_implementation *
 tarn_refine_implementation(const struct tarn_comparison *comparison, uint32_t v);
+
+/* Does the caller allow ops of that kind to write their outputs over their inputs? */
+bool tarn_refine_allows_kind(const struct tarn_comparison *comparison, const char *kind);
 
 /* Does the op of the final graph make tensors of the source graph, not copies? */
 bool tarn_refine_is_primary(const struct tarn_comparison *comparison, uint32_t v);

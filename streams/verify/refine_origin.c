@@ -1,6 +1,9 @@
 /* What an op of the final graph stands for: the inputs and outputs of its origin, or those of the
  * implementation that was chosen where it names its own. Cost: constant, or linear in outputs. */
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "refine.h"
 
@@ -43,4 +46,32 @@ bool tarn_refine_is_primary(const struct tarn_comparison *comparison, uint32_t v
         if (tarn_outputs(&comparison->final->ops[v])[k] != outputs.ids[k]) return false;
     }
     return true;
+}
+
+static bool has_word(const char *const *words, size_t count, const char *word)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0) return true;
+    }
+    return false;
+}
+
+bool tarn_refine_allows_kind(const struct tarn_comparison *comparison, const char *kind)
+{
+    const struct tarn_plan *plan = comparison->plan;
+    const struct tarn_verify_options *allowed = comparison->allowed;
+    return has_word(plan->in_place_kinds, plan->in_place_kinds_count, kind) ||
+           has_word(allowed->in_place_kinds, allowed->in_place_kinds_count, kind);
+}
+
+void tarn_refine_add(struct tarn_comparison *comparison, struct tarn_violation violation,
+                     const char *format, ...)
+{
+    char text[sizeof violation.text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    comparison->is_other = true;
+    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS, "%s", text);
 }

@@ -6,7 +6,10 @@
  * the source overwrites and the final graph does not, the old version must be an input of the run;
  * where the final graph overwrites and the source does not, it must be one as well, and whoever
  * reads that version later is found out.
- * Cost: linear in inputs and outputs. */
+ *
+ * Where the final graph overwrites and the source does not, the op's inplace pairs or the caller
+ * must allow it, and the op must not meet that storage by another name.
+ * Cost: linear in inputs and outputs; of an op that newly overwrites, also in its pairs. */
 #include <assert.h>
 
 #include "refine.h"
@@ -17,7 +20,10 @@ struct check {
     struct tarn_versions expected; /* of the source graph, in list order */
     struct tarn_versions actual;   /* of the final graph, in launch order */
     uint32_t *input_of;            /* source tensor -> which input of op v it is, if it is one */
-    uint32_t v, origin;            /* the op that is looked at, and the one it runs */
+    uint32_t *place_of;   /* source storage -> final storage that op v writes instead, if it does */
+    uint32_t *stands_for; /* final storage -> the source storage whose place it takes there */
+    uint32_t *seen_in_source, *seen_in_final; /* storage -> 1 + the last op that wrote it */
+    uint32_t v, origin;                       /* the op that is looked at, and the one it runs */
 };
 
 /* Content of a storage of one graph: a version, TARN_NONE before the first of the iteration. */
@@ -115,12 +121,40 @@ static void enter(struct check *check, uint32_t v)
     for (uint32_t k = 0; k < origin->inputs_count; k++) check->input_of[origin->inputs[k]] = k;
 }
 
+static void add_named(const struct check *check, uint32_t tensor, const char *what)
+{
+    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
+    violation.op = check->v;
+    violation.tensor = tensor;
+    tarn_verdict_add(check->comparison->verdict, violation, TARN_NO_SUSPECTS, "%s %s %s",
+                     tarn_op_label(check->comparison->final, check->v).text, what,
+                     tarn_tensor_label(check->comparison->final, tensor).text);
+}
+
+/* By what name? That of the source graph, or the one by which the content was written: a view of
+ * it, or another one, may lie differently. Names of persistent tensors stay. */
+static bool is_name_of(const struct check *check, uint32_t tensor, uint32_t wanted,
+                       struct content actual, struct content expected)
+{
+    const struct tarn_comparison *comparison = check->comparison;
+    uint32_t origin = tarn_plan_tensor_origin(comparison->plan, tensor);
+    if (tensor == wanted) return true;
+    if (expected.version == TARN_NONE || origin != expected.version ||
+        comparison->source->storages[expected.storage].persistent)
+        return false;
+    return tensor == origin || check->actual.left[tensor] == actual.version;
+}
+
 static void check_inputs(const struct check *check)
 {
+    const struct tarn_graph_op *op = &check->comparison->final->ops[check->v];
     struct tarn_list inputs = tarn_refine_inputs(check->comparison, check->v);
     for (uint32_t k = 0; k < inputs.count; k++) {
         struct content actual = found(check, k), expected = expected_input(check, inputs.ids[k]);
-        if (!is_same(check, actual, expected)) report(check, actual, expected, false);
+        if (!is_same(check, actual, expected))
+            report(check, actual, expected, false);
+        else if (!is_name_of(check, op->inputs[k], inputs.ids[k], actual, expected))
+            add_named(check, op->inputs[k], "reads by another name than in the source graph");
     }
 }
 
@@ -151,6 +185,67 @@ static bool may_write(const struct check *check, struct content actual, struct c
     return !clobbers && (expected.version == TARN_NONE || must_read(check, expected));
 }
 
+/* May what is input `in` in the source graph be overwritten by what is output `out` there? */
+static bool is_pair(const struct check *check, uint32_t in, uint32_t out)
+{
+    const struct tarn_graph_op *origin = &check->comparison->source->ops[check->origin];
+    const struct tarn_op_extra *extra = tarn_extra(origin);
+    for (uint32_t k = 0; k < extra->inplace_count; k++)
+        if (extra->inplace[k][0] == in && extra->inplace[k][1] == out) return true;
+    uint32_t k = check->input_of[in];
+    bool is_input = k < origin->inputs_count && origin->inputs[k] == in;
+    return is_input && tarn_refine_allows_kind(check->comparison, origin->kind);
+}
+
+/* May the run write what is `out` in the source graph over a storage that it reads? */
+static bool is_allowed(const struct check *check, uint32_t storage, uint32_t out)
+{
+    const struct tarn_graph *final = check->comparison->final;
+    const struct tarn_graph_op *op = &final->ops[check->v];
+    struct tarn_list inputs = tarn_refine_inputs(check->comparison, check->v);
+    uint32_t in = TARN_NONE;
+    for (uint32_t k = 0; k < inputs.count; k++) {
+        if (tarn_slot_storage(final, op, k) != storage) continue;
+        if (in != TARN_NONE && inputs.ids[k] != in) return false;
+        in = inputs.ids[k];
+    }
+    return in != TARN_NONE && is_pair(check, in, out);
+}
+
+static void check_overwriting(const struct check *check, struct content actual, uint32_t out)
+{
+    if (is_allowed(check, actual.storage, out)) return;
+    const struct tarn_comparison *comparison = check->comparison;
+    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
+    violation.op = check->v;
+    violation.tensor = comparison->final->storages[actual.storage].tensor;
+    tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
+                     "%s writes %s over what it reads, %s, which neither the op's inplace pairs "
+                     "nor the caller allows (in-place kinds, %s)",
+                     tarn_op_label(comparison->final, check->v).text,
+                     tarn_tensor_label(comparison->source, out).text,
+                     tarn_storage_label(comparison->final, actual.storage).text,
+                     tarn_quote(comparison->final->ops[check->v].kind).text);
+}
+
+/* Outputs of a run share a storage exactly where those of its origin do: one that is parted would
+ * be written in part only, and those that are merged over each other. */
+static void check_sharing(const struct check *check, uint32_t k, uint32_t out)
+{
+    const struct tarn_comparison *comparison = check->comparison;
+    const struct tarn_graph_op *op = &comparison->final->ops[check->v];
+    uint32_t made = tarn_outputs(op)[k], stamp = check->v + 1;
+    uint32_t here = comparison->final->tensors[made].storage;
+    uint32_t there = comparison->source->tensors[out].storage;
+    bool is_parted = check->seen_in_source[there] == stamp && check->place_of[there] != here;
+    bool is_merged = check->seen_in_final[here] == stamp && check->stands_for[here] != there;
+    check->seen_in_source[there] = check->seen_in_final[here] = stamp;
+    check->place_of[there] = here;
+    check->stands_for[here] = there;
+    if (is_parted) add_named(check, made, "writes apart from its other outputs");
+    if (is_merged) add_named(check, made, "writes over another output of its own");
+}
+
 static void check_outputs(const struct check *check)
 {
     uint32_t inputs_count = check->comparison->final->ops[check->v].inputs_count;
@@ -158,8 +253,12 @@ static void check_outputs(const struct check *check)
     for (uint32_t k = 0; k < outputs.count; k++) {
         struct content actual = found(check, inputs_count + k);
         struct content expected = expected_output(check, outputs.ids[k], k);
-        if (!is_same(check, actual, expected) && !may_write(check, actual, expected))
+        check_sharing(check, k, outputs.ids[k]);
+        if (is_same(check, actual, expected)) continue;
+        if (!may_write(check, actual, expected))
             report(check, actual, expected, false);
+        else if (actual.version != TARN_NONE)
+            check_overwriting(check, actual, outputs.ids[k]);
     }
 }
 
@@ -183,7 +282,14 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
     const struct tarn_graph *source = check->comparison->source, *final = check->comparison->final;
     struct tarn_region *region = check->comparison->region;
     check->input_of = tarn_region_take(region, source->tensors_count, sizeof *check->input_of);
-    if (!check->input_of ||
+    check->place_of = tarn_region_take(region, source->storages_count, sizeof *check->place_of);
+    check->seen_in_source =
+        tarn_region_take(region, source->storages_count, sizeof *check->seen_in_source);
+    check->stands_for = tarn_region_take(region, final->storages_count, sizeof *check->stands_for);
+    check->seen_in_final =
+        tarn_region_take(region, final->storages_count, sizeof *check->seen_in_final);
+    if (!check->input_of || !check->place_of || !check->seen_in_source || !check->stands_for ||
+        !check->seen_in_final ||
         tarn_versions_init(&check->expected, region, source, source->order, source->ops_count) ||
         tarn_versions_init(&check->actual, region, final, launched, count))
         return TARN_SYSTEM;

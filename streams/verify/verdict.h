@@ -49,6 +49,7 @@ struct tarn_verification {
     const struct tarn_program *program; /* what the plan is compiled into */
     struct tarn_region *region;
     struct tarn_verdict *verdict;
+    const struct tarn_verify_options *allowed;
 };
 
 /* Safety: runs two iterations of the program with vector clocks over a map of bytes. */

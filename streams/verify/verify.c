@@ -10,6 +10,7 @@
 #include "verify.h"
 #include "streams/base/error.h"
 #include "streams/base/memory.h"
+#include "streams/base/options.h"
 #include "verdict.h"
 
 /* The plan's waits by the ids of its graph must not be read against another graph. */
@@ -42,14 +43,15 @@ static enum tarn_status compile(const struct tarn_plan *plan, const struct tarn_
 }
 
 static enum tarn_status run_checks(const struct tarn_plan *plan, const struct tarn_graph *source,
-                                   bool with_witnesses, struct tarn_verdict *verdict)
+                                   const struct tarn_verify_options *allowed, bool with_witnesses,
+                                   struct tarn_verdict *verdict)
 {
     if (!check_hashes(plan, source, verdict) || !tarn_verify_form(plan, verdict)) return TARN_OK;
     const struct tarn_program *program;
     enum tarn_status status = compile(plan, &program, verdict);
     if (status != TARN_OK) return status == TARN_REJECTED ? TARN_OK : status;
     struct tarn_region region = {.chunks = NULL};
-    struct tarn_verification verification = {plan, source, program, &region, verdict};
+    struct tarn_verification verification = {plan, source, program, &region, verdict, allowed};
     status = tarn_verify_replay(&verification);
     if (status == TARN_OK) status = tarn_verify_refinement(&verification);
     if (status == TARN_OK) status = tarn_verify_bound(&verification);
@@ -71,15 +73,31 @@ static enum tarn_status conclude(const struct tarn_verdict *verdict, struct tarn
     return TARN_REJECTED;
 }
 
-enum tarn_status tarn_plan_verify(const struct tarn_plan *plan, const struct tarn_graph *source,
-                                  struct tarn_verdict **verdict, struct tarn_error *error)
+enum tarn_status tarn_verify_options_take(struct tarn_verify_options *options,
+                                          const struct tarn_verify_options *given,
+                                          struct tarn_error *error)
 {
+    enum tarn_status status =
+        tarn_options_take(options, sizeof *options, given, "verify options", error);
+    if (status != TARN_OK) return status;
+    return tarn_options_words(options->in_place_kinds, options->in_place_kinds_count,
+                              "in_place_kinds", error);
+}
+
+enum tarn_status tarn_plan_verify_with(const struct tarn_plan *plan,
+                                       const struct tarn_graph *source,
+                                       const struct tarn_verify_options *given,
+                                       struct tarn_verdict **verdict, struct tarn_error *error)
+{
+    struct tarn_verify_options options = {0};
     if (verdict) *verdict = NULL;
     if (!plan || !source) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
+    enum tarn_status status = tarn_verify_options_take(&options, given, error);
+    if (status != TARN_OK) return status;
     struct tarn_verdict *found = tarn_take_zeros(1, sizeof *found);
     if (!found) return tarn_error_no_memory(error);
-    enum tarn_status status = run_checks(plan, source, verdict != NULL, found);
+    status = run_checks(plan, source, &options, verdict != NULL, found);
     if (status == TARN_OK)
         status = conclude(found, error);
     else
@@ -89,4 +107,10 @@ enum tarn_status tarn_plan_verify(const struct tarn_plan *plan, const struct tar
     else
         tarn_verdict_destroy(found);
     return status;
+}
+
+enum tarn_status tarn_plan_verify(const struct tarn_plan *plan, const struct tarn_graph *source,
+                                  struct tarn_verdict **verdict, struct tarn_error *error)
+{
+    return tarn_plan_verify_with(plan, source, NULL, verdict, error);
 }

@@ -8,6 +8,11 @@
  * with the first violation that makes a plan impossible to replay. */
 enum tarn_status tarn_plan_check_form(const struct tarn_plan *plan, struct tarn_error *error);
 
+/* The options that were given, checked; NULL: the caller allows nothing. */
+enum tarn_status tarn_verify_options_take(struct tarn_verify_options *options,
+                                          const struct tarn_verify_options *given,
+                                          struct tarn_error *error);
+
 /* Proves that these waits at the switch from one plan to another are enough, whatever was between:
  * every op of the first iteration of `to` comes after all touches in the last one of `from` of
  * bytes that both use, if one of the two writes. Both plans have been proved for themselves.

@@ -1,0 +1,23 @@
+/* Kinds of ops between commas. */
+#include "kinds.h"
+
+#include <string.h>
+
+const char *tarn_kinds_split(struct tarn_kinds *kinds)
+{
+    static const char too_many[] = "--in-place-kinds takes up to 32 kinds";
+    kinds->count = 0;
+    if (kinds->text && strlen(kinds->text) >= sizeof kinds->copy) return too_many;
+    if (kinds->text) {
+        strcpy(kinds->copy, kinds->text);
+        char *rest = kinds->copy;
+        for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+            if (kinds->count == TARN_KINDS_MAX) return too_many;
+            kinds->words[kinds->count++] = word;
+        }
+    }
+    kinds->allowed = (struct tarn_verify_options){.struct_size = sizeof kinds->allowed,
+                                                  .in_place_kinds = kinds->words,
+                                                  .in_place_kinds_count = kinds->count};
+    return NULL;
+}
