@@ -81,6 +81,7 @@ int main(int count, char **words)
         {.name = "cuda_on_host", .library = FAKE_CUDART, .fake.host_access = true},
         {.name = "cuda_second", .library = FAKE_CUDART, .ordinal = 1, .fake.devices = 2},
         {.name = "cuda_gpu"},
+        {.name = "cuda_gpu_pool", .pool = true},
     };
     for (size_t i = 0; i < sizeof guises / sizeof *guises; i++) {
         struct guise *guise = &guises[i];

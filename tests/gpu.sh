@@ -107,7 +107,7 @@ part_environments() {
     step conformance_blocking env CUDA_LAUNCH_BLOCKING=1 "${suite[@]}"
     step conformance_eager env CUDA_MODULE_LOADING=EAGER "${suite[@]}"
     step conformance_one_connection env CUDA_DEVICE_MAX_CONNECTIONS=1 "${suite[@]}"
-    step conformance_pool "$build/tests/device_cuda_pool_test" cuda_gpu_pool
+    step conformance_pool "$build/tests/device_cuda_test" cuda_gpu_pool
 }
 
 # digest WORDS...: of a checked run of three iterations; what goes wrong goes to the log.

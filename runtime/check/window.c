@@ -36,8 +36,8 @@ static bool has_run(const struct tarn_check *check, uint32_t op, uint64_t iterat
     return launch + (step - program->begin[stream]) < check->linear.done[stream];
 }
 
-/* Is the storage written through a tensor of the source graph, not through a copy of one? Then every
- * plan of the graph has this write, and has it once in an iteration. */
+/* Is the storage written through a tensor of the source graph, not through a copy of one? Then
+ * every plan of the graph has this write, and has it once in an iteration. */
 static bool is_of_source(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
 {
     const struct tarn_graph_op *record = &graph->ops[op];
