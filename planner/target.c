@@ -50,6 +50,23 @@ static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_
     return status;
 }
 
+/* Where what was found is above the target, although all that the passes allow has been tried. */
+static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t target,
+                                    const struct tarn_budget_limits *limits,
+                                    struct tarn_budget_outcome *outcome)
+{
+    bool scripted = budgeting->scripted.count > 0;
+    if (scripted) {
+        outcome->peak = budgeting->scripted.peak;
+        outcome->time_ns = budgeting->scripted.time_ns;
+    }
+    if (outcome->peak <= target) return TARN_OK;
+    enum tarn_status status = tarn_budget_cut(&budgeting->model, target, limits, &budgeting->region,
+                                              &budgeting->policy, outcome);
+    if (scripted && budgeting->policy.cuts_count > 0) forget_script(budgeting);
+    return status;
+}
+
 static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target, bool refine)
 {
     const struct tarn_budget_limits limits = {.classes = budgeting->classes,
@@ -60,14 +77,17 @@ static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target
     struct tarn_budget_outcome outcome = {0};
     enum tarn_status status = TARN_OK;
     bool found = false;
+    bool searches = budgeting->options.method == TARN_BUDGET_SEARCH;
     forget_script(budgeting);
+    budgeting->policy.cuts_count = 0;
     if (budgeting->options.method == TARN_BUDGET_CHEN)
         status = tarn_policy_chen(&budgeting->model, &budgeting->policy);
-    if (budgeting->options.method == TARN_BUDGET_SEARCH)
-        status = search_exactly(budgeting, target, &limits, &found);
-    if (status == TARN_OK && budgeting->options.method == TARN_BUDGET_SEARCH && !found)
+    if (searches) status = search_exactly(budgeting, target, &limits, &found);
+    if (status == TARN_OK && searches && !found)
         status =
             tarn_budget_search(&budgeting->model, target, &limits, &budgeting->policy, &outcome);
+    if (status == TARN_OK && searches && (budgeting->classes & TARN_BUDGET_RECOMPUTE))
+        status = search_cuts(budgeting, target, &limits, &outcome);
     budgeting->evaluations += outcome.evaluations;
     return status ? tarn_error_no_memory(budgeting->error) : TARN_OK;
 }
