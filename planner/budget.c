@@ -13,6 +13,8 @@
 #include "attempt.h"
 #include "planner/transform/beat.h"
 #include "planner/transform/budget/budget.h"
+#include "planner/transform/interleave.h"
+#include "planner/transform/recipe.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -192,29 +194,156 @@ static void give_report(const struct tarn_budgeting *budgeting, const struct tar
     tarn_report_give(to, size, &report, sizeof report);
 }
 
+/* ---- One method, and all of them ---- */
+
+/* What a method comes to. */
+struct answer {
+    enum tarn_status status;
+    struct tarn_planned made;
+    struct tarn_budget_report report;
+    bool near_least; /* the least had to be looked for */
+    struct tarn_error error;
+};
+
+/* What is asked for: the same of every method. */
+struct question {
+    struct tarn_graph *graph;
+    struct tarn_budget_options options;
+    unsigned left_out;
+    const struct tarn_plan_options *planning;
+    struct tarn_deadline deadline;
+};
+
+/* graph: of the question, or the same with another list. */
+static void ask(const struct question *question, struct tarn_graph *graph,
+                enum tarn_budget_method method, struct answer *answer)
+{
+    *answer = (struct answer){.status = TARN_OK};
+    struct tarn_budgeting budgeting = {
+        .graph = graph, .planning = question->planning, .error = &answer->error};
+    struct tarn_attempt best = {0};
+    struct tarn_budget_options options = question->options;
+    struct tarn_transform_control control = {.struct_size = sizeof control};
+    if (options.control) control = *options.control;
+    if (options.control) options.control = &control;
+    control.seconds = tarn_deadline_left(&question->deadline);
+    options.method = method;
+    budgeting.reorder = question->planning ? question->planning->reorder : NULL;
+    enum tarn_status status = begin(&budgeting, &options, question->left_out);
+    if (status == TARN_OK) status = tarn_recompute_within(&budgeting, &best);
+    if (status == TARN_OK) give_report(&budgeting, &best, &answer->report, sizeof answer->report);
+    if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
+        status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
+                                                            : refuse(&budgeting, &best);
+    assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
+    answer->status = status;
+    answer->near_least = budgeting.told > 0;
+    if (status == TARN_OK)
+        answer->made = best.made;
+    else
+        tarn_planned_finish(&best.made);
+    finish(&budgeting);
+}
+
+static bool is_refusal(const struct answer *answer) { return answer->status == TARN_DOES_NOT_FIT; }
+
+/* What fits comes before what does not, then the faster, then the smaller; of refusals the one that
+ * tells of less. Anything else than these two has ended before it was known. */
+static bool is_better(const struct answer *a, const struct answer *b)
+{
+    if (a->status != TARN_OK && !is_refusal(a)) return false;
+    if (a->status != b->status) return a->status == TARN_OK || !is_refusal(b);
+    if (is_refusal(a)) return a->report.footprint < b->report.footprint;
+    if (a->report.time_ns != b->report.time_ns) return a->report.time_ns < b->report.time_ns;
+    return a->report.footprint < b->report.footprint;
+}
+
+/* Takes the other one over. Modelled times are against those of the list that came in. */
+static void take_better(struct answer *best, struct answer *other)
+{
+    if (is_better(other, best)) {
+        struct answer worse = *best;
+        uint64_t evaluations = best->report.evaluations + other->report.evaluations;
+        other->report.footprint_before = best->report.footprint_before;
+        other->report.time_before_ns = best->report.time_before_ns;
+        *best = *other;
+        best->report.evaluations = evaluations;
+        *other = worse;
+    } else {
+        best->report.evaluations += other->report.evaluations;
+    }
+    tarn_planned_finish(&other->made);
+}
+
+/* The same list of streams and waits, one op after the other in another sequence. */
+static void ask_interleaved(const struct question *question, struct answer *best)
+{
+    struct tarn_graph *graph;
+    struct answer other = {.status = TARN_OK};
+    uint64_t alignment = question->options.alignment;
+    other.status = tarn_graph_interleave(question->graph, alignment > 0 ? alignment : 512, &graph,
+                                         &other.error);
+    if (other.status == TARN_OK && !graph) return;
+    if (other.status == TARN_OK) {
+        ask(question, graph, TARN_BUDGET_SEARCH, &other);
+        if (other.status == TARN_OK && other.made.graph != graph)
+            other.status = tarn_transform_compose(graph, other.made.graph, &other.error);
+        tarn_graph_destroy(graph);
+    }
+    if (is_refusal(&other)) other.error.op = best->error.op; /* ops are numbered otherwise */
+    take_better(best, &other);
+}
+
+static bool has_implementations(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
+    return false;
+}
+
+/* The search is no proof that nothing keeps to a budget: before it is refused, or an answer as
+ * small as it comes is given, every other method is asked. */
+static void ask_others(const struct question *question, struct answer *best)
+{
+    static const enum tarn_budget_method others[] = {TARN_BUDGET_KEEP, TARN_BUDGET_CHEN,
+                                                     TARN_BUDGET_CHECKMATE, TARN_BUDGET_GIST};
+    bool choices = has_implementations(question->graph);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        bool searches = others[i] == TARN_BUDGET_CHECKMATE || others[i] == TARN_BUDGET_GIST;
+        struct answer other;
+        if (tarn_deadline_is_over(&question->deadline)) return;
+        if (searches && !choices) continue; /* all the same, or nothing */
+        ask(question, question->graph, others[i], &other);
+        take_better(best, &other);
+    }
+    if (!tarn_deadline_is_over(&question->deadline)) ask_interleaved(question, best);
+}
+
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_budget_options *options, unsigned left_out,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_planned *result, struct tarn_error *error)
 {
-    struct tarn_budgeting budgeting = {.graph = graph, .planning = planning, .error = error};
-    struct tarn_attempt best = {0};
-    budgeting.reorder = planning ? planning->reorder : NULL;
+    struct question question = {.graph = graph, .left_out = left_out, .planning = planning};
+    struct answer best;
     *result = (struct tarn_planned){0};
-    enum tarn_status status = begin(&budgeting, options, left_out);
-    if (status == TARN_OK) status = tarn_recompute_within(&budgeting, &best);
-    if (status == TARN_OK)
-        give_report(&budgeting, &best, budgeting.options.report, budgeting.options.report_size);
-    if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
-        status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
-                                                            : refuse(&budgeting, &best);
-    assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
-    if (status == TARN_OK)
-        *result = best.made;
-    else
-        tarn_planned_finish(&best.made);
-    finish(&budgeting);
-    return status;
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_options_take(&question.options, sizeof question.options, options,
+                                                "budget options", error);
+    if (status != TARN_OK) return status;
+    const struct tarn_transform_control *control = question.options.control;
+    if (control)
+        question.deadline = tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
+    ask(&question, graph, question.options.method, &best);
+    bool searches = question.options.method == TARN_BUDGET_SEARCH && left_out == 0;
+    bool known = best.status == TARN_OK || is_refusal(&best);
+    if (searches && known && best.near_least) ask_others(&question, &best);
+    if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
+        tarn_report_give(question.options.report, question.options.report_size, &best.report,
+                         sizeof best.report);
+    *result = best.made;
+    if (best.status != TARN_OK && error) *error = best.error;
+    return best.status;
 }
 
 /* What a caller asks for: a graph, or the rows of a curve. */
