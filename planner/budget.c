@@ -252,7 +252,7 @@ static bool is_refusal(const struct answer *answer) { return answer->status == T
 static bool is_better(const struct answer *a, const struct answer *b)
 {
     if (a->status != TARN_OK && !is_refusal(a)) return false;
-    if (a->status != b->status) return a->status == TARN_OK || !is_refusal(b);
+    if (a->status != b->status) return a->status == TARN_OK || b->status != TARN_OK;
     if (is_refusal(a)) return a->report.footprint < b->report.footprint;
     if (a->report.time_ns != b->report.time_ns) return a->report.time_ns < b->report.time_ns;
     return a->report.footprint < b->report.footprint;

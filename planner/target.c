@@ -19,6 +19,7 @@
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 
+enum { SEARCHES_FULL = 3, SEARCHES_FOURTH = 8 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 
 static bool is_over(const struct tarn_budgeting *budgeting)
@@ -67,9 +68,20 @@ static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t t
     return status;
 }
 
+/* One search after the other for nearly the same brings ever less: after a few they get a fourth of
+ * the steps, and later a sixteenth. Those for the least are counted for themselves, so that it
+ * depends on no budget. */
+static uint32_t share_of_next(struct tarn_budgeting *budgeting)
+{
+    bool least = budgeting->any_budget || budgeting->asks_less;
+    uint32_t before = least ? budgeting->descent.searches++ : budgeting->searches++;
+    return before < SEARCHES_FULL ? 1 : before < SEARCHES_FOURTH ? 4 : 16;
+}
+
 static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target, bool refine)
 {
     const struct tarn_budget_limits limits = {.classes = budgeting->classes,
+                                              .share = share_of_next(budgeting),
                                               .steps = budgeting->options.effort,
                                               .refine = refine,
                                               .control = budgeting->options.control,

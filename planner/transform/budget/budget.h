@@ -24,6 +24,7 @@ struct tarn_budget_limits {
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
     double deadline_ms; /* on the clock of tarn_now_ms; 0: none, or the control's */
     bool refine;        /* the start is nearly right: a quarter of the steps, and little is upset */
+    uint32_t share;     /* where `steps` is 0, one part in so many of what is usual; 0: all */
 };
 
 struct tarn_budget_outcome {

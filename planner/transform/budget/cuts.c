@@ -20,7 +20,10 @@
 /* Places that are looked at in all. */
 enum { WORK = 4 << 20 };
 /* Sets of one size that are kept, their size, and cuts that are tried for each. */
-enum { WIDTH_MAX = 64, CUTS_MAX = 96, TRIES_MAX = 64, LEVELS = 8 };
+enum { WIDTH_MAX = 64, CUTS_MAX = 96, TRIES_MAX = 32, LEVELS = 6 };
+/* Aims in turn, where the least is looked for: halving what is between what was found and what was
+ * not. */
+enum { AIMS = 8 };
 /* Places at which what was dropped in a gap may be computed again. */
 enum { AGAIN_MAX = 3 };
 
@@ -356,11 +359,12 @@ static void prune(struct cutting *cutting)
 
 /* ---- The whole ---- */
 
-static enum tarn_status init(struct cutting *cutting, const struct tarn_policy *start)
+static enum tarn_status init(struct cutting *cutting, const struct tarn_policy *start,
+                             uint32_t aims)
 {
     const struct tarn_recompute_model *model = cutting->model;
     struct tarn_region *region = &cutting->region;
-    uint64_t sets = WORK / (TRIES_MAX * LEVELS) / ((uint64_t)model->ops_count + 1);
+    uint64_t sets = WORK / (TRIES_MAX * LEVELS * 2 * aims) / ((uint64_t)model->ops_count + 1);
     cutting->start = start;
     cutting->work_left = WORK;
     cutting->width = sets < 1 ? 1 : sets > WIDTH_MAX ? WIDTH_MAX : (uint32_t)sets;
@@ -378,22 +382,17 @@ static enum tarn_status init(struct cutting *cutting, const struct tarn_policy *
 
 static void run(struct cutting *cutting, struct trial *trials, uint64_t floor)
 {
-    uint64_t asked = cutting->aim;
-    bool found = true;
-    if (asked >= floor) {
-        run_beam(cutting, trials);
-        if (cutting->is_any && fits(cutting, &cutting->best)) prune(cutting);
-        return;
-    }
-    cutting->aim = UINT64_MAX / 2; /* the least: what there is, then ever less */
-    run_beam(cutting, trials);
-    while (found && !cutting->ended && cutting->is_any && cutting->best.peak > floor) {
+    uint64_t asked = cutting->aim, low = asked > floor ? asked : floor;
+    run_beam(cutting, trials); /* at the aim, or as low as it comes on the way there */
+    for (uint32_t i = 0; i < AIMS && asked < floor && !cutting->ended; i++) {
         uint64_t least = cutting->best.peak;
-        cutting->aim = least - 1;
+        if (!cutting->is_any || least <= low) break;
+        cutting->aim = low + (least - low) / 2;
         run_beam(cutting, trials);
-        found = cutting->best.peak < least;
-        if (found && !cutting->ended) prune(cutting);
+        if (cutting->best.peak > cutting->aim) low = cutting->aim + 1;
     }
+    cutting->aim = asked > cutting->best.peak ? asked : cutting->best.peak;
+    if (cutting->is_any) prune(cutting);
 }
 
 /* The policy becomes what was found. */
@@ -425,7 +424,7 @@ enum tarn_status tarn_budget_cut(const struct tarn_recompute_model *model, uint6
     assert(policy->cuts_count == 0);
     if (model->ops_count == 0) return TARN_OK;
     enum tarn_status status = tarn_recompute_floor(model, TARN_LIST_STAYS_CUT, &floor, &at);
-    if (status == TARN_OK) status = init(&cutting, policy);
+    if (status == TARN_OK) status = init(&cutting, policy, budget < floor ? AIMS + 1 : 2);
     struct trial *trials = tarn_region_take(
         &cutting.region, (size_t)cutting.gaps_count * (AGAIN_MAX + 2) + 1, sizeof *trials);
     if (!trials) status = TARN_SYSTEM;

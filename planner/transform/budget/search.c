@@ -157,6 +157,7 @@ static uint64_t usual_steps(const struct tarn_search *search,
     uint64_t steps = (uint64_t)STEPS_PER_DECISION * search->space.count +
                      PLACES / ((uint64_t)search->model->ops_count + 1);
     if (limits->refine) steps /= 4;
+    if (limits->share > 1) steps = steps / limits->share + 1;
     return limits->steps > 0 ? limits->steps : steps;
 }
 
