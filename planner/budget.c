@@ -258,14 +258,12 @@ static bool is_better(const struct answer *a, const struct answer *b)
     return a->report.footprint < b->report.footprint;
 }
 
-/* Takes the other one over. Modelled times are against those of the list that came in. */
+/* Takes the other one over. */
 static void take_better(struct answer *best, struct answer *other)
 {
     if (is_better(other, best)) {
         struct answer worse = *best;
         uint64_t evaluations = best->report.evaluations + other->report.evaluations;
-        other->report.footprint_before = best->report.footprint_before;
-        other->report.time_before_ns = best->report.time_before_ns;
         *best = *other;
         best->report.evaluations = evaluations;
         *other = worse;
@@ -275,23 +273,34 @@ static void take_better(struct answer *best, struct answer *other)
     tarn_planned_finish(&other->made);
 }
 
-/* The same list of streams and waits, one op after the other in another sequence. */
-static void ask_interleaved(const struct question *question, struct answer *best)
+/* The same streams and waits, one op after the other in another sequence. Takes the graph. */
+static void ask_interleaved(const struct question *question, struct tarn_graph *graph,
+                            struct answer *answer)
 {
-    struct tarn_graph *graph;
-    struct answer other = {.status = TARN_OK};
-    uint64_t alignment = question->options.alignment;
-    other.status = tarn_graph_interleave(question->graph, alignment > 0 ? alignment : 512, &graph,
-                                         &other.error);
-    if (other.status == TARN_OK && !graph) return;
-    if (other.status == TARN_OK) {
-        ask(question, graph, TARN_BUDGET_SEARCH, &other);
-        if (other.status == TARN_OK && other.made.graph != graph)
-            other.status = tarn_transform_compose(graph, other.made.graph, &other.error);
-        tarn_graph_destroy(graph);
-    }
-    if (is_refusal(&other)) other.error.op = best->error.op; /* ops are numbered otherwise */
-    take_better(best, &other);
+    ask(question, graph, TARN_BUDGET_SEARCH, answer);
+    if (answer->status == TARN_OK && answer->made.graph != graph)
+        answer->status = tarn_transform_compose(graph, answer->made.graph, &answer->error);
+    if (is_refusal(answer) && answer->error.op < graph->ops_count)
+        answer->error.op = graph->ops[answer->error.op].origin;
+    tarn_graph_destroy(graph);
+}
+
+/* Another sequence in which much less is alive, unless the graph fits as it is. NULL: there is
+ * none. */
+static enum tarn_status find_interleaved(const struct question *question,
+                                         struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_budgeting budgeting = {.options = question->options, .error = error};
+    struct tarn_plan *plan;
+    *result = NULL;
+    if (question->graph->streams_count < 2) return TARN_OK;
+    enum tarn_status status = tarn_options_alignment(&budgeting.options.alignment, error);
+    if (status == TARN_OK) status = tarn_budgeting_plan_quickly(&budgeting, question->graph, &plan);
+    if (status != TARN_OK) return status;
+    bool fits = tarn_plan_footprint(plan) <= budgeting.options.budget;
+    tarn_plan_destroy(plan);
+    if (fits || budgeting.options.budget == 0) return TARN_OK;
+    return tarn_graph_interleave(question->graph, budgeting.options.alignment, result, error);
 }
 
 static bool has_implementations(const struct tarn_graph *graph)
@@ -302,13 +311,15 @@ static bool has_implementations(const struct tarn_graph *graph)
 }
 
 /* The search is no proof that nothing keeps to a budget: before it is refused, or an answer as
- * small as it comes is given, every other method is asked. */
-static void ask_others(const struct question *question, struct answer *best)
+ * small as it comes is given, every other method is asked. interleaved: the search has looked at
+ * another list than the graph's. */
+static void ask_others(const struct question *question, bool interleaved, struct answer *best)
 {
-    static const enum tarn_budget_method others[] = {TARN_BUDGET_KEEP, TARN_BUDGET_CHEN,
-                                                     TARN_BUDGET_CHECKMATE, TARN_BUDGET_GIST};
+    static const enum tarn_budget_method others[] = {TARN_BUDGET_SEARCH, TARN_BUDGET_KEEP,
+                                                     TARN_BUDGET_CHEN, TARN_BUDGET_CHECKMATE,
+                                                     TARN_BUDGET_GIST};
     bool choices = has_implementations(question->graph);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    for (size_t i = !interleaved; i < sizeof others / sizeof *others; i++) {
         bool searches = others[i] == TARN_BUDGET_CHECKMATE || others[i] == TARN_BUDGET_GIST;
         struct answer other;
         if (tarn_deadline_is_over(&question->deadline)) return;
@@ -316,7 +327,6 @@ static void ask_others(const struct question *question, struct answer *best)
         ask(question, question->graph, others[i], &other);
         take_better(best, &other);
     }
-    if (!tarn_deadline_is_over(&question->deadline)) ask_interleaved(question, best);
 }
 
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
@@ -334,10 +344,16 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     const struct tarn_transform_control *control = question.options.control;
     if (control)
         question.deadline = tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
-    ask(&question, graph, question.options.method, &best);
     bool searches = question.options.method == TARN_BUDGET_SEARCH && left_out == 0;
+    struct tarn_graph *other = NULL;
+    if (searches) status = find_interleaved(&question, &other, error);
+    if (status != TARN_OK) return status;
+    if (other)
+        ask_interleaved(&question, other, &best);
+    else
+        ask(&question, graph, question.options.method, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
-    if (searches && known && best.near_least) ask_others(&question, &best);
+    if (searches && known && best.near_least) ask_others(&question, other != NULL, &best);
     if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
         tarn_report_give(question.options.report, question.options.report_size, &best.report,
                          sizeof best.report);

@@ -20,6 +20,7 @@
 #include "streams/base/error.h"
 
 enum { SEARCHES_FULL = 3, SEARCHES_FOURTH = 8 };
+enum { RUNGS = 24, PROBES = 2 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 
 static bool is_over(const struct tarn_budgeting *budgeting)
@@ -284,7 +285,9 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
         else
             high = target;
     }
-    return TARN_OK;
+    if (is_over(budgeting)) return TARN_OK;
+    budgeting->searches = 0; /* from what is a little lower, up to the budget */
+    return try_target(budgeting, budgeting->options.budget, true, best, &next);
 }
 
 static void take_least(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
@@ -324,16 +327,64 @@ static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct ta
     return status;
 }
 
+/* What is found for a smaller budget keeps to a larger one, too, and may be faster by luck. So a
+ * few smaller ones, which are the same for budgets near each other, are looked at with little
+ * effort. */
+static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
+{
+    uint64_t budget = budgeting->options.budget;
+    uint64_t step = budgeting->placed / RUNGS, next;
+    enum tarn_status status = TARN_OK;
+    if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0) return status;
+    uint64_t rung = budget / step;
+    for (uint32_t i = 0; i < PROBES && rung > 0 && status == TARN_OK; i++, rung--) {
+        uint64_t target = rung * step;
+        if (is_over(budgeting) || best->time_ns <= budgeting->before_ns) break;
+        if (target < budgeting->told) break;
+        budgeting->searches = SEARCHES_FULL;
+        tarn_policy_reset(&budgeting->policy, &budgeting->model);
+        status = try_target(budgeting, target, false, best, &next);
+    }
+    return status;
+}
+
+/* Is there another way to run any op? Then even what fits as it is may be run faster. */
+static bool has_choices(const struct tarn_recompute_model *model)
+{
+    for (uint32_t f = 0; f < model->forms_count; f++)
+        if (model->forms[f].choices.end - model->forms[f].choices.begin > 1) return true;
+    return model->forms_count > model->ops_count;
+}
+
+/* What fits as it is, and could not be faster, needs no search. */
+static enum tarn_status take_as_it_is(struct tarn_budgeting *budgeting, struct tarn_attempt *best,
+                                      bool *done)
+{
+    struct tarn_attempt front;
+    *done = false;
+    if (budgeting->placed > budgeting->options.budget || has_choices(&budgeting->model))
+        return TARN_OK;
+    forget_script(budgeting);
+    tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    enum tarn_status status = tarn_attempt_make(budgeting, budgeting->options.budget, best, &front);
+    *done = status == TARN_OK && tarn_attempt_fits(best, budgeting->options.budget) &&
+            best->time_ns <= budgeting->before_ns;
+    return status;
+}
+
 /* Searches for the budget itself. What is below all that the descent has found so far is kept only
  * where the whole of it comes as low. */
 static enum tarn_status search_within(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;
+    bool done;
+    enum tarn_status status = take_as_it_is(budgeting, best, &done);
     tarn_policy_reset(&budgeting->policy, &budgeting->model);
-    enum tarn_status status = tarn_recompute_try_targets(budgeting, false, best);
+    if (status == TARN_OK && !done) status = tarn_recompute_try_targets(budgeting, false, best);
     if (status != TARN_OK || budget == TARN_BUDGET_UNLIMITED) return status;
     bool fits = tarn_attempt_fits(best, budget);
     status = tarn_recompute_least(budgeting, fits ? best->footprint : 0);
+    if (status == TARN_OK && fits) status = probe_below(budgeting, best);
     if (status != TARN_OK || (fits && best->footprint >= budgeting->told)) return status;
     if (!tarn_attempt_fits(&budgeting->descent.least, budget)) return TARN_OK;
     take_least(budgeting, best);
