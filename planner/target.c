@@ -20,7 +20,7 @@
 #include "streams/base/error.h"
 
 enum { SEARCHES_FULL = 3, SEARCHES_FOURTH = 8 };
-enum { RUNGS = 24, PROBES = 2 };
+enum { RUNGS = 24, PROBES = 2, PROBED_OPS = 512 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 
 static bool is_over(const struct tarn_budgeting *budgeting)
@@ -335,7 +335,8 @@ static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tar
     uint64_t budget = budgeting->options.budget;
     uint64_t step = budgeting->placed / RUNGS, next;
     enum tarn_status status = TARN_OK;
-    if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0) return status;
+    bool small = budgeting->model.ops_count <= PROBED_OPS;
+    if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 || !small) return status;
     uint64_t rung = budget / step;
     for (uint32_t i = 0; i < PROBES && rung > 0 && status == TARN_OK; i++, rung--) {
         uint64_t target = rung * step;
