@@ -25,7 +25,7 @@
 
 enum { STALLS_MAX = 32 };
 /* Visits of a few nanoseconds that all bounds together may take. */
-enum { WORK = 1 << 29 };
+enum { WORK = 1 << 29, CANDIDATES_WORK = 1 << 27 };
 /* What the makespan may grow by, see growth_at; up to a thousand times of it. */
 enum { FIRST_GROWTH = 1024, STEPS = 4, LEVELS_MAX = STEPS * 21 };
 
@@ -146,12 +146,12 @@ static enum tarn_status add_best(struct coupling *coupling, bool *found)
     struct tarn_candidates candidates;
     struct choice best = {.is_there = false};
     struct tarn_candidate_limits limits = {bound_of(coupling) - coupling->target,
-                                           coupling->makespan_max};
+                                           coupling->makespan_max, CANDIDATES_WORK};
     enum tarn_status status = tarn_candidates_find(&candidates, &coupling->coupled, &coupling->pace,
                                                    coupling->reserved, &limits);
     for (uint32_t i = 0; status == TARN_OK && i < candidates.count && !is_over(coupling); i++)
         status = try_candidate(coupling, &candidates.best[i], &best);
-    uint64_t looked = (uint64_t)coupling->graph->ops_count * coupling->graph->streams_count;
+    uint64_t looked = candidates.work;
     coupling->work_left -= looked < coupling->work_left ? looked : coupling->work_left;
     *found = best.is_there;
     if (best.is_there) take_coupled(coupling, &best.coupled);
