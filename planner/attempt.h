@@ -48,6 +48,7 @@ struct tarn_budgeting {
     struct tarn_recompute_model model;
     struct tarn_evaluator *evaluator;
     struct tarn_policy policy;
+    struct tarn_policy plain; /* the same without cuts, where it has any */
     struct tarn_region script_region;
     struct tarn_schedule scripted; /* what counts instead of the policy, if it has executions */
     uint64_t placed, before_ns;    /* of the graph that came in */

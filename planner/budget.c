@@ -115,6 +115,8 @@ static enum tarn_status init(struct tarn_budgeting *budgeting)
     bool searches = budgeting->options.method == TARN_BUDGET_SEARCH;
     if (!searches || !(budgeting->classes & TARN_BUDGET_RECOMPUTE))
         budgeting->descent.stage = TARN_DESCENT_ROUNDS;
+    if (tarn_policy_init(&budgeting->plain, region, &budgeting->model) != TARN_OK)
+        return TARN_SYSTEM;
     if (tarn_policy_init(&budgeting->descent.policy, region, &budgeting->model) != TARN_OK)
         return TARN_SYSTEM;
     return tarn_policy_init(&budgeting->policy, region, &budgeting->model);

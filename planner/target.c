@@ -19,7 +19,7 @@
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 
-enum { SEARCHES_FULL = 3, SEARCHES_FOURTH = 8 };
+enum { SEARCHES_FULL = 3, LEAST_FULL = 6, SEARCHES_FOURTH = 5 };
 enum { RUNGS = 24, PROBES = 2, PROBED_OPS = 512 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 
@@ -63,6 +63,7 @@ static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t t
         outcome->time_ns = budgeting->scripted.time_ns;
     }
     if (outcome->peak <= target) return TARN_OK;
+    tarn_policy_copy(&budgeting->model, &budgeting->plain, &budgeting->policy);
     enum tarn_status status = tarn_budget_cut(&budgeting->model, target, limits, &budgeting->region,
                                               &budgeting->policy, outcome);
     if (scripted && budgeting->policy.cuts_count > 0) forget_script(budgeting);
@@ -76,7 +77,8 @@ static uint32_t share_of_next(struct tarn_budgeting *budgeting)
 {
     bool least = budgeting->any_budget || budgeting->asks_less;
     uint32_t before = least ? budgeting->descent.searches++ : budgeting->searches++;
-    return before < SEARCHES_FULL ? 1 : before < SEARCHES_FOURTH ? 4 : 16;
+    uint32_t full = least ? LEAST_FULL : SEARCHES_FULL;
+    return before < full ? 1 : before < full + SEARCHES_FOURTH ? 4 : 16;
 }
 
 static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target, bool refine)
@@ -120,13 +122,29 @@ static uint64_t next_target(const struct tarn_budgeting *budgeting,
     return equal || !limits ? target : target + slack;
 }
 
+/* Makes what the policy comes to, and, where it has cuts, what it comes to without: what has less
+ * alive may need more when it is placed. */
+static enum tarn_status make(struct tarn_budgeting *budgeting, uint64_t target,
+                             struct tarn_attempt *best, struct tarn_attempt *front)
+{
+    struct tarn_attempt other;
+    enum tarn_status status = tarn_attempt_make(budgeting, target, best, front);
+    if (status != TARN_OK || budgeting->policy.cuts_count == 0) return status;
+    struct tarn_policy cut = budgeting->policy;
+    budgeting->policy = budgeting->plain;
+    status = tarn_attempt_make(budgeting, target, best, &other);
+    budgeting->plain = budgeting->policy;
+    budgeting->policy = cut;
+    return status;
+}
+
 /* Searches, and keeps what it comes to if that is better. next: as next_target has it. */
 static enum tarn_status try_target(struct tarn_budgeting *budgeting, uint64_t target, bool refine,
                                    struct tarn_attempt *best, uint64_t *next)
 {
     struct tarn_attempt front;
     enum tarn_status status = search(budgeting, target, refine);
-    if (status == TARN_OK) status = tarn_attempt_make(budgeting, target, best, &front);
+    if (status == TARN_OK) status = make(budgeting, target, best, &front);
     if (status == TARN_OK) *next = next_target(budgeting, &front, target);
     return status;
 }
@@ -194,7 +212,7 @@ static enum tarn_status search_round(struct tarn_budgeting *budgeting)
     bool equal = descent->count > 0 &&
                  tarn_policy_is_equal(&budgeting->model, &descent->policy, &budgeting->policy);
     bool scripted = budgeting->scripted.count > 0;
-    if (status == TARN_OK && !equal) status = tarn_attempt_make(budgeting, 1, least, &front);
+    if (status == TARN_OK && !equal) status = make(budgeting, 1, least, &front);
     tarn_policy_copy(&budgeting->model, &descent->policy, &budgeting->policy);
     bool settled = !first && (equal || least->footprint >= before);
     if (settled || scripted || ++descent->count == LEAST_ROUNDS || !searches) {
@@ -327,16 +345,20 @@ static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct ta
     return status;
 }
 
-/* What is found for a smaller budget keeps to a larger one, too, and may be faster by luck. So a
- * few smaller ones, which are the same for budgets near each other, are looked at with little
- * effort. */
+/* From what was found once more, with fewer steps. What is found for a smaller budget keeps to a
+ * larger one, too, and may be faster by luck: so of a small graph a few smaller budgets, which are
+ * the same for budgets near each other, are looked at. */
 static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;
     uint64_t step = budgeting->placed / RUNGS, next;
     enum tarn_status status = TARN_OK;
     bool small = budgeting->model.ops_count <= PROBED_OPS;
-    if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 || !small) return status;
+    if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 ||
+        best->time_ns <= budgeting->before_ns || is_over(budgeting))
+        return status;
+    budgeting->searches = 0;
+    if (!small) return try_target(budgeting, budget, true, best, &next);
     uint64_t rung = budget / step;
     for (uint32_t i = 0; i < PROBES && rung > 0 && status == TARN_OK; i++, rung--) {
         uint64_t target = rung * step;
