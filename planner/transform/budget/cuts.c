@@ -103,7 +103,7 @@ static bool list_gaps(struct cutting *cutting)
         const struct tarn_form *form = own_form(model, place);
         for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
             uint32_t w = model->reads[i];
-            if (place > 0 && model->versions[w].repeats && is_less(touched, w, place - 1) &&
+            if (place > 0 && model->versions[w].repeatable && is_less(touched, w, place - 1) &&
                 !add_gap(cutting, &room, w, touched[w], place))
                 return false;
             touched[w] = place;
@@ -112,7 +112,7 @@ static bool list_gaps(struct cutting *cutting)
             touched[model->writes[i]] = place;
     }
     for (uint32_t w = 0; w < model->versions_count; w++)
-        if (model->versions[w].repeats && is_less(touched, w, model->ops_count - 1) &&
+        if (model->versions[w].repeatable && is_less(touched, w, model->ops_count - 1) &&
             !add_gap(cutting, &room, w, touched[w], model->ops_count))
             return false;
     return true;

@@ -190,20 +190,6 @@ static void read_view(struct tarn_reading *reading, const struct tarn_graph_op *
 
 /* ---- The model ---- */
 
-/* Which versions may be computed again: what the op that does so writes must not be where others
- * look for it. */
-static void find_repeated(struct tarn_recompute_model *model)
-{
-    for (uint32_t f = 0; f < model->forms_count; f++) {
-        const struct tarn_form *form = &model->forms[f];
-        for (uint32_t i = form->writes.begin; i < form->writes.end && form->repeats; i++) {
-            struct tarn_version *version = &model->versions[model->writes[i]];
-            const struct tarn_storage *storage = &model->graph->storages[version->storage];
-            version->repeats = !storage->pinned && storage->group == TARN_NONE && !version->forced;
-        }
-    }
-}
-
 static void read_ops(struct tarn_reading *reading)
 {
     const struct tarn_graph *graph = reading->graph;
@@ -234,7 +220,6 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
         if (reading.overflow) status = TARN_BAD_INPUT;
     }
     tarn_region_release(region, mark);
-    if (status == TARN_OK) find_repeated(model);
     if (status == TARN_OK) status = tarn_model_find_passes(model, region);
     assert(status != TARN_OK || tarn_recompute_model_is_valid(model));
     return status;

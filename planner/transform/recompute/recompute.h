@@ -37,7 +37,6 @@ struct tarn_version {
     uint32_t dropped_at; /* place before which it is dropped where it is not kept, or TARN_NONE */
     bool repeatable;     /* written by an op that may run again, and not pinned */
     bool droppable;      /* repeatable, and dropped somewhere: see recompute/passes.c */
-    bool repeats;        /* that, into a storage of its own, so that it may be dropped anywhere */
     bool forced;         /* its producer cannot write elsewhere than over `previous` */
 };
 
