@@ -385,7 +385,8 @@ static enum tarn_status take_as_it_is(struct tarn_budgeting *budgeting, struct t
 {
     struct tarn_attempt front;
     *done = false;
-    if (budgeting->placed > budgeting->options.budget || has_choices(&budgeting->model))
+    if (budgeting->placed > budgeting->options.budget || has_choices(&budgeting->model) ||
+        budgeting->options.budget == TARN_BUDGET_UNLIMITED)
         return TARN_OK;
     forget_script(budgeting);
     tarn_policy_reset(&budgeting->policy, &budgeting->model);
