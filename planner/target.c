@@ -19,7 +19,7 @@
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 
-enum { SEARCHES_FULL = 3, LEAST_FULL = 6, SEARCHES_FOURTH = 5 };
+enum { SEARCHES_FULL = 2, LEAST_FULL = 2, SEARCHES_FOURTH = 4 };
 enum { RUNGS = 24, PROBES = 2, PROBED_OPS = 512 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 

@@ -19,7 +19,7 @@ enum {
     COMPLETE_MAX = 1 << 15, /* policies that are tried one by one */
     STEPS_PER_DECISION = 12,
     POLISH_SHARE = 8,      /* of the steps, one part on top of them */
-    PLACES = 6 << 20,      /* looked at by further steps, all in all */
+    PLACES = 3 << 20,      /* looked at by further steps, all in all */
     PLACES_MAX = 16 << 20, /* looked at one move at a time; above, in regions */
 };
 
