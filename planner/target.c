@@ -294,6 +294,7 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
         uint64_t target = low + (high - low) / 2;
         struct tarn_attempt attempt = {0};
         if (is_over(budgeting)) break;
+        budgeting->searches = 0; /* here it is hard to find anything */
         enum tarn_status status = try_target(budgeting, target, false, &attempt, &next);
         if (status != TARN_OK) return status;
         bool fitted = tarn_attempt_fits(&attempt, budgeting->options.budget);
