@@ -251,9 +251,8 @@ static const char about[] =
     "               deadline, request (Ctrl-C), capacity (the plan is within\n"
     "               --capacity or --budget: nothing smaller was looked for), or\n"
     "               method (it came to its end: only another one can find less).\n"
-    "               Without --seconds and --effort, a deadline of 4 s and 5 us for\n"
-    "               each storage ends it on machines that are slower than the work\n"
-    "               was counted on\n"
+    "               Only with --seconds does a plan depend on the clock; without\n"
+    "               it, deadline means that the machine stood still for an hour\n"
     "  events       of the graph that is planned, which transforms have made: arcs\n"
     "               between streams, the waits kept of them inside an iteration,\n"
     "               and the waits on the iteration before. What stands before the\n"
@@ -293,8 +292,7 @@ enum tarn_status tarn_verb_plan(char **words)
          "of a batch: only those graphs that fall to the I-th (from 0) of N processes",
          TARN_SPECIAL},
         {"effort", 0, TARN_OPTION_NUMBER, &request.effort, "STEPS",
-         "steps of search when nothing simpler meets the bound (default 1000; 0: none); given, it "
-         "takes no notice of the clock",
+         "steps of search when nothing simpler meets the bound (default 1000; 0: none)",
          TARN_SPECIAL},
         {"seconds", 0, TARN_OPTION_SECONDS, &request.nanoseconds, "SECONDS",
          "search as long as that;\nit replaces --effort, and the plan is not reproducible",

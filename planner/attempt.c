@@ -19,6 +19,10 @@ enum { SMALL = 128 };
  * bring is no limit. */
 enum { ARCS_WORK = 1 << 14, ARCS_SHARE = 4, SLOWDOWN_MAX = 1000 };
 
+/* Streams are kept to one part in CLOSER of the list, then to one in CLOSER of that, and so on; and
+ * close where more than some parts in FULL_PARTS of the budget are alive. */
+enum { CLOSER = 8, FULL_PARTS = 8 };
+
 /* ---- Looking at a graph ---- */
 
 /* Is a quick plan near enough to the budget for a search to be worth its time? */
@@ -189,6 +193,36 @@ static enum tarn_status offer_arcs(struct tarn_budgeting *budgeting, struct maki
     return TARN_OK;
 }
 
+/* Keeps the streams close to the list: first a little, then ever more, and at last one op runs
+ * after the other. What then fits is tried with less: where little is alive, streams may run ahead.
+ */
+static enum tarn_status keep_close(struct tarn_budgeting *budgeting, struct making *making,
+                                   struct tarn_graph *graph)
+{
+    bool fitted = false, any;
+    uint64_t budget = budgeting->options.budget, places = graph->ops_count;
+    enum tarn_status status = TARN_OK;
+    while (!fitted && status == TARN_OK && places > 0) {
+        places /= CLOSER;
+        status =
+            offer_coupled(budgeting, making, graph, (struct tarn_leeway){.ahead = places}, &fitted);
+    }
+    if (!fitted || status != TARN_OK || budgeting->asks_less) return status;
+    if (places > 0)
+        status = offer_coupled(budgeting, making, graph,
+                               (struct tarn_leeway){.ahead = places * (CLOSER / 2)}, &any);
+    for (uint64_t part = FULL_PARTS - 1; status == TARN_OK && part >= FULL_PARTS / 2; part--) {
+        struct tarn_leeway leeway = {.ahead = graph->ops_count / CLOSER + 1,
+                                     .bytes = budget / FULL_PARTS * part,
+                                     .alignment = budgeting->options.alignment};
+        status = offer_coupled(budgeting, making, graph, leeway, &any);
+        if (any) break; /* the less is alone, the faster */
+        leeway.ahead = graph->ops_count / (CLOSER * CLOSER) + 1;
+        if (status == TARN_OK) status = offer_coupled(budgeting, making, graph, leeway, &any);
+    }
+    return status;
+}
+
 /* Waits between streams where without them it does not fit: first those that cost no time, and no
  * more of them than it takes; then those that break the heaviest antichain for the least of it; and
  * where all else has been tried, those that keep streams from running side by side. */
@@ -197,20 +231,15 @@ static enum tarn_status couple(struct tarn_budgeting *budgeting, struct making *
 {
     bool fitted = false;
     uint64_t ns = making->front.time_ns;
-    enum tarn_status status =
-        offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, 1}, &fitted);
+    enum tarn_status status = offer_coupled(
+        budgeting, making, graph, (struct tarn_leeway){.in_time = true, .ahead = 1}, &fitted);
     for (uint64_t part = 64; part > 1 && fitted && status == TARN_OK; part /= 8)
-        status =
-            offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, ns / part}, &fitted);
+        status = offer_coupled(budgeting, making, graph,
+                               (struct tarn_leeway){.in_time = true, .ahead = ns / part}, &fitted);
     if (fitted || status != TARN_OK) return status;
     if (!budgeting->asks_less) status = offer_arcs(budgeting, making, graph);
-    if (!budgeting->patient) return status;
-    for (uint64_t places = graph->ops_count / 64; !fitted && status == TARN_OK; places /= 8) {
-        status =
-            offer_coupled(budgeting, making, graph, (struct tarn_leeway){false, places}, &fitted);
-        if (places == 0) break;
-    }
-    return status;
+    if (!budgeting->patient || status != TARN_OK) return status;
+    return keep_close(budgeting, making, graph);
 }
 
 /* For the least: the more waits, the lower the bound. */
@@ -221,9 +250,10 @@ static enum tarn_status offer_least(struct tarn_budgeting *budgeting, struct mak
     if (graph->streams_count == 1)
         return offer(budgeting, making, tarn_graph_retain(graph), &fitted);
     enum tarn_status status =
-        offer_coupled(budgeting, making, graph, (struct tarn_leeway){false, 1}, &fitted);
+        offer_coupled(budgeting, making, graph, (struct tarn_leeway){.ahead = 1}, &fitted);
     if (status != TARN_OK || budgeting->hurried) return status;
-    return offer_coupled(budgeting, making, graph, (struct tarn_leeway){true, 1}, &fitted);
+    return offer_coupled(budgeting, making, graph,
+                         (struct tarn_leeway){.in_time = true, .ahead = 1}, &fitted);
 }
 
 /* Of a policy that cannot be carried out, as segments may be, nothing is left: all is kept. NULL:

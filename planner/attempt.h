@@ -32,6 +32,7 @@ struct tarn_descent {
     struct tarn_attempt least; /* so far */
     enum tarn_descent_stage stage;
     uint32_t count;            /* of the rounds, or of the questions */
+    uint32_t searches;         /* so far */
     struct tarn_policy policy; /* of the last round */
 };
 
@@ -47,6 +48,7 @@ struct tarn_budgeting {
     struct tarn_recompute_model model;
     struct tarn_evaluator *evaluator;
     struct tarn_policy policy;
+    struct tarn_policy plain; /* the same without cuts, where it has any */
     struct tarn_region script_region;
     struct tarn_schedule scripted; /* what counts instead of the policy, if it has executions */
     uint64_t placed, before_ns;    /* of the graph that came in */
@@ -59,6 +61,7 @@ struct tarn_budgeting {
     bool asks_less;  /* for the least: the list comes to as little as waits can make of it */
     struct tarn_descent descent;
     uint64_t told;                 /* the least, once the descent is complete; 0: not yet */
+    uint32_t searches;             /* so far, those of the descent left out */
     uint64_t evaluations;          /* of all searches */
     uint64_t arc_steps;            /* of all choices of arcs */
     struct tarn_deadline deadline; /* when to end */

@@ -13,6 +13,8 @@
 #include "attempt.h"
 #include "planner/transform/beat.h"
 #include "planner/transform/budget/budget.h"
+#include "planner/transform/interleave.h"
+#include "planner/transform/recipe.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -113,6 +115,8 @@ static enum tarn_status init(struct tarn_budgeting *budgeting)
     bool searches = budgeting->options.method == TARN_BUDGET_SEARCH;
     if (!searches || !(budgeting->classes & TARN_BUDGET_RECOMPUTE))
         budgeting->descent.stage = TARN_DESCENT_ROUNDS;
+    if (tarn_policy_init(&budgeting->plain, region, &budgeting->model) != TARN_OK)
+        return TARN_SYSTEM;
     if (tarn_policy_init(&budgeting->descent.policy, region, &budgeting->model) != TARN_OK)
         return TARN_SYSTEM;
     return tarn_policy_init(&budgeting->policy, region, &budgeting->model);
@@ -192,29 +196,172 @@ static void give_report(const struct tarn_budgeting *budgeting, const struct tar
     tarn_report_give(to, size, &report, sizeof report);
 }
 
+/* ---- One method, and all of them ---- */
+
+/* What a method comes to. */
+struct answer {
+    enum tarn_status status;
+    struct tarn_planned made;
+    struct tarn_budget_report report;
+    bool near_least; /* the least had to be looked for */
+    struct tarn_error error;
+};
+
+/* What is asked for: the same of every method. */
+struct question {
+    struct tarn_graph *graph;
+    struct tarn_budget_options options;
+    unsigned left_out;
+    const struct tarn_plan_options *planning;
+    struct tarn_deadline deadline;
+};
+
+/* graph: of the question, or the same with another list. */
+static void ask(const struct question *question, struct tarn_graph *graph,
+                enum tarn_budget_method method, struct answer *answer)
+{
+    *answer = (struct answer){.status = TARN_OK};
+    struct tarn_budgeting budgeting = {
+        .graph = graph, .planning = question->planning, .error = &answer->error};
+    struct tarn_attempt best = {0};
+    struct tarn_budget_options options = question->options;
+    struct tarn_transform_control control = {.struct_size = sizeof control};
+    if (options.control) control = *options.control;
+    if (options.control) options.control = &control;
+    control.seconds = tarn_deadline_left(&question->deadline);
+    options.method = method;
+    budgeting.reorder = question->planning ? question->planning->reorder : NULL;
+    enum tarn_status status = begin(&budgeting, &options, question->left_out);
+    if (status == TARN_OK) status = tarn_recompute_within(&budgeting, &best);
+    if (status == TARN_OK) give_report(&budgeting, &best, &answer->report, sizeof answer->report);
+    if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
+        status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
+                                                            : refuse(&budgeting, &best);
+    assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
+    answer->status = status;
+    answer->near_least = budgeting.told > 0;
+    if (status == TARN_OK)
+        answer->made = best.made;
+    else
+        tarn_planned_finish(&best.made);
+    finish(&budgeting);
+}
+
+static bool is_refusal(const struct answer *answer) { return answer->status == TARN_DOES_NOT_FIT; }
+
+/* What fits comes before what does not, then the faster, then the smaller; of refusals the one that
+ * tells of less. Anything else than these two has ended before it was known. */
+static bool is_better(const struct answer *a, const struct answer *b)
+{
+    if (a->status != TARN_OK && !is_refusal(a)) return false;
+    if (a->status != b->status) return a->status == TARN_OK || b->status != TARN_OK;
+    if (is_refusal(a)) return a->report.footprint < b->report.footprint;
+    if (a->report.time_ns != b->report.time_ns) return a->report.time_ns < b->report.time_ns;
+    return a->report.footprint < b->report.footprint;
+}
+
+/* Takes the other one over. */
+static void take_better(struct answer *best, struct answer *other)
+{
+    if (is_better(other, best)) {
+        struct answer worse = *best;
+        uint64_t evaluations = best->report.evaluations + other->report.evaluations;
+        *best = *other;
+        best->report.evaluations = evaluations;
+        *other = worse;
+    } else {
+        best->report.evaluations += other->report.evaluations;
+    }
+    tarn_planned_finish(&other->made);
+}
+
+/* The same streams and waits, one op after the other in another sequence. Takes the graph. */
+static void ask_interleaved(const struct question *question, struct tarn_graph *graph,
+                            struct answer *answer)
+{
+    ask(question, graph, TARN_BUDGET_SEARCH, answer);
+    if (answer->status == TARN_OK && answer->made.graph != graph)
+        answer->status = tarn_transform_compose(graph, answer->made.graph, &answer->error);
+    if (is_refusal(answer) && answer->error.op < graph->ops_count)
+        answer->error.op = graph->ops[answer->error.op].origin;
+    tarn_graph_destroy(graph);
+}
+
+/* Another sequence in which much less is alive, unless the graph fits as it is. NULL: there is
+ * none. */
+static enum tarn_status find_interleaved(const struct question *question,
+                                         struct tarn_graph **result, struct tarn_error *error)
+{
+    struct tarn_budgeting budgeting = {.options = question->options, .error = error};
+    struct tarn_plan *plan;
+    *result = NULL;
+    if (question->graph->streams_count < 2) return TARN_OK;
+    enum tarn_status status = tarn_options_alignment(&budgeting.options.alignment, error);
+    if (status == TARN_OK) status = tarn_budgeting_plan_quickly(&budgeting, question->graph, &plan);
+    if (status != TARN_OK) return status;
+    bool fits = tarn_plan_footprint(plan) <= budgeting.options.budget;
+    tarn_plan_destroy(plan);
+    if (fits || budgeting.options.budget == 0) return TARN_OK;
+    return tarn_graph_interleave(question->graph, budgeting.options.alignment, result, error);
+}
+
+static bool has_implementations(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
+    return false;
+}
+
+/* The search is no proof that nothing keeps to a budget: before it is refused, or an answer as
+ * small as it comes is given, every other method is asked. interleaved: the search has looked at
+ * another list than the graph's. */
+static void ask_others(const struct question *question, bool interleaved, struct answer *best)
+{
+    static const enum tarn_budget_method others[] = {TARN_BUDGET_SEARCH, TARN_BUDGET_KEEP,
+                                                     TARN_BUDGET_CHEN, TARN_BUDGET_CHECKMATE,
+                                                     TARN_BUDGET_GIST};
+    bool choices = has_implementations(question->graph);
+    for (size_t i = !interleaved; i < sizeof others / sizeof *others; i++) {
+        bool searches = others[i] == TARN_BUDGET_CHECKMATE || others[i] == TARN_BUDGET_GIST;
+        struct answer other;
+        if (tarn_deadline_is_over(&question->deadline)) return;
+        if (searches && !choices) continue; /* all the same, or nothing */
+        ask(question, question->graph, others[i], &other);
+        take_better(best, &other);
+    }
+}
+
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_budget_options *options, unsigned left_out,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_planned *result, struct tarn_error *error)
 {
-    struct tarn_budgeting budgeting = {.graph = graph, .planning = planning, .error = error};
-    struct tarn_attempt best = {0};
-    budgeting.reorder = planning ? planning->reorder : NULL;
+    struct question question = {.graph = graph, .left_out = left_out, .planning = planning};
+    struct answer best;
     *result = (struct tarn_planned){0};
-    enum tarn_status status = begin(&budgeting, options, left_out);
-    if (status == TARN_OK) status = tarn_recompute_within(&budgeting, &best);
-    if (status == TARN_OK)
-        give_report(&budgeting, &best, budgeting.options.report, budgeting.options.report_size);
-    if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
-        status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
-                                                            : refuse(&budgeting, &best);
-    assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
-    if (status == TARN_OK)
-        *result = best.made;
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_options_take(&question.options, sizeof question.options, options,
+                                                "budget options", error);
+    if (status != TARN_OK) return status;
+    const struct tarn_transform_control *control = question.options.control;
+    if (control)
+        question.deadline = tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
+    bool searches = question.options.method == TARN_BUDGET_SEARCH && left_out == 0;
+    struct tarn_graph *other = NULL;
+    if (searches) status = find_interleaved(&question, &other, error);
+    if (status != TARN_OK) return status;
+    if (other)
+        ask_interleaved(&question, other, &best);
     else
-        tarn_planned_finish(&best.made);
-    finish(&budgeting);
-    return status;
+        ask(&question, graph, question.options.method, &best);
+    bool known = best.status == TARN_OK || is_refusal(&best);
+    if (searches && known && best.near_least) ask_others(&question, other != NULL, &best);
+    if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
+        tarn_report_give(question.options.report, question.options.report_size, &best.report,
+                         sizeof best.report);
+    *result = best.made;
+    if (best.status != TARN_OK && error) *error = best.error;
+    return best.status;
 }
 
 /* What a caller asks for: a graph, or the rows of a curve. */

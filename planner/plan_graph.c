@@ -14,7 +14,7 @@
 #include "streams/base/options.h"
 #include "streams/base/region.h"
 
-enum { EFFORT_DEFAULT = 1000, ORDER_TIMES = 3 };
+enum { EFFORT_DEFAULT = 1000 };
 
 /* ---- Options ---- */
 
@@ -173,26 +173,17 @@ static uint64_t work_for(const struct tarn_planning *planning, uint64_t steps)
     return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;
 }
 
-/* Nobody has asked for an end: on a machine that is slow or busy, the clock ends a default plan.
- * What is still to come, the boundary and the verifier, takes up to ORDER_TIMES what the order and
- * the bound took. */
-static double latest_ms(const struct tarn_planning *planning)
-{
-    double order_ms = planning->plan->order_ms;
-    double latest = planning->begin_ms + TARN_WORK_MS - TARN_WORK_END_MS +
-                    TARN_WORK_MS_A_STORAGE * planning->problem.blocks.storages_count -
-                    ORDER_TIMES * order_ms;
-    double now_ms = tarn_now_ms();
-    return latest > now_ms ? latest : now_ms;
-}
-
+/* Seconds that the caller gives are an end by the clock. Else counted work is the end, and the
+ * clock a backstop. */
 static struct tarn_deadline deadline_for(const struct tarn_planning *planning)
 {
     const struct tarn_plan_options *options = &planning->options;
     const atomic_bool *stop = (const atomic_bool *)options->stop;
     if (options->seconds > 0 || options->effort != 0)
         return tarn_deadline_in(stop, options->seconds);
-    return (struct tarn_deadline){stop, latest_ms(planning)};
+    return (struct tarn_deadline){stop, planning->begin_ms + TARN_WORK_BACKSTOP_MS +
+                                            TARN_WORK_BACKSTOP_MS_A_STORAGE *
+                                                planning->problem.blocks.storages_count};
 }
 
 static void fill_request(struct tarn_planning *planning)

@@ -19,6 +19,8 @@
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 
+enum { SEARCHES_FULL = 2, LEAST_FULL = 2, SEARCHES_FOURTH = 4 };
+enum { RUNGS = 24, PROBES = 2, PROBED_OPS = 512 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 
 static bool is_over(const struct tarn_budgeting *budgeting)
@@ -50,9 +52,39 @@ static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_
     return status;
 }
 
+/* Where what was found is above the target, although all that the passes allow has been tried. */
+static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t target,
+                                    const struct tarn_budget_limits *limits,
+                                    struct tarn_budget_outcome *outcome)
+{
+    bool scripted = budgeting->scripted.count > 0;
+    if (scripted) {
+        outcome->peak = budgeting->scripted.peak;
+        outcome->time_ns = budgeting->scripted.time_ns;
+    }
+    if (outcome->peak <= target) return TARN_OK;
+    tarn_policy_copy(&budgeting->model, &budgeting->plain, &budgeting->policy);
+    enum tarn_status status = tarn_budget_cut(&budgeting->model, target, limits, &budgeting->region,
+                                              &budgeting->policy, outcome);
+    if (scripted && budgeting->policy.cuts_count > 0) forget_script(budgeting);
+    return status;
+}
+
+/* One search after the other for nearly the same brings ever less: after a few they get a fourth of
+ * the steps, and later a sixteenth. Those for the least are counted for themselves, so that it
+ * depends on no budget. */
+static uint32_t share_of_next(struct tarn_budgeting *budgeting)
+{
+    bool least = budgeting->any_budget || budgeting->asks_less;
+    uint32_t before = least ? budgeting->descent.searches++ : budgeting->searches++;
+    uint32_t full = least ? LEAST_FULL : SEARCHES_FULL;
+    return before < full ? 1 : before < full + SEARCHES_FOURTH ? 4 : 16;
+}
+
 static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target, bool refine)
 {
     const struct tarn_budget_limits limits = {.classes = budgeting->classes,
+                                              .share = share_of_next(budgeting),
                                               .steps = budgeting->options.effort,
                                               .refine = refine,
                                               .control = budgeting->options.control,
@@ -60,14 +92,17 @@ static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target
     struct tarn_budget_outcome outcome = {0};
     enum tarn_status status = TARN_OK;
     bool found = false;
+    bool searches = budgeting->options.method == TARN_BUDGET_SEARCH;
     forget_script(budgeting);
+    budgeting->policy.cuts_count = 0;
     if (budgeting->options.method == TARN_BUDGET_CHEN)
         status = tarn_policy_chen(&budgeting->model, &budgeting->policy);
-    if (budgeting->options.method == TARN_BUDGET_SEARCH)
-        status = search_exactly(budgeting, target, &limits, &found);
-    if (status == TARN_OK && budgeting->options.method == TARN_BUDGET_SEARCH && !found)
+    if (searches) status = search_exactly(budgeting, target, &limits, &found);
+    if (status == TARN_OK && searches && !found)
         status =
             tarn_budget_search(&budgeting->model, target, &limits, &budgeting->policy, &outcome);
+    if (status == TARN_OK && searches && (budgeting->classes & TARN_BUDGET_RECOMPUTE))
+        status = search_cuts(budgeting, target, &limits, &outcome);
     budgeting->evaluations += outcome.evaluations;
     return status ? tarn_error_no_memory(budgeting->error) : TARN_OK;
 }
@@ -87,13 +122,29 @@ static uint64_t next_target(const struct tarn_budgeting *budgeting,
     return equal || !limits ? target : target + slack;
 }
 
+/* Makes what the policy comes to, and, where it has cuts, what it comes to without: what has less
+ * alive may need more when it is placed. */
+static enum tarn_status make(struct tarn_budgeting *budgeting, uint64_t target,
+                             struct tarn_attempt *best, struct tarn_attempt *front)
+{
+    struct tarn_attempt other;
+    enum tarn_status status = tarn_attempt_make(budgeting, target, best, front);
+    if (status != TARN_OK || budgeting->policy.cuts_count == 0) return status;
+    struct tarn_policy cut = budgeting->policy;
+    budgeting->policy = budgeting->plain;
+    status = tarn_attempt_make(budgeting, target, best, &other);
+    budgeting->plain = budgeting->policy;
+    budgeting->policy = cut;
+    return status;
+}
+
 /* Searches, and keeps what it comes to if that is better. next: as next_target has it. */
 static enum tarn_status try_target(struct tarn_budgeting *budgeting, uint64_t target, bool refine,
                                    struct tarn_attempt *best, uint64_t *next)
 {
     struct tarn_attempt front;
     enum tarn_status status = search(budgeting, target, refine);
-    if (status == TARN_OK) status = tarn_attempt_make(budgeting, target, best, &front);
+    if (status == TARN_OK) status = make(budgeting, target, best, &front);
     if (status == TARN_OK) *next = next_target(budgeting, &front, target);
     return status;
 }
@@ -161,7 +212,7 @@ static enum tarn_status search_round(struct tarn_budgeting *budgeting)
     bool equal = descent->count > 0 &&
                  tarn_policy_is_equal(&budgeting->model, &descent->policy, &budgeting->policy);
     bool scripted = budgeting->scripted.count > 0;
-    if (status == TARN_OK && !equal) status = tarn_attempt_make(budgeting, 1, least, &front);
+    if (status == TARN_OK && !equal) status = make(budgeting, 1, least, &front);
     tarn_policy_copy(&budgeting->model, &descent->policy, &budgeting->policy);
     bool settled = !first && (equal || least->footprint >= before);
     if (settled || scripted || ++descent->count == LEAST_ROUNDS || !searches) {
@@ -243,6 +294,7 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
         uint64_t target = low + (high - low) / 2;
         struct tarn_attempt attempt = {0};
         if (is_over(budgeting)) break;
+        budgeting->searches = 0; /* here it is hard to find anything */
         enum tarn_status status = try_target(budgeting, target, false, &attempt, &next);
         if (status != TARN_OK) return status;
         bool fitted = tarn_attempt_fits(&attempt, budgeting->options.budget);
@@ -252,7 +304,9 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
         else
             high = target;
     }
-    return TARN_OK;
+    if (is_over(budgeting)) return TARN_OK;
+    budgeting->searches = 0; /* from what is a little lower, up to the budget */
+    return try_target(budgeting, budgeting->options.budget, true, best, &next);
 }
 
 static void take_least(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
@@ -292,16 +346,70 @@ static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct ta
     return status;
 }
 
+/* From what was found once more, with fewer steps. What is found for a smaller budget keeps to a
+ * larger one, too, and may be faster by luck: so of a small graph a few smaller budgets, which are
+ * the same for budgets near each other, are looked at. */
+static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
+{
+    uint64_t budget = budgeting->options.budget;
+    uint64_t step = budgeting->placed / RUNGS, next;
+    enum tarn_status status = TARN_OK;
+    bool small = budgeting->model.ops_count <= PROBED_OPS;
+    if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 ||
+        best->time_ns <= budgeting->before_ns || is_over(budgeting))
+        return status;
+    budgeting->searches = 0;
+    if (!small) return try_target(budgeting, budget, true, best, &next);
+    uint64_t rung = budget / step;
+    for (uint32_t i = 0; i < PROBES && rung > 0 && status == TARN_OK; i++, rung--) {
+        uint64_t target = rung * step;
+        if (is_over(budgeting) || best->time_ns <= budgeting->before_ns) break;
+        if (target < budgeting->told) break;
+        budgeting->searches = SEARCHES_FULL;
+        tarn_policy_reset(&budgeting->policy, &budgeting->model);
+        status = try_target(budgeting, target, false, best, &next);
+    }
+    return status;
+}
+
+/* Is there another way to run any op? Then even what fits as it is may be run faster. */
+static bool has_choices(const struct tarn_recompute_model *model)
+{
+    for (uint32_t f = 0; f < model->forms_count; f++)
+        if (model->forms[f].choices.end - model->forms[f].choices.begin > 1) return true;
+    return model->forms_count > model->ops_count;
+}
+
+/* What fits as it is, and could not be faster, needs no search. */
+static enum tarn_status take_as_it_is(struct tarn_budgeting *budgeting, struct tarn_attempt *best,
+                                      bool *done)
+{
+    struct tarn_attempt front;
+    *done = false;
+    if (budgeting->placed > budgeting->options.budget || has_choices(&budgeting->model) ||
+        budgeting->options.budget == TARN_BUDGET_UNLIMITED)
+        return TARN_OK;
+    forget_script(budgeting);
+    tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    enum tarn_status status = tarn_attempt_make(budgeting, budgeting->options.budget, best, &front);
+    *done = status == TARN_OK && tarn_attempt_fits(best, budgeting->options.budget) &&
+            best->time_ns <= budgeting->before_ns;
+    return status;
+}
+
 /* Searches for the budget itself. What is below all that the descent has found so far is kept only
  * where the whole of it comes as low. */
 static enum tarn_status search_within(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;
+    bool done;
+    enum tarn_status status = take_as_it_is(budgeting, best, &done);
     tarn_policy_reset(&budgeting->policy, &budgeting->model);
-    enum tarn_status status = tarn_recompute_try_targets(budgeting, false, best);
+    if (status == TARN_OK && !done) status = tarn_recompute_try_targets(budgeting, false, best);
     if (status != TARN_OK || budget == TARN_BUDGET_UNLIMITED) return status;
     bool fits = tarn_attempt_fits(best, budget);
     status = tarn_recompute_least(budgeting, fits ? best->footprint : 0);
+    if (status == TARN_OK && fits) status = probe_below(budgeting, best);
     if (status != TARN_OK || (fits && best->footprint >= budgeting->told)) return status;
     if (!tarn_attempt_fits(&budgeting->descent.least, budget)) return TARN_OK;
     take_least(budgeting, best);

@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -221,31 +223,127 @@ static void the_usual_steps_end_where_their_work_is_spent(void **state)
     tarn_graph_destroy(graph);
 }
 
-/* The machine does something else for longer than a default plan may take. */
-static void sleep_once(void *user, const struct tarn_plan_progress *progress)
+/* ---- The clock ---- */
+
+/* Seconds that all clocks of the process are ahead of the machine's. */
+static _Atomic long ahead;
+
+/* Stands in for the C library's, in the library under test, too. */
+int clock_gettime(clockid_t id, struct timespec *now)
 {
-    bool *slept = user;
-    (void)progress;
-    if (!*slept) sleep(5);
-    *slept = true;
+    long status = syscall(SYS_clock_gettime, id, now);
+    now->tv_sec += atomic_load(&ahead);
+    return (int)status;
 }
 
-static void a_default_plan_ends_by_the_clock_and_one_with_steps_does_not(void **state)
+/* The machine stands still for so many seconds with each report, and a last time after the first
+ * one. */
+struct pause {
+    long each, once;
+    uint32_t reports;
+};
+
+static void pause_machine(void *user, const struct tarn_plan_progress *progress)
+{
+    struct pause *pause = user;
+    (void)progress;
+    ahead += pause->each + (pause->reports++ == 0 ? pause->once : 0);
+}
+
+struct outcome {
+    enum tarn_stop stopped;
+    struct tarn_plan_identity identity;
+};
+
+static void plan_paused(struct tarn_graph *graph, const struct tarn_plan_options *given,
+                        struct pause pause, struct outcome *outcome)
+{
+    struct tarn_plan_options options = *given;
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    options.progress = pause_machine;
+    options.user = &pause;
+    if (tarn_plan_create(graph, &options, &plan, &error) != TARN_OK) fail_msg("%s", error.text);
+    if (pause.each + pause.once > 0) assert_true(pause.reports > 0);
+    struct tarn_plan_summary summary;
+    tarn_plan_summarize(plan, &summary);
+    outcome->stopped = summary.stopped;
+    outcome->identity = tarn_plan_identify(plan);
+    tarn_plan_destroy(plan);
+}
+
+static void requires_the_same_plan(struct tarn_graph *graph, const struct tarn_plan_options *given)
+{
+    struct outcome once, paused;
+    struct tarn_plan_options options = *given;
+    options.threads = 1;
+    plan_paused(graph, &options, (struct pause){0}, &once);
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        options.threads = threads;
+        plan_paused(graph, &options, (struct pause){.each = 7, .once = 60 * threads}, &paused);
+        assert_memory_equal(&paused.identity, &once.identity, sizeof once.identity);
+        assert_int_equal(paused.stopped, once.stopped);
+    }
+}
+
+/* Chains of equal steps in four streams, dealt out: they are placed at their bound late. */
+static struct tarn_graph *equal_chains(uint32_t chains, uint32_t length)
+{
+    struct tarn_builder *b = tarn_builder_create("chains");
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    tarn_tensor last[16];
+    for (uint32_t s = 0; s < 4; s++) tarn_builder_stream(b, NULL);
+    const struct tarn_tensor_info info = {.size = 8000000};
+    tarn_tensor input =
+        tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 8000000, .kind = TARN_INPUT});
+    for (uint32_t c = 0; c < chains; c++) last[c] = input;
+    for (uint32_t i = 0; i < chains * length; i++) {
+        tarn_tensor next = tarn_builder_tensor(b, &info);
+        tarn_builder_op(b, &(struct tarn_op_info){.kind = "sqrt",
+                                                  .stream = i % 4,
+                                                  .inputs = TARN_TENSORS(last[i % chains]),
+                                                  .outputs = TARN_TENSORS(next),
+                                                  .cost = 2000000});
+        last[i % chains] = next;
+    }
+    if (tarn_builder_finish(b, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    return graph;
+}
+
+/* A machine that stands still, for seconds or for minutes, or has other cores, makes no other plan:
+ * not of a graph alone, nor with another order, waits, or a budget. */
+static void no_plan_depends_on_the_hour(void **state)
+{
+    (void)state;
+    const struct tarn_reorder_options *reorder = TARN_REORDER_OPTIONS(.effort = 4);
+    const struct tarn_couple_options *couple = TARN_COUPLE_OPTIONS(.keep = 0.2);
+    struct tarn_graph *graphs[] = {equal_chains(10, 8), make_endless(),
+                                   dnn_graph_in_buckets(&(struct dnn_graph_options){400, 4}, 20)};
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        char method[64] = {0};
+        uint64_t most = plan(graphs[i], TARN_PLAN_OPTIONS(.effort = 1), method).footprint;
+        requires_the_same_plan(graphs[i], TARN_PLAN_OPTIONS(.seed = 0));
+        requires_the_same_plan(graphs[i], TARN_PLAN_OPTIONS(.reorder = reorder, .couple = couple));
+        requires_the_same_plan(graphs[i],
+                               TARN_PLAN_OPTIONS(.budget = TARN_BUDGET_OPTIONS(.budget = most)));
+        tarn_graph_destroy(graphs[i]);
+    }
+}
+
+/* Only seconds that are asked for are an end by the clock; and a machine that stands still for
+ * longer than anybody waits, of which the plan tells. */
+static void a_clock_that_ends_a_plan_is_told(void **state)
 {
     struct tarn_graph *graph = make_endless();
-    bool slept = false;
-    char method[64] = {0};
+    struct outcome outcome;
     (void)state;
-    assert_int_equal(
-        plan(graph, TARN_PLAN_OPTIONS(.progress = sleep_once, .user = &slept), method).stopped,
-        TARN_STOP_DEADLINE);
-    assert_true(slept);
-    slept = false;
-    assert_int_not_equal(
-        plan(graph, TARN_PLAN_OPTIONS(.effort = 20, .progress = sleep_once, .user = &slept), method)
-            .stopped,
-        TARN_STOP_DEADLINE);
-    assert_true(slept);
+    plan_paused(graph, TARN_PLAN_OPTIONS(.seconds = 1e3), (struct pause){.once = 2000}, &outcome);
+    assert_int_equal(outcome.stopped, TARN_STOP_DEADLINE);
+    plan_paused(graph, TARN_PLAN_OPTIONS(.seed = 0), (struct pause){.once = 100000}, &outcome);
+    assert_int_equal(outcome.stopped, TARN_STOP_DEADLINE);
+    plan_paused(graph, TARN_PLAN_OPTIONS(.effort = 20), (struct pause){.once = 100000}, &outcome);
+    assert_int_not_equal(outcome.stopped, TARN_STOP_DEADLINE);
     tarn_graph_destroy(graph);
 }
 
@@ -338,8 +436,9 @@ int main(void)
         cmocka_unit_test(a_signal_ends_a_search_and_the_plan_says_so),
         cmocka_unit_test(a_deadline_ends_a_search_and_the_plan_says_so),
         cmocka_unit_test(the_usual_steps_end_where_their_work_is_spent),
-        cmocka_unit_test(a_default_plan_ends_by_the_clock_and_one_with_steps_does_not),
         cmocka_unit_test(what_ended_a_search_is_told_in_every_case),
+        cmocka_unit_test(no_plan_depends_on_the_hour),
+        cmocka_unit_test(a_clock_that_ends_a_plan_is_told),
         cmocka_unit_test(a_plan_at_its_aim_was_not_stopped),
         cmocka_unit_test(seconds_below_zero_are_refused),
     };

@@ -64,8 +64,8 @@ enum tarn_group_padding {
 enum tarn_stop {
     TARN_STOP_NONE,     /* it came to its end */
     TARN_STOP_REQUEST,  /* `stop` was set */
-    TARN_STOP_DEADLINE, /* `seconds` were over, or the clock of a default plan, see `effort`; the
-                           plan depends on the machine's speed */
+    TARN_STOP_DEADLINE, /* `seconds` were over, and the plan depends on the machine's speed; without
+                           `seconds`: the machine stood still, see `effort` */
     TARN_STOP_WORK      /* the limit of work, see `effort`; the same on every machine */
 };
 
@@ -102,10 +102,10 @@ struct tarn_plan_options {
     uint32_t threads;
     uint64_t seed; /* of the search */
     /* Steps of search when nothing simpler meets the bound; TARN_NO_EFFORT: none. However few they
-     * are, a limit of work ends the call within 4 s and 5 us for each storage on two cores of
-     * today; from 1000 steps on it grows with them. `seconds` take its place. 0: 1000, and where
-     * the machine is so slow or so busy that the work is not done by then, the clock ends the
-     * search (TARN_STOP_DEADLINE); give 1000 for a plan that depends on no clock. */
+     * are, a limit of counted work ends the call, commonly within 4 s and 5 us for each storage on
+     * two idle cores of today; from 1000 steps on it grows with them. So the plan is the same on
+     * every machine, however slow or busy. `seconds` take its place. 0: 1000, and, should the
+     * machine stand still for more than an hour, an end by the clock (TARN_STOP_DEADLINE). */
     uint64_t effort;
     /* Above 0: search no longer than that; the plan then depends on the machine's speed. With
      * effort 0, for as long as that. 0: no limit. Below 0: TARN_USAGE. */

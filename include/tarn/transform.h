@@ -300,7 +300,8 @@ struct tarn_couple_options {
     uint64_t alignment;  /* of the plan, a power of two: what a storage reserves; 0: 512 */
     uint64_t capacity;   /* bytes the bound is to come down to; 0: by `keep` */
     double keep;         /* share of the excess over the serial peak that may stay: 0 to 1 */
-    double slowdown_max; /* share by which the modelled critical path may grow; 0: not at all */
+    double slowdown_max; /* share by which the modelled critical path may grow; 0: not at all; more
+                            never leads to a higher bound */
     uint32_t wait_ns;    /* that an event wait takes in the model; 0: TARN_WAIT_NS */
     struct tarn_couple_report *report; /* filled in, the caller finishes it; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */

@@ -78,6 +78,9 @@ static enum tarn_status find_bound(struct tarn_coupled *coupled, const uint64_t 
     enum tarn_status status =
         tarn_antichain_init(&antichain, region, &coupled->reuse, &coupled->graph, reserved);
     if (status != TARN_OK) return status;
+    const struct tarn_graph *graph = &coupled->graph;
+    coupled->work = antichain.visits + ((uint64_t)graph->ops_count + coupled->reuse.count) *
+                                           (graph->streams_count + 1);
     return tarn_gap_bound_init(&coupled->bound, region, &antichain, &reserve, TARN_GAP_EFFORT_LOW);
 }
 

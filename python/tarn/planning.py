@@ -119,7 +119,7 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     alignment  of every block; a power of two; 0: 512
     method     None or "all": everything until the bound is met; see tarn_plan_options
     threads    0: all cores; the plan does not depend on it
-    effort     steps of search; None: 1000, and an end by the clock on slow machines; 0: none
+    effort     steps of search; None: 1000; 0: none
     seconds    of search at most; the plan then depends on the machine
     assign     streams for the graph: their number
     reorder    True: another order of the ops, in which less is alive at once

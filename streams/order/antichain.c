@@ -124,6 +124,7 @@ enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
     bool ok = tarn_flow_init(&flow, region, reuse, graph, reserved) && tarn_flow_greedy(&flow) &&
               tarn_flow_augment(&flow, work, antichain->threshold, &maximal);
     assert(!ok || tarn_flow_is_valid(&flow, reserved));
+    antichain->visits = flow.visits;
     tarn_region_release(region, mark);
     if (ok) antichain->bound = tarn_antichain_weight(antichain->threshold, reuse, reserved);
     if (ok && !maximal) ok = compare_with_list_cut(antichain, region, reuse, graph, reserved);

@@ -14,6 +14,7 @@ struct tarn_antichain {
     uint64_t bound;
     uint32_t streams_count;
     uint32_t *threshold; /* by stream, from the region */
+    uint64_t visits;     /* that finding it took beyond O(storages * streams) */
 };
 
 /* reserved: bytes by planned storage; their sum must fit in 64 bits. TARN_SYSTEM when out of

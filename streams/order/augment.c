@@ -379,5 +379,6 @@ bool tarn_flow_augment(struct tarn_flow *flow, uint64_t work, uint32_t *threshol
     bool fed = true, ok = search_init(&search, flow, work, threshold);
     while (ok && fed && search.work_left > 0) ok = search_once(&search, &fed);
     *maximal = !fed;
+    flow->visits += work - search.work_left;
     return ok;
 }

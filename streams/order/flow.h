@@ -23,6 +23,7 @@ struct tarn_flow {
     size_t gifts_room; /* at first storages + ops, which is enough for the greedy flow */
     uint32_t gifts_count;
     uint32_t unused; /* gift + 1: a list of gifts that may be used again */
+    uint64_t visits; /* that augmenting has taken, of a few nanoseconds each */
 };
 
 /* The first gift of a storage to an op. False: no memory. */

@@ -394,6 +394,7 @@ def rank(number, port):
             assert step.plan.group(index)[1] == sizes
     other = torch.nn.Linear(3, 3 + number)
     raises(tarn.Rejected, tarn.torch.ddp, other, adam(other.parameters()), loss_of, torch.ones(3))
+    raises(ValueError, tarn.torch.ddp, other, adam(other.parameters()), loss_of, torch.ones(3), seconds=1)
     dist.destroy_process_group()
 
 

@@ -24,6 +24,7 @@ struct tarn_budget_limits {
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
     double deadline_ms; /* on the clock of tarn_now_ms; 0: none, or the control's */
     bool refine;        /* the start is nearly right: a quarter of the steps, and little is upset */
+    uint32_t share;     /* where `steps` is 0, one part in so many of what is usual; 0: all */
 };
 
 struct tarn_budget_outcome {
@@ -45,6 +46,15 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                                     const struct tarn_budget_limits *limits,
                                     struct tarn_policy *policy,
                                     struct tarn_budget_outcome *outcome);
+
+/* What the policy, which has no cuts, comes to with cuts (struct tarn_cut), from the region: the
+ * least time within `budget`, or where none is found the least peak. `outcome` is what the policy
+ * comes to by itself, and receives what the result does; where cuts are no better, the policy stays
+ * as it is. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_budget_cut(const struct tarn_recompute_model *model, uint64_t budget,
+                                 const struct tarn_budget_limits *limits,
+                                 struct tarn_region *region, struct tarn_policy *policy,
+                                 struct tarn_budget_outcome *outcome);
 
 /* The best there is for small graphs of one stream. The schedule of least time within `budget`
  * reserved bytes of planned storages, or, where none keeps to them, the fastest of the least peak.

@@ -19,6 +19,8 @@ void tarn_policy_copy(const struct tarn_recompute_model *model, struct tarn_poli
     memcpy(to->keep, from->keep, model->versions_count * sizeof *to->keep);
     memcpy(to->retain, from->retain, model->versions_count * sizeof *to->retain);
     memcpy(to->form, from->form, model->graph->ops_count * sizeof *to->form);
+    to->cuts = from->cuts;
+    to->cuts_count = from->cuts_count;
 }
 
 bool tarn_policy_is_equal(const struct tarn_recompute_model *model, const struct tarn_policy *a,
@@ -26,7 +28,8 @@ bool tarn_policy_is_equal(const struct tarn_recompute_model *model, const struct
 {
     return memcmp(a->keep, b->keep, model->versions_count * sizeof *a->keep) == 0 &&
            memcmp(a->retain, b->retain, model->versions_count * sizeof *a->retain) == 0 &&
-           memcmp(a->form, b->form, model->graph->ops_count * sizeof *a->form) == 0;
+           memcmp(a->form, b->form, model->graph->ops_count * sizeof *a->form) == 0 &&
+           a->cuts == b->cuts && a->cuts_count == b->cuts_count;
 }
 
 static bool is_better(const struct tarn_search *search)

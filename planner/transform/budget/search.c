@@ -18,7 +18,8 @@
 enum {
     COMPLETE_MAX = 1 << 15, /* policies that are tried one by one */
     STEPS_PER_DECISION = 12,
-    PLACES = 6 << 20,      /* looked at by further steps, all in all */
+    POLISH_SHARE = 8,      /* of the steps, one part on top of them */
+    PLACES = 3 << 20,      /* looked at by further steps, all in all */
     PLACES_MAX = 16 << 20, /* looked at one move at a time; above, in regions */
 };
 
@@ -151,12 +152,57 @@ static void run_greedy(struct tarn_search *search)
     }
 }
 
+/* ---- At the end ---- */
+
+/* Sets the best policy's decision to the value; whether that was better. */
+static bool improves(struct tarn_search *search, uint32_t d, uint32_t value)
+{
+    uint64_t peak = search->best_peak, time_ns = search->best_time;
+    tarn_search_set(search, d, value);
+    if (search->undo_count > 0) tarn_search_evaluate(search);
+    bool better = search->best_peak != peak || search->best_time != time_ns;
+    if (better)
+        search->undo_count = 0;
+    else
+        tarn_search_take_back(search);
+    return better;
+}
+
+/* Keeps what was dropped for nothing, then keeps one version instead of another, until nothing is
+ * better or so many evaluations have been made. */
+static void polish(struct tarn_search *search, uint64_t steps)
+{
+    const struct tarn_budget_space *space = &search->space;
+    uint64_t end = search->evaluations + steps;
+    bool better = true;
+    tarn_search_take_best(search);
+    search->undo_count = 0;
+    while (better && !search->ended && search->evaluations < end) {
+        better = false;
+        for (uint32_t d = 0; d < space->count && search->evaluations < end; d++)
+            if (tarn_decision_get(space, search->policy, d) != 0)
+                better = improves(search, d, 0) || better;
+        for (uint32_t d = 0; d < space->versions_count && search->evaluations < end; d++) {
+            uint32_t value = tarn_decision_get(space, search->policy, d);
+            if (value == TARN_KEEP) continue;
+            for (uint32_t e = 0; e < space->versions_count && search->evaluations < end; e++) {
+                if (e == d || tarn_decision_get(space, search->policy, e) != TARN_KEEP) continue;
+                tarn_search_set(search, d, TARN_KEEP);
+                if (!improves(search, e, TARN_DROP)) continue;
+                better = true;
+                break;
+            }
+        }
+    }
+}
+
 static uint64_t usual_steps(const struct tarn_search *search,
                             const struct tarn_budget_limits *limits)
 {
     uint64_t steps = (uint64_t)STEPS_PER_DECISION * search->space.count +
                      PLACES / ((uint64_t)search->model->ops_count + 1);
     if (limits->refine) steps /= 4;
+    if (limits->share > 1) steps = steps / limits->share + 1;
     return limits->steps > 0 ? limits->steps : steps;
 }
 
@@ -195,6 +241,7 @@ static void search_from(struct tarn_search *search, const struct tarn_budget_lim
     tarn_search_evaluate(search);
     if (search->ended || search->evaluations >= steps) return;
     tarn_search_anneal(search, limits->refine, steps - search->evaluations);
+    if (!search->ended) polish(search, steps / POLISH_SHARE);
 }
 
 /* ---- The whole ---- */

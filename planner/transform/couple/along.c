@@ -13,6 +13,7 @@
 #include "planner/transform/recipe.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
+#include "streams/order/reserved.h"
 #include "tarn/simulate.h"
 
 struct along {
@@ -21,6 +22,8 @@ struct along {
     uint64_t *begin, *end; /* op -> when it begins and ends: nanoseconds, or places of the list */
     uint64_t lag;          /* from the end of an op to the begin of one that waits for it */
     uint64_t block;        /* from one op of a stream that waits to the next one */
+    uint64_t *alive;       /* rank -> bytes, where those count; NULL: they do not */
+    uint64_t bytes;        /* that may be alive where an op need not wait for all before it */
     uint32_t *order;       /* ops by begin */
     uint32_t *ended;       /* pair of streams -> ops of the first that the second may wait for */
     uint32_t *waited;      /* pair of streams -> of them, those that it waits for */
@@ -50,6 +53,34 @@ static void wait_for_views(struct along *along)
     }
 }
 
+/* What is alive while each op of the list runs, if they run one after another. */
+static enum tarn_status find_alive(struct along *along, uint64_t alignment,
+                                   struct tarn_error *error)
+{
+    const struct tarn_graph *graph = along->graph;
+    const uint64_t *reserved;
+    uint64_t now = 0;
+    enum tarn_status status =
+        tarn_reserved_sizes(&reserved, along->region, graph, alignment, error);
+    if (status != TARN_OK) return status;
+    uint64_t *gone = tarn_region_take(along->region, graph->ops_count, sizeof *gone);
+    along->alive = tarn_region_take(along->region, graph->ops_count, sizeof *along->alive);
+    if (!gone || !along->alive) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        const struct tarn_storage *storage = &graph->storages[a];
+        along->alive[graph->rank[storage->producer]] += reserved[a];
+        if (!storage->pinned)
+            gone[graph->rank[tarn_touchers(graph, storage)[storage->touchers_count - 1]]] +=
+                reserved[a];
+    }
+    for (uint32_t rank = 0; rank < graph->ops_count; rank++) {
+        now += along->alive[rank];
+        along->alive[rank] = now;
+        now -= gone[rank];
+    }
+    return TARN_OK;
+}
+
 static enum tarn_status take_times(struct along *along, struct tarn_graph *graph,
                                    const struct tarn_leeway *leeway, struct tarn_error *error)
 {
@@ -59,7 +90,8 @@ static enum tarn_status take_times(struct along *along, struct tarn_graph *graph
     if (!leeway->in_time) {
         for (uint32_t v = 0; v < graph->ops_count; v++)
             along->begin[v] = along->end[v] = graph->rank[v];
-        return TARN_OK;
+        along->bytes = leeway->bytes;
+        return leeway->bytes > 0 ? find_alive(along, leeway->alignment, error) : TARN_OK;
     }
     enum tarn_status status = tarn_graph_simulate(graph, 1, TARN_WAIT_NS, &simulation, error);
     if (status != TARN_OK) return status;
@@ -109,17 +141,23 @@ static bool push_arc(struct along *along, uint32_t later, uint32_t earlier)
     return true;
 }
 
+/* Is too much alive for anything to run beside the op? */
+static bool is_full(const struct along *along, uint32_t v)
+{
+    return along->alive && along->alive[along->graph->rank[v]] > along->bytes;
+}
+
 /* Lets op v wait for what has ended in every other stream. */
 static bool wait_for_others(struct along *along, uint32_t v)
 {
     const struct tarn_graph *graph = along->graph;
+    uint64_t lag = is_full(along, v) ? 1 : along->lag;
     for (uint32_t s = 0; s < graph->streams_count; s++) {
         size_t pair = (size_t)s * graph->streams_count + graph->ops[v].stream;
         const struct tarn_graph_stream *other = &graph->streams[s];
         uint32_t *ended = &along->ended[pair];
         if (s == graph->ops[v].stream) continue;
-        while (*ended < other->ops_count &&
-               along->end[other->ops[*ended]] + along->lag <= along->begin[v])
+        while (*ended < other->ops_count && along->end[other->ops[*ended]] + lag <= along->begin[v])
             ++*ended;
         if (*ended == along->waited[pair]) continue;
         along->waited[pair] = *ended;
@@ -135,7 +173,7 @@ static bool add_waits(struct along *along)
         uint64_t next = along->block;
         for (uint32_t i = 0; i < graph->streams[s].ops_count; i++) {
             uint32_t v = graph->streams[s].ops[i];
-            if (along->begin[v] < next || graph->ops[v].view) continue;
+            if ((along->begin[v] < next && !is_full(along, v)) || graph->ops[v].view) continue;
             if (!wait_for_others(along, v)) return false;
             next = along->begin[v] - along->begin[v] % along->block + along->block;
         }
@@ -154,6 +192,19 @@ static bool make_room(struct along *along)
     along->ended = tarn_region_take(along->region, streams * streams, sizeof *along->ended);
     along->waited = tarn_region_take(along->region, streams * streams, sizeof *along->waited);
     return !along->region->is_exhausted;
+}
+
+enum tarn_status tarn_couple_arcs(struct tarn_graph *graph, const struct tarn_leeway *leeway,
+                                  struct tarn_region *region, struct tarn_recipe_arc **arcs,
+                                  uint32_t *count, struct tarn_error *error)
+{
+    struct along along = {.graph = graph, .region = region};
+    enum tarn_status status = TARN_SYSTEM;
+    if (make_room(&along)) status = take_times(&along, graph, leeway, error);
+    if (status == TARN_OK && !(sort_ops(&along) && add_waits(&along))) status = TARN_SYSTEM;
+    *arcs = along.arcs;
+    *count = along.arcs_count;
+    return status;
 }
 
 enum tarn_status tarn_couple_along(struct tarn_graph *graph, const struct tarn_leeway *leeway,

@@ -21,6 +21,8 @@
 
 /* Each pair of streams sends its best few, for they are often much alike. */
 enum { BY_PAIR = 3 };
+/* Work of looking for one arc, beside that of its members. */
+enum { STEP = 20 };
 struct pair_best {
     struct tarn_candidate list[BY_PAIR];
     uint32_t count;
@@ -45,7 +47,8 @@ struct finder {
         *last_begin; /* i -> where those of members[i] begin in `last`; a pinned one has none */
     struct place *places; /* in the stream that is looked at, distinct, the last one first */
     uint32_t places_count;
-    struct pair_best *best; /* stream of u -> its best arcs to that stream */
+    struct pair_best *best;  /* stream of u -> its best arcs to that stream */
+    uint64_t work, work_max; /* done, and allowed so far */
 };
 
 /* ---- The sides of an arc ---- */
@@ -168,12 +171,14 @@ static void keep(const struct finder *finder, struct tarn_candidate *list, uint3
 }
 
 /* Arcs from stream a to w; behind: the bytes of members that are made from w on. */
-static void look_at(const struct finder *finder, uint32_t a, uint32_t w, uint64_t behind,
+static void look_at(struct finder *finder, uint32_t a, uint32_t w, uint64_t behind,
                     uint64_t makespan_ns)
 {
     const struct tarn_graph *graph = finder->graph;
     uint32_t u = latest_before(finder, a, w, makespan_ns);
+    finder->work += STEP;
     if (u == TARN_NONE || tarn_clocks_before(finder->clocks, graph, u, w)) return;
+    finder->work += finder->last_begin[finder->members_count];
     uint64_t gain = tarn_smaller(done_by(finder, u, w), behind);
     if (gain == 0) return;
     w = earliest_behind(finder, u, w, makespan_ns);
@@ -182,10 +187,11 @@ static void look_at(const struct finder *finder, uint32_t a, uint32_t w, uint64_
 }
 
 /* From every other stream to w. */
-static void look_around(const struct finder *finder, uint32_t w, uint64_t behind)
+static void look_around(struct finder *finder, uint32_t w, uint64_t behind)
 {
     uint64_t now = finder->pace->timeline.makespan_ns, most = finder->limits->makespan_ns;
     for (uint32_t a = 0; a < finder->graph->streams_count; a++) {
+        if (finder->work >= finder->work_max) return;
         if (a == finder->graph->ops[w].stream) continue;
         look_at(finder, a, w, behind, now);
         if (most > now) look_at(finder, a, w, behind, most);
@@ -270,8 +276,13 @@ enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
                             .limits = limits};
     candidates->count = 0;
     enum tarn_status status = finder_init(&finder, &region, coupled);
-    for (uint32_t c = 0; !status && c < coupled->graph.streams_count; c++)
+    for (uint32_t c = 0; !status && c < coupled->graph.streams_count; c++) {
+        uint32_t left = coupled->graph.streams_count - c; /* an equal share for each */
+        finder.work_max = finder.work + (limits->work - finder.work) / left;
         look_into(&finder, c, candidates);
+        if (finder.work > limits->work) break;
+    }
+    candidates->work = finder.work;
     tarn_region_finish(&region);
     assert(candidates->count <= TARN_CANDIDATES_MAX);
     return status;

@@ -15,16 +15,18 @@ enum { TARN_CANDIDATES_MAX = 16 };
 struct tarn_candidates {
     struct tarn_candidate best[TARN_CANDIDATES_MAX]; /* most promising first */
     uint32_t count;
+    uint64_t work; /* that was done */
 };
 
 struct tarn_candidate_limits {
     uint64_t gain;        /* more than that is no better */
     uint64_t makespan_ns; /* no arc may lead to a longer one */
+    uint64_t work;        /* members that may be looked at, once for each arc; about a nanosecond */
 };
 
 /* Finds arcs for the antichain of `coupled`, whose pace is `pace`. TARN_SYSTEM: no memory.
- * O(S W M T) for M members with last touchers in T streams and W pairs of a place and a stream, at
- * most 32 S. */
+ * Within the work, O(S W M T) for M members with last touchers in T streams and W pairs of a place
+ * and a stream, at most 32 S. */
 enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
                                       const struct tarn_coupled *coupled,
                                       const struct tarn_pace *pace, const uint64_t *reserved,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "candidates.h"
+#include "couple.h"
 #include "planner/transform/beat.h"
 #include "planner/transform/steps.h"
 #include "streams/base/error.h"
@@ -23,6 +24,10 @@
 #include "tarn/transform.h"
 
 enum { STALLS_MAX = 32 };
+/* Visits of a few nanoseconds that all bounds together may take. */
+enum { WORK = 1 << 29, CANDIDATES_WORK = 1 << 27 };
+/* What the makespan may grow by, see growth_at; up to a thousand times of it. */
+enum { FIRST_GROWTH = 1024, STEPS = 4, LEVELS_MAX = STEPS * 21 };
 
 struct coupling {
     struct tarn_couple_options options;
@@ -37,17 +42,28 @@ struct coupling {
     struct tarn_coupled coupled; /* the graph with these arcs */
     struct tarn_pace pace;       /* of that */
     struct tarn_steps steps;
+    uint64_t work_left, reserve; /* of WORK, and what is kept of that for later */
     struct tarn_couple_report report;
 };
+
+/* The caller has had enough, or the work is done. */
+static bool is_over(const struct coupling *coupling)
+{
+    return coupling->work_left <= coupling->reserve || tarn_steps_is_over(&coupling->steps);
+}
 
 static uint64_t bound_of(const struct coupling *coupling) { return coupling->coupled.bound.bound; }
 
 /* ---- The graph with the arcs ---- */
 
-static enum tarn_status try_arcs(struct tarn_coupled *coupled, const struct coupling *coupling)
+static enum tarn_status try_arcs(struct tarn_coupled *coupled, struct coupling *coupling)
 {
-    return tarn_coupled_init(coupled, coupling->graph, coupling->arcs, coupling->arcs_count,
-                             coupling->reserved, coupling->options.alignment);
+    enum tarn_status status =
+        tarn_coupled_init(coupled, coupling->graph, coupling->arcs, coupling->arcs_count,
+                          coupling->reserved, coupling->options.alignment);
+    coupling->work_left -=
+        coupled->work < coupling->work_left ? coupled->work : coupling->work_left;
+    return status;
 }
 
 static enum tarn_status find_pace(struct coupling *coupling)
@@ -130,12 +146,13 @@ static enum tarn_status add_best(struct coupling *coupling, bool *found)
     struct tarn_candidates candidates;
     struct choice best = {.is_there = false};
     struct tarn_candidate_limits limits = {bound_of(coupling) - coupling->target,
-                                           coupling->makespan_max};
+                                           coupling->makespan_max, CANDIDATES_WORK};
     enum tarn_status status = tarn_candidates_find(&candidates, &coupling->coupled, &coupling->pace,
                                                    coupling->reserved, &limits);
-    for (uint32_t i = 0;
-         status == TARN_OK && i < candidates.count && !tarn_steps_is_over(&coupling->steps); i++)
+    for (uint32_t i = 0; status == TARN_OK && i < candidates.count && !is_over(coupling); i++)
         status = try_candidate(coupling, &candidates.best[i], &best);
+    uint64_t looked = candidates.work;
+    coupling->work_left -= looked < coupling->work_left ? looked : coupling->work_left;
     *found = best.is_there;
     if (best.is_there) take_coupled(coupling, &best.coupled);
     if (status != TARN_OK || !best.is_there) return status;
@@ -157,6 +174,7 @@ static enum tarn_status lower_within(struct coupling *coupling, struct progress 
     bool found = true;
     uint32_t stalls = 0;
     while (found && progress->lowest > coupling->target && stalls < STALLS_MAX &&
+           coupling->work_left > coupling->reserve &&
            tarn_steps_next(&coupling->steps, progress->lowest)) {
         enum tarn_status status = add_best(coupling, &found);
         if (status != TARN_OK) return status;
@@ -168,22 +186,34 @@ static enum tarn_status lower_within(struct coupling *coupling, struct progress 
     return TARN_OK;
 }
 
-/* Leaves the arcs in place that led to the lowest bound. first: of what the makespan may grow by,
- * how much to begin with. */
-static enum tarn_status lower_bound(struct coupling *coupling, uint64_t first)
+/* What the makespan may grow by: nothing, then a thousandth of it, and so on, four steps to twice
+ * as much. They do not depend on what is allowed, so that whoever allows more gets no less. */
+static uint64_t growth_at(uint64_t now, uint32_t level)
+{
+    if (level == 0) return 0;
+    uint64_t begin = (now / FIRST_GROWTH + 1) << ((level - 1) / STEPS);
+    return begin / STEPS * ((level - 1) % STEPS + STEPS);
+}
+
+/* Of the levels from the first one on, as far as `growth` allows, as low as they come, one after
+ * the other on top of each other; `more` levels at most. Leaves the arcs in place that led to the
+ * lowest bound. */
+static enum tarn_status lower_bound(struct coupling *coupling, uint64_t growth, uint32_t first,
+                                    uint32_t more)
 {
     struct progress progress = {bound_of(coupling), 0};
-    uint64_t now = coupling->pace.timeline.makespan_ns, most = coupling->makespan_max, more = first;
+    uint64_t now = coupling->pace.timeline.makespan_ns, most = coupling->makespan_max;
     enum tarn_status status = TARN_OK;
-    do {
-        coupling->makespan_max = more < most - now ? now + more : most;
+    for (uint32_t level = first; level < first + more && level < LEVELS_MAX; level++) {
+        if (growth_at(now, level) > growth || status != TARN_OK || is_over(coupling) ||
+            progress.lowest <= coupling->target)
+            break;
+        coupling->makespan_max = now + growth_at(now, level);
         status = lower_within(coupling, &progress);
-        more = more > 0 ? 2 * more : now / 64 + 1;
-    } while (status == TARN_OK && progress.lowest > coupling->target &&
-             coupling->makespan_max < most && !tarn_steps_is_over(&coupling->steps));
+    }
     coupling->makespan_max = most;
     coupling->arcs_count = progress.kept;
-    return status;
+    return status == TARN_OK ? take_arcs(coupling) : status;
 }
 
 /* Can it do without arc i, and stay at `bound`? */
@@ -213,8 +243,7 @@ static enum tarn_status remove_unneeded(struct coupling *coupling)
     if (status != TARN_OK) return status;
     uint64_t bound = bound_of(coupling);
     if (bound < coupling->target) bound = coupling->target;
-    for (uint32_t i = 0;
-         status == TARN_OK && i < coupling->arcs_count && !tarn_steps_is_over(&coupling->steps);) {
+    for (uint32_t i = 0; status == TARN_OK && i < coupling->arcs_count && !is_over(coupling);) {
         uint32_t before = coupling->arcs_count;
         status = try_without(coupling, i, bound);
         if (coupling->arcs_count == before) i++;
@@ -222,33 +251,84 @@ static enum tarn_status remove_unneeded(struct coupling *coupling)
     return status == TARN_OK ? find_pace(coupling) : status;
 }
 
-/* Of the arcs to a place only the strongest within the limit are looked at, so the limit rises step
- * by step: what costs little is taken where it will do. Where it does not, arcs that would have
- * done without these may be out of reach, so the whole limit is tried by itself, too. */
-static enum tarn_status choose_arcs(struct coupling *coupling)
+static void reserve_part(struct coupling *coupling, uint64_t percent)
 {
-    uint64_t growth = coupling->makespan_max - coupling->pace.timeline.makespan_ns;
-    coupling->steps =
-        (struct tarn_steps){.control = coupling->options.control, .transform = "couple"};
-    enum tarn_status status = lower_bound(coupling, 0);
-    if (status == TARN_OK) status = remove_unneeded(coupling);
-    uint64_t bound = bound_of(coupling), ns = coupling->pace.timeline.makespan_ns;
-    if (status != TARN_OK || bound <= coupling->target || growth == 0 ||
-        tarn_steps_is_over(&coupling->steps))
-        return status;
-    uint32_t kept = coupling->arcs_count;
-    struct tarn_recipe_arc *arcs = coupling->arcs;
+    coupling->reserve = WORK / 100 * percent;
+}
+
+/* Keeps the better of the arcs that there are and of others; the others are given up. */
+struct arcs {
+    struct tarn_recipe_arc *arcs;
+    uint32_t count;
+    size_t room;
+    uint64_t bound, makespan_ns;
+};
+
+static struct arcs give_arcs(struct coupling *coupling)
+{
+    struct arcs arcs = {coupling->arcs, coupling->arcs_count, coupling->arcs_room,
+                        bound_of(coupling), coupling->pace.timeline.makespan_ns};
     coupling->arcs = NULL;
     coupling->arcs_count = 0;
     coupling->arcs_room = 0;
-    status = take_arcs(coupling);
-    if (status == TARN_OK) status = lower_bound(coupling, growth);
-    if (status == TARN_OK) status = remove_unneeded(coupling);
-    bool faster = coupling->pace.timeline.makespan_ns < ns;
-    if (status != TARN_OK || bound_of(coupling) < bound + faster) return status;
+    return arcs;
+}
+
+static bool are_better(const struct arcs *a, const struct arcs *b)
+{
+    return a->bound != b->bound ? a->bound < b->bound : a->makespan_ns < b->makespan_ns;
+}
+
+/* Where the work was over before the arcs were found one by one: all at once that cost no time, as
+ * the ops run in the model, if these lead further. */
+static enum tarn_status take_all_in_time(struct coupling *coupling, const struct arcs *best)
+{
+    struct tarn_recipe_arc *arcs;
+    uint32_t count;
+    enum tarn_status status =
+        tarn_couple_arcs(coupling->graph, &(struct tarn_leeway){.in_time = true, .ahead = 1},
+                         &coupling->region, &arcs, &count, NULL);
+    if (status != TARN_OK) return status;
     coupling->arcs = arcs;
-    coupling->arcs_count = kept;
+    coupling->arcs_count = count;
+    status = take_arcs(coupling);
+    if (status != TARN_OK || bound_of(coupling) < best->bound) return status;
+    coupling->arcs = best->arcs;
+    coupling->arcs_count = best->count;
     return take_arcs(coupling);
+}
+
+/* Of the arcs to a place only the strongest within the limit are looked at, so the limit rises step
+ * by step: what costs little is taken where it will do. Where it does not, arcs that would have
+ * done without these may be out of reach, so limits are tried by themselves, too. */
+static enum tarn_status choose_arcs(struct coupling *coupling)
+{
+    uint64_t now = coupling->pace.timeline.makespan_ns, growth = coupling->makespan_max - now;
+    coupling->steps =
+        (struct tarn_steps){.control = coupling->options.control, .transform = "couple"};
+    reserve_part(coupling, 60);
+    enum tarn_status status = lower_bound(coupling, growth, 0, LEVELS_MAX);
+    struct arcs best = give_arcs(coupling);
+    bool cut = coupling->work_left <= coupling->reserve;
+    reserve_part(coupling, 30);
+    for (uint32_t level = 1;
+         status == TARN_OK && level < LEVELS_MAX && best.bound > coupling->target &&
+         growth_at(now, level) <= growth && !is_over(coupling);
+         level += STEPS) {
+        status = take_arcs(coupling); /* none */
+        if (status == TARN_OK) status = lower_bound(coupling, growth, level, 1);
+        if (status != TARN_OK) return status;
+        struct arcs other = give_arcs(coupling);
+        if (are_better(&other, &best)) best = other;
+    }
+    coupling->arcs = best.arcs;
+    coupling->arcs_count = best.count;
+    coupling->arcs_room = best.room;
+    cut = cut || coupling->work_left <= coupling->reserve;
+    reserve_part(coupling, 10);
+    if (status != TARN_OK || !cut || best.bound <= coupling->target)
+        return status == TARN_OK ? remove_unneeded(coupling) : status;
+    return take_all_in_time(coupling, &best);
 }
 
 /* ---- The report ---- */
@@ -285,8 +365,9 @@ static enum tarn_status fill_report(struct coupling *coupling, struct tarn_coupl
     report->rows = tarn_take(((size_t)coupling->arcs_count + 1) * sizeof *report->rows);
     if (!report->rows) return TARN_SYSTEM;
     enum tarn_status status = TARN_OK;
+    coupling->reserve = 0;
     for (uint32_t i = 0; status == TARN_OK && i <= coupling->arcs_count; i++) {
-        if (i > 0 && tarn_steps_is_over(&coupling->steps)) i = coupling->arcs_count;
+        if (i > 0 && is_over(coupling)) i = coupling->arcs_count; /* the last one */
         status = add_row(coupling, report, i);
     }
     return status;
@@ -381,7 +462,8 @@ enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
 {
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
-    struct call call = {.coupling.graph = graph, .result = result, .error = error};
+    struct call call = {
+        .coupling = {.graph = graph, .work_left = WORK}, .result = result, .error = error};
     struct tarn_couple_options *options = &call.coupling.options;
     struct tarn_couple_report *report = &call.coupling.report;
     struct tarn_transform_control control;

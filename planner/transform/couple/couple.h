@@ -2,6 +2,8 @@
 #ifndef TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 #define TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 
+#include "planner/transform/recipe.h"
+#include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
 /* How far one stream may be ahead of another. */
@@ -11,11 +13,19 @@ struct tarn_leeway {
     uint64_t ahead; /* at least 1. in_time: nanoseconds from one op of a stream that waits to the
                        next; else: places of the list, from one op that waits to the next, and from
                        an op to those that it waits for */
+    uint64_t bytes; /* as listed: an op while which more than that is alive, one op after the other,
+                       waits for all before it; 0: none does so */
+    uint64_t alignment; /* that these bytes are counted at */
 };
 
 /* The graph with these waits, or the graph itself, shared; origins are its ops. The caller destroys
  * it. TARN_SYSTEM: no memory. O(ops × streams). */
 enum tarn_status tarn_couple_along(struct tarn_graph *graph, const struct tarn_leeway *leeway,
                                    struct tarn_graph **result, struct tarn_error *error);
+
+/* The same waits by themselves, from the region; TARN_SYSTEM: no memory. */
+enum tarn_status tarn_couple_arcs(struct tarn_graph *graph, const struct tarn_leeway *leeway,
+                                  struct tarn_region *region, struct tarn_recipe_arc **arcs,
+                                  uint32_t *count, struct tarn_error *error);
 
 #endif

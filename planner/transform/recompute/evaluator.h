@@ -40,6 +40,7 @@ struct tarn_evaluator {
     uint32_t guess;
     uint32_t place;
     uint32_t next_drop; /* of the model's drops */
+    uint32_t next_cut;  /* of the policy's */
     bool stuck;         /* the policy cannot be carried out */
     bool no_memory;
 };

@@ -12,6 +12,7 @@
 
 struct flooring {
     const struct tarn_recompute_model *model;
+    bool cuts;       /* whatever may be computed again may be dropped */
     uint32_t stream; /* whose ops are looked at; TARN_NONE: all, in the order of the list */
     bool *replaced; /* version -> a later one takes its storage, so that it is not the pinned one */
     uint32_t *first;  /* version -> place from which on it is there, or TARN_NONE: not known */
@@ -42,6 +43,12 @@ static bool is_looked_at(const struct flooring *flooring, uint32_t place)
            model->graph->ops[model->order[place]].stream == flooring->stream;
 }
 
+static bool may_go(const struct flooring *flooring, uint32_t version)
+{
+    const struct tarn_version *read = &flooring->model->versions[version];
+    return flooring->cuts ? read->repeatable : read->droppable;
+}
+
 static void note_first(struct flooring *flooring, uint32_t version, uint32_t place)
 {
     if (flooring->first[version] == TARN_NONE) flooring->first[version] = place;
@@ -58,7 +65,7 @@ static void find_needs(struct flooring *flooring)
         if (!is_looked_at(flooring, place)) continue;
         for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
             uint32_t version = model->reads[i];
-            if (model->versions[version].repeatable || !is_needed(model, forms, version)) continue;
+            if (may_go(flooring, version) || !is_needed(model, forms, version)) continue;
             note_first(flooring, version, place);
             flooring->last[version] = place;
         }
@@ -146,6 +153,7 @@ enum tarn_status tarn_recompute_floor(const struct tarn_recompute_model *model,
     uint32_t streams = list == TARN_LIST_OF_STREAMS ? model->graph->streams_count : 1;
     struct flooring flooring = {
         .model = model,
+        .cuts = list != TARN_LIST_STAYS,
         .replaced = tarn_region_take(&region, model->versions_count, sizeof *flooring.replaced),
         .first = tarn_region_take(&region, model->versions_count, sizeof *flooring.first),
         .last = tarn_region_take(&region, model->versions_count, sizeof *flooring.last),

@@ -241,6 +241,8 @@ enum tarn_status tarn_policy_init(struct tarn_policy *policy, struct tarn_region
 
 void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_model *model)
 {
+    policy->cuts = NULL;
+    policy->cuts_count = 0;
     memset(policy->keep, 1, model->versions_count);
     memset(policy->retain, 1, model->versions_count);
     for (uint32_t v = 0; v < model->graph->ops_count; v++) policy->form[v] = TARN_NONE;

@@ -99,6 +99,13 @@ struct tarn_recompute_model {
     uint32_t *tensor_version; /* tensor -> version that it names; TARN_NONE: persistent */
 };
 
+/* Wherever the passes are: before the primary op of `place` the version is dropped, or, if `again`,
+ * there, computed again if it has been dropped. */
+struct tarn_cut {
+    uint32_t place, version;
+    bool again;
+};
+
 /* What to keep. Arrays are by version or by op of the graph. */
 struct tarn_policy {
     uint8_t *keep;   /* droppable version: stays until its last reader */
@@ -107,6 +114,8 @@ struct tarn_policy {
     uint32_t *form;  /* op -> its form, an index into `forms`, and for one that `splits` all of
                         those, this one first; TARN_NONE: whichever whole one takes the least
                         time together with what its reads take */
+    const struct tarn_cut *cuts; /* by place; whoever has made them keeps them */
+    uint32_t cuts_count;
 };
 
 /* A run of an op. */
@@ -160,7 +169,7 @@ bool tarn_recompute_model_is_valid(const struct tarn_recompute_model *model);
 uint64_t tarn_form_workspace(const struct tarn_recompute_model *model, const struct tarn_form *form,
                              uint64_t workspace, bool workspace_first);
 
-/* All of `keep` and `retain` set, forms free. */
+/* All of `keep` and `retain` set, forms free, no cuts. */
 enum tarn_status tarn_policy_init(struct tarn_policy *policy, struct tarn_region *region,
                                   const struct tarn_recompute_model *model);
 void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_model *model);
@@ -236,7 +245,8 @@ enum tarn_status tarn_script_run(struct tarn_schedule *schedule, struct tarn_reg
 
 /* What may still change when the policy has been chosen. */
 enum tarn_recompute_list {
-    TARN_LIST_STAYS,
+    TARN_LIST_STAYS,      /* and the policy has no cuts */
+    TARN_LIST_STAYS_CUT,  /* it may have cuts */
     TARN_LIST_OF_STREAMS, /* the order of each stream stays: extra waits between streams */
     TARN_LIST_ANY
 };

@@ -136,8 +136,8 @@ static uint32_t next_missing(const struct tarn_evaluator *evaluator, struct fram
     return TARN_NONE;
 }
 
-/* Runs a primary op, after what its reads take. */
-static void run(struct tarn_evaluator *evaluator, uint32_t f)
+/* Runs a primary op, or one that is run again, after what its reads take. */
+static void run(struct tarn_evaluator *evaluator, uint32_t f, bool again)
 {
     const struct tarn_recompute_model *model = evaluator->model;
     uint32_t depth = 0;
@@ -146,7 +146,7 @@ static void run(struct tarn_evaluator *evaluator, uint32_t f)
         struct frame *frame = &evaluator->frames[depth - 1];
         uint32_t missing = next_missing(evaluator, frame);
         if (missing == TARN_NONE) {
-            execute(evaluator, frame->form, --depth > 0);
+            execute(evaluator, frame->form, --depth > 0 || again);
             continue;
         }
         uint32_t g = tarn_evaluator_form_for(evaluator, missing);
@@ -181,10 +181,10 @@ static void run_primary(struct tarn_evaluator *evaluator, uint32_t v)
     struct tarn_range range = evaluator->model->op_forms[v];
     uint32_t f = evaluator->policy->form[v];
     if (f == TARN_NONE) f = tarn_evaluator_cheapest_form(evaluator, range);
-    run(evaluator, f);
+    run(evaluator, f, false);
     for (uint32_t g = range.begin; g < range.end && evaluator->model->forms[f].splits; g++) {
         if (g != f && evaluator->model->forms[g].splits && !has_failed(evaluator))
-            run(evaluator, g);
+            run(evaluator, g, false);
     }
     count_updates(evaluator, v);
     while (evaluator->passing_count > 0)
@@ -202,11 +202,31 @@ static void drop_versions(struct tarn_evaluator *evaluator)
     }
 }
 
+/* What the policy drops and computes again at this very place. */
+static void make_cuts(struct tarn_evaluator *evaluator)
+{
+    const struct tarn_policy *policy = evaluator->policy;
+    for (; evaluator->next_cut < policy->cuts_count && !has_failed(evaluator);
+         evaluator->next_cut++) {
+        const struct tarn_cut *cut = &policy->cuts[evaluator->next_cut];
+        if (cut->place > evaluator->place) return;
+        if (!cut->again) {
+            evaluator->latest[cut->version] = TARN_NONE;
+        } else if (evaluator->latest[cut->version] == TARN_NONE) {
+            uint32_t f = tarn_evaluator_form_for(evaluator, cut->version);
+            evaluator->stuck = f == TARN_NONE;
+            if (!evaluator->stuck) run(evaluator, f, true);
+        }
+    }
+}
+
 static void run_places(struct tarn_evaluator *evaluator, uint32_t begin, uint32_t end)
 {
     for (evaluator->place = begin; evaluator->place < end && !has_failed(evaluator);
          evaluator->place++) {
         drop_versions(evaluator);
+        make_cuts(evaluator);
+        if (has_failed(evaluator)) return;
         run_primary(evaluator, evaluator->model->order[evaluator->place]);
     }
 }
@@ -264,12 +284,14 @@ static void recall_beginning(struct tarn_evaluator *evaluator)
 static void run_all(struct tarn_evaluator *evaluator)
 {
     evaluator->stuck = evaluator->no_memory = false;
-    evaluator->passing_count = evaluator->next_drop = 0;
-    if (evaluator->begins_alike && evaluator->beginning.is_known) {
+    evaluator->passing_count = evaluator->next_drop = evaluator->next_cut = 0;
+    bool is_cut = evaluator->policy->cuts_count > 0, alike = evaluator->begins_alike && !is_cut;
+    if (is_cut) evaluator->beginning.is_known = false; /* what is there now is another one */
+    if (alike && evaluator->beginning.is_known) {
         recall_beginning(evaluator);
     } else {
         run_beginning(evaluator);
-        if (evaluator->begins_alike && !has_failed(evaluator)) remember_beginning(evaluator);
+        if (alike && !has_failed(evaluator)) remember_beginning(evaluator);
     }
     run_places(evaluator, evaluator->model->first_backward,
                evaluator->whole ? evaluator->model->ops_count : evaluator->tail.place);
@@ -316,7 +338,8 @@ static const struct tarn_schedule *evaluate(struct tarn_evaluator *evaluator,
 const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
                                           const struct tarn_policy *policy, uint64_t budget)
 {
-    evaluator->whole = evaluator->model->graph->streams_count > 1; /* the tail takes part */
+    /* With several streams the tail takes part, and cuts may be anywhere. */
+    evaluator->whole = evaluator->model->graph->streams_count > 1 || policy->cuts_count > 0;
     return evaluate(evaluator, policy, budget, TARN_RECOMPUTE_SOONEST);
 }
 

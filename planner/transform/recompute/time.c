@@ -44,7 +44,9 @@ enum tarn_status tarn_timing_init(struct tarn_timing *timing, struct tarn_region
         .op_end = tarn_region_take(region, ops, sizeof *timing->op_end),
         .row_of = tarn_region_take(region, ops, sizeof *timing->row_of),
         .passed = tarn_region_take(region, streams * streams, sizeof *timing->passed),
-        .passed_ready = tarn_region_take(region, streams, sizeof *timing->passed_ready)};
+        .passed_ready = tarn_region_take(region, streams, sizeof *timing->passed_ready),
+        .lookers = tarn_region_take(region, streams, sizeof *timing->lookers),
+        .looks = tarn_region_take(region, streams, sizeof *timing->looks)};
     if (timing->row_of) number_rows(timing, graph, &rows);
     timing->rows = tarn_region_take(region, rows * streams, sizeof *timing->rows);
     return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
@@ -87,6 +89,10 @@ static void pass_view(const struct timing_pass *pass, uint32_t v)
     struct tarn_timing *timing = pass->timing;
     uint32_t own = graph->ops[v].stream, streams = graph->streams_count;
     uint64_t *passed = timing->passed + (size_t)own * streams;
+    if (arcs->begin[v] < arcs->begin[v + 1] && !timing->looks[own]) {
+        timing->looks[own] = true;
+        timing->lookers[timing->lookers_count++] = own;
+    }
     for (uint32_t i = arcs->begin[v]; i < arcs->begin[v + 1]; i++) {
         uint32_t u = arcs->ops[i], s = graph->ops[u].stream;
         if (!graph->ops[u].view) passed[s] = tarn_larger(passed[s], timing->op_end[u]);
@@ -160,7 +166,11 @@ static void run_all(const struct timing_pass *pass)
     struct tarn_schedule *schedule = pass->schedule;
     size_t streams = graph->streams_count;
     memset(timing->stream_end, 0, streams * sizeof *timing->stream_end);
-    memset(timing->passed, 0, streams * streams * sizeof *timing->passed);
+    for (; timing->lookers_count > 0; timing->lookers_count--) {
+        uint32_t own = timing->lookers[timing->lookers_count - 1];
+        timing->looks[own] = false;
+        memset(timing->passed + own * streams, 0, streams * sizeof *timing->passed);
+    }
     memset(timing->passed_ready, 0, streams * sizeof *timing->passed_ready);
     for (uint32_t i = 0, e = 0, place = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i];

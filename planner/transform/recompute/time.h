@@ -17,6 +17,9 @@ struct tarn_timing {
     uint64_t *passed;       /* stream and other stream -> latest end there that views have passed on
                                to the first one since its last op */
     uint64_t *passed_ready; /* stream -> when its next op may begin for what `passed` has */
+    uint32_t *lookers;      /* streams that have a row in `passed` that is not all 0 */
+    uint32_t lookers_count;
+    bool *looks; /* by stream: it is one of these */
 };
 
 /* TARN_SYSTEM: no memory. */

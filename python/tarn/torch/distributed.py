@@ -33,7 +33,8 @@ def _reduction(group, *gradients):
 class DistributedStep(Step):
     """tarn.torch.ddp: a Step on every rank of a process group, gradients averaged over the ranks.
     All ranks make it with the same shapes, and call it and `report` together; shapes of later
-    batches may differ. options: those of tarn.torch.step but `streams`.
+    batches may differ. options: those of tarn.torch.step but `streams`, and no `seconds`: each rank
+    plans, with work that is counted, so that all come to the same plan.
 
     Gradients of a bucket lie back to back in the arena and are reduced there by one call, on a
     stream beside the backward pass; nothing is copied. All ranks reduce the same buckets in the
@@ -42,6 +43,9 @@ class DistributedStep(Step):
     streams = ("compute", "communication")
 
     def __init__(self, model, *arguments, process_group=None, bucket_mb=25, **options):
+        if options.get("seconds"):
+            raise ValueError("each rank plans, and ranks that are ended by the clock would find "
+                             "other plans; give effort, which is counted, instead of seconds")
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
         self._calls = self._talks = 0
         held = [*model.named_parameters(), *model.named_buffers()]
