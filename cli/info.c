@@ -86,7 +86,7 @@ static enum tarn_status print_unknown_kinds(struct tarn_printer *printer,
 {
     const char **kinds = calloc((size_t)tarn_graph_ops_count(graph) + 1, sizeof *kinds);
     if (!kinds) {
-        snprintf(error->text, sizeof error->text, "not enough memory");
+        snprintf(error->text, sizeof error->text, "out of memory");
         return error->status = TARN_SYSTEM;
     }
     size_t count = collect_unknown(graph, kinds);

@@ -40,6 +40,7 @@ struct tarn_descent {
 struct tarn_budgeting {
     struct tarn_budget_options options;
     unsigned classes; /* that the search may use: a sum of enum tarn_budget_class */
+    unsigned rules;   /* of what may run again: a sum of enum tarn_repeat_rule */
     const struct tarn_plan_options *planning; /* what will place the result; NULL: defaults */
     /* How what comes of a policy is put in another order; NULL: not at all. */
     const struct tarn_reorder_options *reorder;

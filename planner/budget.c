@@ -98,6 +98,7 @@ static enum tarn_status take_options(struct tarn_budgeting *budgeting,
                                                 options, "budget options", budgeting->error);
     if (status != TARN_OK) return status;
     budgeting->classes = take_classes(&budgeting->options.method) & ~left_out;
+    if (budgeting->options.known_only) budgeting->rules |= TARN_REPEAT_KNOWN;
     if (budgeting->options.budget == 0) budgeting->options.budget = TARN_BUDGET_UNLIMITED;
     return tarn_options_alignment(&budgeting->options.alignment, budgeting->error);
 }
@@ -105,9 +106,9 @@ static enum tarn_status take_options(struct tarn_budgeting *budgeting,
 static enum tarn_status init(struct tarn_budgeting *budgeting)
 {
     struct tarn_region *region = &budgeting->region;
-    enum tarn_status status = tarn_recompute_model_init(
-        &budgeting->model, region, budgeting->graph, budgeting->options.alignment,
-        budgeting->options.known_only ? TARN_REPEAT_KNOWN : 0);
+    enum tarn_status status =
+        tarn_recompute_model_init(&budgeting->model, region, budgeting->graph,
+                                  budgeting->options.alignment, budgeting->rules);
     if (status != TARN_OK) return status;
     tarn_recompute_model_restrict(&budgeting->model, budgeting->classes);
     budgeting->evaluator = tarn_evaluator_create(region, &budgeting->model);
@@ -216,13 +217,13 @@ struct question {
     struct tarn_deadline deadline;
 };
 
-/* graph: of the question, or the same with another list. */
+/* graph: of the question, or the same with another list; rules: a sum of enum tarn_repeat_rule. */
 static void ask(const struct question *question, struct tarn_graph *graph,
-                enum tarn_budget_method method, struct answer *answer)
+                enum tarn_budget_method method, unsigned rules, struct answer *answer)
 {
     *answer = (struct answer){.status = TARN_OK};
     struct tarn_budgeting budgeting = {
-        .graph = graph, .planning = question->planning, .error = &answer->error};
+        .graph = graph, .rules = rules, .planning = question->planning, .error = &answer->error};
     struct tarn_attempt best = {0};
     struct tarn_budget_options options = question->options;
     struct tarn_transform_control control = {.struct_size = sizeof control};
@@ -279,7 +280,7 @@ static void take_better(struct answer *best, struct answer *other)
 static void ask_interleaved(const struct question *question, struct tarn_graph *graph,
                             struct answer *answer)
 {
-    ask(question, graph, TARN_BUDGET_SEARCH, answer);
+    ask(question, graph, TARN_BUDGET_SEARCH, 0, answer);
     if (answer->status == TARN_OK && answer->made.graph != graph)
         answer->status = tarn_transform_compose(graph, answer->made.graph, &answer->error);
     if (is_refusal(answer) && answer->error.op < graph->ops_count)
@@ -312,6 +313,9 @@ static bool has_implementations(const struct tarn_graph *graph)
     return false;
 }
 
+/* In a larger graph chains that take most of both passes are of no use, and there are too many. */
+enum { REPEAT_ANY_OPS = 256 };
+
 /* The search is no proof that nothing keeps to a budget: before it is refused, or an answer as
  * small as it comes is given, every other method is asked. interleaved: the search has looked at
  * another list than the graph's. */
@@ -326,9 +330,14 @@ static void ask_others(const struct question *question, bool interleaved, struct
         struct answer other;
         if (tarn_deadline_is_over(&question->deadline)) return;
         if (searches && !choices) continue; /* all the same, or nothing */
-        ask(question, question->graph, others[i], &other);
+        ask(question, question->graph, others[i], 0, &other);
         take_better(best, &other);
     }
+    if (question->graph->ops_count > REPEAT_ANY_OPS || tarn_deadline_is_over(&question->deadline))
+        return;
+    struct answer other;
+    ask(question, question->graph, TARN_BUDGET_SEARCH, TARN_REPEAT_ANY, &other);
+    take_better(best, &other);
 }
 
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
@@ -353,7 +362,7 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     if (other)
         ask_interleaved(&question, other, &best);
     else
-        ask(&question, graph, question.options.method, &best);
+        ask(&question, graph, question.options.method, 0, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
     if (searches && known && best.near_least) ask_others(&question, other != NULL, &best);
     if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)

@@ -18,7 +18,7 @@
 #include "planner/transform/steps.h"
 
 /* Places that are looked at in all. */
-enum { WORK = 4 << 20 };
+enum { WORK = 1 << 19 };
 /* Sets of one size that are kept, their size, and cuts that are tried for each. */
 enum { WIDTH_MAX = 64, CUTS_MAX = 96, TRIES_MAX = 32, LEVELS = 6 };
 /* Aims in turn, where the least is looked for: halving what is between what was found and what was
