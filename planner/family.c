@@ -304,6 +304,7 @@ static enum tarn_status lay_out(struct tarn_plan **plans, size_t count, struct t
 struct planning_family {
     struct tarn_graph *const *graphs;
     size_t count;
+    const struct tarn_plan_options *given; /* as the caller has them */
     struct tarn_plan **plans;
     struct tarn_region region;
     uint64_t *bounds; /* of the graphs */
@@ -357,6 +358,8 @@ static enum tarn_status plan_all(const struct tarn_plan_options *options, void *
     if (!status) status = lay_out(plans, call->count, call->error);
     for (size_t i = 0; i < call->count && !status; i++)
         status = tarn_plan_verify(plans[i], call->graphs[i], NULL, call->error);
+    for (size_t i = 0; i < call->count && !status; i++)
+        status = tarn_asked_note(plans[i], call->given, call->count, call->error);
     tarn_region_finish(&call->region);
     return status;
 }
@@ -367,7 +370,7 @@ enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count
 {
     struct tarn_plan_options options;
     struct planning_family call = {
-        .graphs = graphs, .count = count, .plans = plans, .error = error};
+        .graphs = graphs, .count = count, .given = given, .plans = plans, .error = error};
     for (size_t i = 0; plans && i < count; i++) plans[i] = NULL;
     if (!graphs || !plans || count == 0) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
@@ -376,8 +379,6 @@ enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "plan options", error);
     if (!status) status = tarn_beat_run(&options, plan_all, &call);
-    for (size_t i = 0; i < count && !status; i++)
-        status = tarn_asked_note(plans[i], given, count, error);
     for (size_t i = 0; i < count && status; i++) {
         tarn_plan_destroy(plans[i]);
         plans[i] = NULL;

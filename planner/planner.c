@@ -99,6 +99,7 @@ static enum tarn_status note_allowed(struct tarn_plan *plan,
 
 struct creation {
     struct tarn_graph *graph;
+    const struct tarn_plan_options *given; /* as the caller has them */
     struct tarn_plan *plan;
     struct tarn_error *error;
 };
@@ -119,6 +120,7 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     if (options->boundary != TARN_BOUNDARY_SIMPLE) status = refine_boundary(plan, creation->error);
     if (status == TARN_OK) status = note_allowed(plan, options->in_place, creation->error);
     if (status == TARN_OK) status = verify(plan, graph, creation->error);
+    if (status == TARN_OK) status = tarn_asked_note(plan, creation->given, 0, creation->error);
     if (status == TARN_OK) {
         creation->plan = plan;
         final.plan = NULL;
@@ -151,11 +153,10 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     if (plan) *plan = NULL;
     if (!graph || !plan) return tarn_error_null(error, __func__);
     struct tarn_plan_options options;
-    struct creation creation = {.graph = graph, .error = error};
+    struct creation creation = {.graph = graph, .given = given, .error = error};
     tarn_error_clear(error);
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
     if (status == TARN_OK) status = tarn_beat_run(&options, create, &creation);
-    if (status == TARN_OK) status = tarn_asked_note(creation.plan, given, 0, error);
     if (status != TARN_OK) {
         tarn_plan_destroy(creation.plan);
         creation.plan = NULL;
