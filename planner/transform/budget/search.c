@@ -20,6 +20,7 @@ enum {
     STEPS_PER_DECISION = 12,
     POLISH_SHARE = 8,      /* of the steps, one part on top of them */
     PLACES = 3 << 20,      /* looked at by further steps, all in all */
+    FURTHER_MAX = 16384,   /* further steps: a small graph has few policies */
     PLACES_MAX = 16 << 20, /* looked at one move at a time; above, in regions */
 };
 
@@ -199,8 +200,9 @@ static void polish(struct tarn_search *search, uint64_t steps)
 static uint64_t usual_steps(const struct tarn_search *search,
                             const struct tarn_budget_limits *limits)
 {
+    uint64_t further = PLACES / ((uint64_t)search->model->ops_count + 1);
     uint64_t steps = (uint64_t)STEPS_PER_DECISION * search->space.count +
-                     PLACES / ((uint64_t)search->model->ops_count + 1);
+                     (further < FURTHER_MAX ? further : FURTHER_MAX);
     if (limits->refine) steps /= 4;
     if (limits->share > 1) steps = steps / limits->share + 1;
     return limits->steps > 0 ? limits->steps : steps;
