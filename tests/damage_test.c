@@ -417,7 +417,7 @@ static struct tarn_plan *transformed_plan(struct tarn_graph *graph, struct rando
     struct tarn_in_place_options *in_place =
         TARN_IN_PLACE_OPTIONS(.kinds = kinds_in_place,
                               .kinds_count = random_percent(source, 20) ? 2 : 0);
-    struct tarn_budget_options *budget = TARN_BUDGET_OPTIONS(.effort = 60);
+    struct tarn_budget_options *budget = TARN_BUDGET_OPTIONS(.effort = 20);
     if (random_percent(source, 30)) options.reorder = reorder;
     if (random_percent(source, 30)) options.couple = couple;
     if (random_percent(source, 15)) options.assign = assign;
@@ -500,7 +500,7 @@ static void refuses_every_forged_field_of_the_plans_graph(void **state)
 {
     (void)state;
     struct tally *tallies = calloc(forgery_kinds_count(), sizeof *tallies);
-    struct campaign campaign = campaign_begin("forged plans", DRAWS(400), 0.5);
+    struct campaign campaign = campaign_begin("forged plans", DRAWS(100), 0.5);
     for (; campaign_goes_on(&campaign); campaign.next++) {
         struct random_source source = {campaign.next * 91 + 3};
         struct forging forging = {.source = source_of_seed(campaign.next, &source),

@@ -360,13 +360,15 @@ static void prune(struct cutting *cutting)
 /* ---- The whole ---- */
 
 static enum tarn_status init(struct cutting *cutting, const struct tarn_policy *start,
-                             uint32_t aims, uint32_t share)
+                             uint32_t aims, const struct tarn_budget_limits *limits)
 {
     const struct tarn_recompute_model *model = cutting->model;
     struct tarn_region *region = &cutting->region;
-    uint64_t sets = WORK / (TRIES_MAX * LEVELS * 2 * aims) / ((uint64_t)model->ops_count + 1);
+    uint64_t places = (uint64_t)model->ops_count + 1, work = WORK;
+    if (limits->steps > 0 && limits->steps < WORK / places) work = limits->steps * places;
+    uint64_t sets = work / (TRIES_MAX * LEVELS * 2 * aims) / places;
     cutting->start = start;
-    cutting->work_left = WORK / (share > 1 ? share : 1);
+    cutting->work_left = work / (limits->share > 1 ? limits->share : 1);
     cutting->width = sets < 1 ? 1 : sets > WIDTH_MAX ? WIDTH_MAX : (uint32_t)sets;
     cutting->evaluator = tarn_evaluator_create(region, model);
     cutting->cuts = tarn_region_take(region, 2 * CUTS_MAX, sizeof *cutting->cuts);
@@ -424,8 +426,7 @@ enum tarn_status tarn_budget_cut(const struct tarn_recompute_model *model, uint6
     assert(policy->cuts_count == 0);
     if (model->ops_count == 0) return TARN_OK;
     enum tarn_status status = tarn_recompute_floor(model, TARN_LIST_STAYS_CUT, &floor, &at);
-    if (status == TARN_OK)
-        status = init(&cutting, policy, budget < floor ? AIMS + 1 : 2, limits->share);
+    if (status == TARN_OK) status = init(&cutting, policy, budget < floor ? AIMS + 1 : 2, limits);
     struct trial *trials = tarn_region_take(
         &cutting.region, (size_t)cutting.gaps_count * (AGAIN_MAX + 2) + 1, sizeof *trials);
     if (!trials) status = TARN_SYSTEM;
