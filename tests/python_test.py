@@ -648,12 +648,334 @@ def a_kernels_exception_is_raised_once_also_at_the_end():
     session.close()
 
 
-def a_view_keeps_its_session():
-    plan = tarn.plan(chain())
-    view = tarn.Session(plan).view(0)
+# ---- Memory and its views ----
+
+def copying(size=4096):
+    """One op that copies an input to an output; the plan, the ids of both, and a kernel."""
+    b = tarn.Builder("copying")
+    x, y = b.tensor("x", size, kind="input"), b.tensor("y", size, kind="output")
+    b.op("copy", b.stream("s"), [x], [y], workspace=64)
+
+    def kernel(call):
+        call.outputs[0][:] = call.inputs[0]
+
+    return tarn.plan(b.finish()), x, y, kernel
+
+
+def crowd():
+    """Memory that would be given where other memory was freed."""
+    return [bytearray(b"\xaa" * size) for size in (1 << 12, 1 << 16, 1 << 20) for _ in range(20)]
+
+
+def views_outlive_their_session():
+    size = 1 << 20
+    plan, x, y, kernel = copying(size)
+    with tarn.Session(plan, kernel) as session:
+        session.view(x)[:] = bytes([7]) * size
+        session.run()
+        views = [session.view(y), session.view(y)[100:200], memoryview(session.view(y)).cast("I")[25:50],
+                 session.view(y).toreadonly()]
+        copy = ctypes.c_char.from_buffer(session.view(y))  # what numpy.frombuffer does
+        numpy = _numpy() and _numpy().frombuffer(session.view(y), dtype="<u4")[1:]
+    raises(tarn.UsageError, session.view, y)
+    del session
     gc.collect()
-    view[:] = bytes(1000)
-    assert isinstance(view.obj.owner, tarn.Session) and bytes(view[:500]) == bytes(500)
+    keep = crowd()
+    assert all(set(view.tobytes()) == {7} for view in views) and copy.value == b"\7" and keep
+    assert numpy is None or set(numpy.tobytes()) == {7}
+    views[0][:4] = b"abcd"
+    assert bytes(views[0][:5]) == b"abcd\7"
+    view = tarn.Session(plan, kernel).view(y)  # of a session that is gone at once
+    gc.collect()
+    keep = crowd()
+    view[:] = bytes([5]) * size
+    assert bytes(view[-3:]) == b"\5\5\5" and keep
+
+
+def _numpy():
+    try:
+        import numpy  # pylint: disable=import-outside-toplevel
+        return numpy
+    except ImportError:
+        return None
+
+
+def what_a_kernel_keeps_is_no_danger():
+    plan, x, _, _ = copying()
+    kept = []
+
+    def kernel(call):
+        kept.append((call, call.inputs[0], call.outputs[0], call.workspace))
+        assert call.inputs[0].readonly and not call.outputs[0].readonly and not call.workspace.readonly
+        raises(TypeError, call.inputs[0].__setitem__, 0, 1)
+        call.outputs[0][:] = call.inputs[0]
+
+    with tarn.Session(plan, kernel) as session:
+        session.write(x, bytes([9]) * 4096)
+        session.run()
+    (call, *views), = kept
+    del session
+    gc.collect()
+    keep = crowd()
+    assert [set(view.tobytes()) for view in views[:2]] == [{9}, {9}] and len(views[2]) == 64 and keep
+    for name in ("inputs", "outputs", "workspace"):
+        assert "returned" in str(raises(tarn.UsageError, getattr, call, name))
+    assert call.op == call.origin == 0 and call.iteration == 0
+
+
+def a_group_outlives_its_session():
+    b = tarn.Builder()
+    pair = [b.tensor(name, 512, kind="output") for name in "ab"]
+    b.op("make", b.stream(), [], pair)
+    b.group(pair)
+
+    def kernel(call):
+        for number, output in enumerate(call.outputs):
+            output[:] = bytes([number + 1]) * 512
+
+    with tarn.Session(tarn.plan(b.finish()), kernel) as session:
+        session.run()
+        group = session.group(0)
+    keep = crowd()
+    assert bytes(group) == bytes([1]) * 512 + bytes([2]) * 512 and keep
+    raises(tarn.UsageError, session.group, 0)
+
+
+def memory_of_the_callers_is_held_while_it_is_shown():
+    plan, x, y, kernel = copying()
+    own, inputs = mmap.mmap(-1, plan.footprint), bytearray(8192)
+    with tarn.Session(plan, kernel, memory=own) as session:
+        session.bind_memory(x, inputs)
+        inputs[:4096] = bytes([3]) * 4096
+        session.run()
+        view, bound = session.view(y), session.view("x")
+        raises(BufferError, own.close)
+        raises(BufferError, inputs.extend, b"more")
+        session.bind_memory(x, bytearray(4096))
+        session.run()
+        assert set(view) == {0}
+    raises(BufferError, own.close)
+    raises(BufferError, inputs.extend, b"more")
+    assert len(bound) == 4096
+    del view, bound, session
+    own.close()
+    inputs.extend(b"more")
+    for wrong in (bytes(4096), "text", bytearray(4095)):
+        with tarn.Session(plan, kernel) as session:
+            raises(tarn.UsageError, session.bind_memory, x, wrong)
+    raises(tarn.UsageError, tarn.Session, plan, memory=b"not writable")
+    raises(tarn.UsageError, tarn.Session, plan, memory=bytearray(1))
+
+
+def sessions_end_with_the_interpreter():
+    """However a program leaves its sessions and views: no signal, no hang."""
+    begin = ("import sys, tarn, threading\n"
+             "b = tarn.Builder(); x, y = b.tensor('x', 4096, kind='input'), b.tensor('y', 4096, kind='output')\n"
+             "b.op('f', b.stream(), [x], [y])\n"
+             "plan = tarn.plan(b.finish())\n"
+             "kept = []\n"
+             "session = tarn.Session(plan, lambda call: kept.append((call.outputs[0], call)))\n"
+             "view = session.view(y)\n")
+    for rest in ("", "session.run(3)", "session.submit(10**7)", "session.submit(10**7); sys.exit(0)",
+                 "session.submit(10**7); view = None; plan = None", "session.run(); session.close(); del session",
+                 "sys.modules['__main__'].cycle = [session]; session.cycle = session; del session",
+                 "del tarn", "class Late:\n    def __del__(self): view[:4] = b'late'\nlate = Late()",
+                 "import os\nsession.submit(10**6)\nif not os.fork(): sys.exit(0)\nos.wait()"):
+        done = subprocess.run([sys.executable, "-c", begin + rest], check=False, timeout=60, capture_output=True,
+                              text=True)
+        assert done.returncode == 0 and not done.stderr, (rest, done)
+
+
+# ---- Names, files, families ----
+
+def a_name_or_a_record_stands_for_an_id():
+    graph, state, last = offloading()
+    plan, tensor = tarn.plan(graph), graph.tensors["state"]
+    assert tensor == graph.tensors[state] and graph.ops["update"].id == len(graph.ops) - 1
+    assert plan.offset("z1") == plan.offset(graph.tensors["z1"]) == plan.offset(graph.tensors["z1"].id)
+    assert plan.workspace("backward1") == plan.workspace(graph.ops["backward1"]) is not None
+    assert plan.launches("copy") == plan.launches(1)
+    assert list(plan.offsets("host")) == list(plan.offsets(graph.spaces["host"])) == list(plan.offsets(1))
+    assert plan.origin("away1") == plan.origin(graph.ops["away1"].id)
+    with tarn.Session(plan, lambda call: None, blocking=["copy"]) as session:
+        session.write("x", b"abc")
+        assert session.read(graph.tensors["x"])[:4] == b"abc\0" and bytes(session.view("x")[:3]) == b"abc"
+        seen = []
+        session.bind("update", lambda call: seen.append(call.op))
+        session.bind(graph.ops["away0"], lambda call: seen.append(call.op))
+        session.run()
+        assert sorted(seen) == sorted([graph.ops["update"].id, graph.ops["away0"].id])
+        assert len(session.read(last)) == 1000
+    for ask in (plan.offset, plan.workspace, plan.launches, graph.tensors.__getitem__, graph.ops.__getitem__):
+        raises(KeyError, ask, "nobody")
+    assert "another graph" in str(raises(tarn.UsageError, plan.offset, chain().tensors[1]))
+    for ask, wrong in ((plan.offset, graph.ops[0]), (plan.origin, graph.tensors[0]), (plan.offset, (1, 2))):
+        assert " is no " in str(raises(tarn.UsageError, ask, wrong))
+    b = tarn.Builder()
+    b.stream("s")
+    b.tensor("x", 512, kind="input")
+    b.tensor("y", 512, kind="output")
+    b.op("f", "s", ["x"], ["y"])
+    b.tensor("twice", 1, "input")
+    b.tensor("twice", 1, "input")
+    assert "give an id" in str(raises(tarn.UsageError, b.alias, "twice"))
+    raises(KeyError, b.op, "g", "other")
+    raises(KeyError, b.op, "g", "s", ["z"])
+    built = b.finish()
+    assert built.ops[0].inputs == (0,) and built.ops[0].outputs == (1,)
+    assert "give an id" in str(raises(tarn.UsageError, built.tensors.__getitem__, "twice"))
+
+
+def errors_of_files_are_those_of_python():
+    plan = tarn.plan(chain())
+    with tempfile.TemporaryDirectory() as folder:
+        missing, closed = Path(folder, "missing.json"), Path(folder, "closed.json")
+        file = Path(folder, "file.json")
+        plan.source.save(file)
+        for ask in (tarn.Graph.load, tarn.plan, lambda path: tarn.Plan.load(path, plan.source)):
+            error = raises(FileNotFoundError, ask, missing)
+            assert isinstance(error, tarn.OutOfResources) and error.filename == str(missing), error.filename
+            assert error.errno == 2 and str(missing) in str(error) and "Errno" not in str(error)
+            raises(IsADirectoryError, ask, folder)
+            raises(NotADirectoryError, ask, file / "under.json")
+        raises(FileNotFoundError, plan.save, Path(folder, "no", "plan.json"))
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is type(error) and vars(copy) == vars(error)
+        assert (str(copy), copy.errno, copy.filename) == (str(error), 2, str(missing))
+        plan.source.save(closed)
+        closed.chmod(0)
+        if os.getuid():
+            raises(PermissionError, tarn.Graph.load, closed)
+        error = raises(tarn.AccessDenied, _native.check, 8, _native.Error(device_code=13), "p")
+        assert isinstance(error, PermissionError) and error.filename == "p"
+        with tarn.Session(plan, lambda call: None, flight=8) as session:
+            session.run()
+            for save in (session.save_dump, session.save_trace):
+                raises(FileNotFoundError, save, Path(folder, "no", "file"))
+
+
+def a_family_shares_one_arena():
+    def model(batch):
+        b = tarn.Builder(f"batch {batch}")
+        s = b.stream("s")
+        w, x = b.tensor("w", 1024, kind="parameter"), b.tensor("x", 512 * batch, kind="input")
+        h, y = b.tensor("h", 512 * batch), b.tensor("y", 512 * batch, kind="output")
+        b.op("hidden", s, [x, w], [h])
+        b.op("out", s, [h], [y])
+        b.op("train", s, [h, w], [b.alias(w, "w1")])
+        return b.finish()
+
+    def kernel(call):
+        if len(call.inputs) == 2 and len(call.outputs[0]) == 1024:
+            call.outputs[0][:] = bytes(byte + 1 for byte in call.inputs[1])
+        else:
+            call.outputs[0][:] = bytes(byte + 1 for byte in call.inputs[0])
+
+    plans = tarn.plan_family([model(8), model(3)], alignment=512)
+    assert plans[0].footprint > plans[1].footprint and plans[0].offset("w") == plans[1].offset("w")
+    for memory in (None, "own"):
+        given = memory and mmap.mmap(-1, 1 << 16)
+        arena = tarn.Arena(plans, memory=given)
+        with tarn.Session(plans[0], kernel, arena=arena) as large, tarn.Session(plans[1], kernel, arena=arena) as small:
+            raises(tarn.UsageError, arena.close)
+            large.run(2)
+            small.run(3)
+            assert set(large.read("w")) == set(small.read("w")) == {5}
+            assert set(small.read("y")) == {2}
+            views = [small.view("y"), large.view("w")]
+            raises(tarn.UsageError, tarn.Session, plans[0], kernel, arena=arena, memory=(1, 2))
+        arena.close()
+        raises(tarn.UsageError, tarn.Session, plans[0], kernel, arena=arena)
+        del arena, large, small
+        gc.collect()
+        keep = crowd()
+        assert set(views[0]) == {2} and set(views[1]) == {5} and keep
+        del views
+        if given:
+            given.close()
+    raises(tarn.UsageError, tarn.plan_family, [])
+    raises(TypeError, tarn.plan_family, [model(8)], alignmen=1)
+    raises(tarn.DoesNotFit, tarn.plan_family, [model(8), model(3)], capacity=1)
+    raises(tarn.UsageError, tarn.Arena, [])
+    arena, cycle = tarn.Arena(plans), []
+    cycle += [tarn.Session(plans[0], kernel, arena=arena), cycle, arena]
+    del arena, cycle
+    gc.collect()
+
+
+def explain_and_show_are_the_commands():
+    plan = tarn.plan(OFFLOAD)
+    one, two = (plan.graph.tensors[t] for t, _ in list(plan.offsets())[:2])
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, "g.json"), Path(folder, "p.json")]
+        plan.source.save(files[0])
+        plan.save(files[1])
+        def told(*words):
+            done = subprocess.run([COMMAND, "explain", *files, *words], check=True, capture_output=True, text=True)
+            return done.stdout.replace(str(folder), "")
+
+        assert plan.explain(quick=True).splitlines()[1:] == told("--quick").splitlines()[1:]
+        assert plan.explain(one, two) == told(f"tensor:{one.id}", f"tensor:{two.id}")
+        assert plan.explain(one.name) == plan.explain(one) == told(one.name)
+        assert plan.explain(plan.graph.ops[0]) == told("op:0")
+        assert plan.explanation(one) == json.loads(told(f"tensor:{one.id}", "--json"))
+        for ending in ("html", "svg", "txt", "json"):
+            plan.show(Path(folder, "drawn." + ending))
+            assert Path(folder, "drawn." + ending).stat().st_size > 100
+        plan.show(Path(folder, "page"), of="svg", axis="time")
+        assert Path(folder, "page").read_text(encoding="utf-8").startswith("<svg")
+        plan.graph.show(Path(folder, "graph.svg"))
+        assert Path(folder, "graph.svg").read_text(encoding="utf-8").startswith("<svg")
+        raises(tarn.UsageError, plan.show, Path(folder, "p.svg"), axis="none of these")
+        raises(tarn.OutOfResources, plan.show, Path(folder, "no", "p.svg"))
+    assert "nobody" in str(raises(tarn.UsageError, plan.explain, "nobody"))
+    raises(tarn.UsageError, plan.explain, chain().tensors[1])
+    with mock.patch.dict(os.environ, TARN_COMMAND="/no/such/command"):
+        raises(FileNotFoundError, plan.explain)
+
+
+IDS = """
+import tarn
+b = tarn.Builder()
+stream, x = b.stream(), b.tensor("x", 4)
+op = b.op("f", stream, [x])
+plan = tarn.plan(b.finish())
+fine = [plan.offset(x), plan.offset("x"), plan.offset(plan.graph.tensors[0]), plan.workspace(op), plan.launches(stream)]
+html: str = plan._repr_html_()
+step: object = tarn.torch.step
+plan.offset(op)                         # error
+plan.workspace(x)                       # error
+plan.launches(op)                       # error
+b.op("g", x)                            # error
+b.op("g", stream, [op])                 # error
+tarn.Session(plan).read(stream)         # error
+tarn.Session(plan).bind(x, print)       # error
+"""
+
+
+def type_checkers_find_ids_that_are_mixed_up():
+    own = {**os.environ, "PYTHONPATH": "", "MYPYPATH": str(SOURCE / "python"), "MYPY_CACHE_DIR": os.devnull}
+
+    def checked(*words):
+        return subprocess.run([*MYPY, "--strict", "--config-file", SOURCE / "pyproject.toml", *words], check=False,
+                              capture_output=True, text=True, cwd=SOURCE, env=own).stdout
+
+    assert checked(SOURCE / "python/tarn").startswith("Success"), checked(SOURCE / "python/tarn")
+    found = checked("-c", IDS.replace("import tarn\n", "import tarn, tarn.torch\n"))
+    lines = {number for number, line in enumerate(IDS.splitlines(), 1) if line.endswith("# error")}
+    assert {int(line.split(":")[1]) for line in found.splitlines() if ": error:" in line} == lines, found
+
+
+def _mypy():
+    """How mypy is called here; nothing: it is not here (TARN_MYPY names one)."""
+    for words in ([os.environ["TARN_MYPY"]] if os.environ.get("TARN_MYPY") else [], [sys.executable, "-m", "mypy"], ["mypy"]):
+        with contextlib.suppress(OSError):
+            if words and not subprocess.run([*words, "--version"], check=False, capture_output=True).returncode:
+                return words
+    return []
+
+
+MYPY = _mypy()
 
 
 def what_the_readme_shows_works():
@@ -671,8 +993,10 @@ def what_the_readme_shows_works():
 
 TESTS = [value for name, value in list(vars().items())
          if getattr(value, "__module__", None) == "__main__" and callable(value)
-         and name not in ("chain", "offloading", "training", "Pickling")
-         and (COMMAND or name != "notebooks_show_what_the_command_draws")]
+         and not name.startswith("_")
+         and name not in ("chain", "offloading", "training", "copying", "crowd", "Pickling")
+         and (COMMAND or name not in ("notebooks_show_what_the_command_draws", "explain_and_show_are_the_commands"))
+         and (MYPY or name != "type_checkers_find_ids_that_are_mixed_up")]
 
 
 if __name__ == "__main__":

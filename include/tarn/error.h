@@ -37,7 +37,7 @@ enum tarn_status {
  */
 struct tarn_error {
     enum tarn_status status;
-    int device_code;   /* what the device or kernel returned, else 0 */
+    int device_code;   /* what the device or kernel returned; of files errno; else 0 */
     uint32_t line;     /* 1-based, in the file, for syntax errors; else 0 */
     uint32_t column;   /* 1-based; else 0 */
     uint32_t op;       /* TARN_NONE when no op is concerned */

@@ -14,17 +14,20 @@ the headers under include/tarn/. Sizes and offsets are bytes. Graphs and plans a
 be shared by threads; builders and sessions belong to one thread at a time.
 """
 from ._native import version
-from .errors import (BadInput, CheckFailed, DeadlineExceeded, DeviceError, DoesNotFit, Interrupted,
-                     OutOfResources, Rejected, TarnError, UsageError)
+from .errors import (AccessDenied, BadInput, CheckFailed, DeadlineExceeded, DeviceError, DoesNotFit,
+                     FileMissing, Interrupted, IsDirectory, NoDirectory, OutOfResources, Rejected,
+                     TarnError, UsageError)
 from .graph import Builder, Graph, Implementation, Op, Space, Tensor
+from .ids import GroupId, OpId, SpaceId, StreamId, TensorId
 from .many import plan_many
-from .planning import Plan, PlanSpace, plan
-from .session import Call, Session
+from .planning import Plan, PlanSpace, plan, plan_family
+from .session import Arena, Call, Session
 
 __version__ = version()
 __all__ = [
-    "BadInput", "Builder", "Call", "CheckFailed", "DeadlineExceeded", "DeviceError", "DoesNotFit",
-    "Graph", "Implementation", "Interrupted", "Op", "OutOfResources", "Plan", "PlanSpace",
-    "Rejected", "Session", "Space", "TarnError", "Tensor", "UsageError", "plan", "plan_many",
-    "version",
+    "AccessDenied", "Arena", "BadInput", "Builder", "Call", "CheckFailed", "DeadlineExceeded",
+    "DeviceError", "DoesNotFit", "FileMissing", "Graph", "GroupId", "Implementation", "Interrupted",
+    "IsDirectory", "NoDirectory", "Op", "OpId", "OutOfResources", "Plan", "PlanSpace", "Rejected",
+    "Session", "Space", "SpaceId", "StreamId", "TarnError", "Tensor", "TensorId", "UsageError",
+    "plan", "plan_family", "plan_many", "version",
 ]

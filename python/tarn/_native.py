@@ -2,34 +2,40 @@
 
 A struct whose size the library is told may end after the last member that is used (docs/abi.md). A
 test compares all of them with the headers."""
+from __future__ import annotations
+
 import ctypes as c
 import ctypes.util
 import os
+from collections.abc import Callable, Iterable
 from itertools import repeat
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Optional, TypeVar
 
-from .errors import BY_STATUS, NONE, TarnError, UsageError
+from .errors import NONE as NONE, UsageError, error_of
+
+T = TypeVar("T")
 
 NO_OFFSET = FOREVER = NO_EFFORT = 0xFFFFFFFFFFFFFFFF
 
 flag, i32, u32, u64, f64 = c.c_bool, c.c_int, c.c_uint32, c.c_uint64, c.c_double
 size, text, pointer, to = c.c_size_t, c.c_char_p, c.c_void_p, c.POINTER
 Ids = to(u32)
-builder, graph, plan, session = (type("tarn." + name, (pointer,), {})
-                                 for name in ("Builder", "Graph", "Plan", "Session"))
-_ENDS = {u32: 1 << 32, u64: 1 << 64}
+_HANDLES: list[Any] = [type("tarn." + name, (pointer,), {})
+                       for name in ("Builder", "Graph", "Plan", "Session", "Arena")]
+builder, graph, plan, session, arena = _HANDLES
+_ENDS: dict[Any, int] = {u32: 1 << 32, u64: 1 << 64}
 
 
-def checked(kind, what, value):
+def checked(kind: Any, what: str, value: Any) -> Any:
     """The value for an argument or a field of this kind, unless ctypes would cut it or take it for
     something else."""
     if kind in _ENDS and hasattr(value, "__index__") and not 0 <= value < _ENDS[kind]:
         raise UsageError(f"{what}: {value} is not from 0 to {_ENDS[kind] - 1}")
     if kind is text and what != "bytes" and b"\0" in (value or b""):  # these are counted
         raise UsageError(f"{what}: there is a NUL byte in {value!r}")
-    if kind in (builder, graph, plan, session) and not isinstance(value, kind):
+    if kind in _HANDLES and not isinstance(value, kind):
         raise UsageError(f"{what}: {value or 'what is closed or used up'} is no {kind.__name__}")
     return value
 
@@ -37,13 +43,13 @@ def checked(kind, what, value):
 # ---- Structs ----
 
 def _struct(name: str, /, **fields: Any) -> Any:
-    def put(structure, field, value):  # also what the constructor is given
+    def put(structure: Any, field: str, value: Any) -> None:  # also what the constructor is given
         c.Structure.__setattr__(structure, field, checked(fields[field], field, value))
 
     return type(name, (c.Structure,), {"_fields_": list(fields.items()), "__setattr__": put})
 
 
-def _options(name, /, **fields):
+def _options(name: str, /, **fields: Any) -> Any:
     """A struct whose first member is its size."""
     return _struct(name, struct_size=size, **fields)
 
@@ -105,6 +111,7 @@ Call = _options("Call", op=u32, origin=u32, implementation=u32, recomputed=flag,
                 workspace=pointer, inputs_count=size, outputs_count=size, input_sizes=to(u64),
                 output_sizes=to(u64), workspace_size=u64)
 KERNEL = c.CFUNCTYPE(i32, pointer, to(Call))
+SessionMemory = _struct("SessionMemory", size=u64, alignment=u64, arena=u64, persistent=u64)
 SpaceMemory = _struct("SpaceMemory", memory=pointer, size=u64)
 SessionOptions = _options("SessionOptions", blocking=List, urgent=to(List), memory=pointer,
                           memory_size=u64, binds_persistent=flag, shares_memory=flag, capture=flag,
@@ -113,6 +120,8 @@ SessionOptions = _options("SessionOptions", blocking=List, urgent=to(List), memo
                           stream_devices=Ids, more_devices=to(Device), more_devices_count=size,
                           arena=pointer, queues=pointer, space_memory=to(SpaceMemory),
                           space_memory_count=size)
+ArenaOptions = _options("ArenaOptions", memory=pointer, memory_size=u64, binds_persistent=flag,
+                        space_memory=to(SpaceMemory), space_memory_count=size)
 CheckOptions = _options("CheckOptions", iterations=u32, seed=u64, delay_ns=u32, random_order=flag)
 CheckReport = _struct("CheckReport", ops_run=u64, bytes_read=u64, bytes_written=u64, digest=u64)
 
@@ -123,7 +132,7 @@ error = to(Error)
 SIZED = (pointer, size)  # a struct and its size; see sized()
 
 # names -> result, arguments; a result of i32 is a status
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "version": (text,),
     "status_text": (text, i32),
     "builder_create": (builder, text),
@@ -154,6 +163,7 @@ _FUNCTIONS = {
     "graph_summarize_sized": (i32, pointer, *SIZED, error),
     "graph_bound": (i32, pointer, to(u64), error),
     "plan_create": (i32, graph, to(PlanOptions), to(plan), error),
+    "family_plan": (i32, to(graph), size, to(PlanOptions), to(plan), error),
     "plan_load_with": (i32, text, graph, i32, to(VerifyOptions), to(plan), error),
     "plan_read_with": (i32, to(Reader), graph, i32, to(VerifyOptions), to(plan), error),
     "plan_summarize_sized": (None, pointer, *SIZED),
@@ -166,6 +176,10 @@ _FUNCTIONS = {
     "plan_identify": (PlanIdentity, pointer),
     "plan_verify": (i32, pointer, pointer, pointer, error),
     "device_host": (Device, to(HostOptions)),
+    "session_space_size_sized": (i32, plan, Device, to(SessionOptions), u32, *SIZED, error),
+    "arena_space_size_sized": (i32, to(plan), size, Device, to(ArenaOptions), u32, *SIZED, error),
+    "arena_create": (i32, to(plan), size, Device, to(ArenaOptions), to(arena), error),
+    "arena_destroy": (i32, arena),
     "session_create": (i32, plan, Device, to(SessionOptions), to(session), error),
     "session_destroy_within": (i32, session, u64, error),
     "session_bind": (i32, session, u32, KERNEL, pointer),
@@ -195,7 +209,7 @@ def _load() -> Any:
                               for names, types in _FUNCTIONS.items() for name in names.split()})
 
 
-def _function(library, name, returned, *kinds):
+def _function(library: Any, name: str, returned: Any, *kinds: Any) -> Callable[..., Any]:
     native = c.CFUNCTYPE(returned, *kinds)(("tarn_" + name, library))
     return lambda *arguments: native(*map(checked, kinds, repeat(name), arguments))
 
@@ -205,84 +219,88 @@ lib = _load()
 
 def version() -> str:
     """The library's version, for example "0.1.0"."""
-    return lib.version().decode()
+    return str(lib.version().decode())
 
 
-def make(structure, **fields):
+def make(structure: Any, **fields: Any) -> Any:
     """A struct of options, with its size as the library wants it."""
     return structure(struct_size=c.sizeof(structure), **fields)
 
 
-def reader_of(data, name=""):
+def reader_of(data: Any, name: str = "") -> Any:
     """A struct tarn_reader of anything with a contiguous buffer."""
     data = memoryview(data).tobytes()
     return make(Reader, name=os.fsencode(name) or None, bytes=data, size=len(data))
 
 
-def sized(structure):
+def sized(structure: Any) -> tuple[Any, int]:
     """A struct and its size, for the functions that take both."""
     return c.byref(structure), c.sizeof(structure)
 
 
-def filled(kind, function, *arguments):
+def filled(kind: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     """A struct that a function of the library fills, which takes the struct and its size last."""
     structure = kind()
     function(*arguments, *sized(structure))
     return structure
 
 
-def list_of(ids):
+def list_of(ids: Iterable[int]) -> Any:
     """A struct tarn_list; it and structs that it is put into keep its array alive."""
     ids = [checked(u32, "an id", i) for i in ids]
     return List((u32 * len(ids))(*ids), len(ids))
 
 
-def ids_of(native):
+def ids_of(native: Any) -> list[Any]:
     """The ids of a struct tarn_list as a list."""
-    return native.ids[:native.count]
+    return list(native.ids[:native.count])
 
 
-def fields_of(native):
+def fields_of(native: Any) -> dict[str, Any]:
     """A struct's fields as a dict."""
     return {name: getattr(native, name) for name, _ in native._fields_}
 
 
-def record_of(kind, native, /, **known):
+def record_of(kind: Callable[..., T], native: Any, /, **known: Any) -> T:
     """A named tuple of the struct's fields of the same names, but for those that are known."""
-    return kind(**known, **{name: _plain(getattr(native, name)) for name in kind._fields
-                            if name not in known})
+    return kind(**known, **{name: _plain(getattr(native, name))
+                            for name in getattr(kind, "_fields") if name not in known})
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, List):
         return tuple(ids_of(value))
     return decoded(value) if value is None or isinstance(value, bytes) else value
 
 
-def decoded(value):
+def decoded(value: Optional[bytes]) -> str:
     """A C string as Python's; names may hold any bytes."""
     return value.decode(errors="surrogateescape") if value else ""
 
 
-def encoded(value):
+def encoded(value: str) -> bytes:
     """The inverse."""
     return value.encode(errors="surrogateescape")
 
 
-def check(status, error=None):
+def check(status: int, error: Any = None, path: Optional[str] = None) -> None:
     """Raises what a status means; `error` is the struct that the call filled."""
     if status:
         text = error.text.decode(errors="replace") if error else ""
-        raise BY_STATUS.get(status, TarnError)(text or lib.status_text(status).decode(), error)
+        raise error_of(status, text or lib.status_text(status).decode(), error, path)
 
 
-def call(function, *arguments):
-    """Calls a function whose last argument is the struct for errors."""
+def call(function: Callable[..., int], *arguments: Any) -> None:
+    """Calls a function whose last argument is the struct for errors. The last bytes among the others
+    are the path, if it is about a file."""
     error = Error()
-    check(function(*arguments, error), error)
+    status = function(*arguments, error)
+    if status:
+        paths = [os.fsdecode(given) for given in arguments if isinstance(given, bytes)]
+        check(status, error, paths[-1] if paths else None)
 
 
-def result(kind, function, *arguments):
+def result(kind: Any, function: Callable[..., int], *arguments: Any) -> Any:
     """The same where the argument before that one is a pointer to the result, of a ctypes kind."""
     value = kind()
     call(function, *arguments, c.byref(value))

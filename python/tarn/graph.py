@@ -3,23 +3,26 @@ from __future__ import annotations
 
 import ctypes as c
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, Optional, TypeVar, Union, overload
 
 from . import _native as n
+from . import command
 from ._native import call, result
-from .errors import index_of
+from .errors import UsageError, index_of
+from .ids import (GroupId, OpId, OpRef, SpaceId, SpaceRef, StreamId, StreamRef, TensorId, TensorRef)
 
 KINDS = ("intermediate", "gradient", "output", "parameter", "optimizer_state", "input")
 SPACE_KINDS = ("device", "pinned", "scratch")
 CLASSES = ("pure", "random", "collective", "copy", "optimizer")
 PathLike = Union[str, "os.PathLike[str]"]
+T = TypeVar("T")
 
 
 class Space(NamedTuple):
     """A memory apart from all others. kind: one of tarn.graph.SPACE_KINDS. alignment: in the place
     of the plan's; 0: the plan's. capacity: bytes; 0: no limit."""
-    id: int
+    id: SpaceId
     name: str
     kind: str
     alignment: int
@@ -29,13 +32,13 @@ class Space(NamedTuple):
 class Tensor(NamedTuple):
     """root: the tensor whose storage it shares, its own id where it has a storage of its own.
     space: the id of the memory space that it lies in."""
-    id: int
+    id: TensorId
     name: str
     size: int
     kind: str
     alignment: int
-    root: int
-    space: int = 0
+    root: TensorId
+    space: SpaceId = SpaceId(0)
 
     @property
     def is_persistent(self) -> bool:
@@ -49,8 +52,8 @@ class Implementation(NamedTuple):
     name: str
     cost: int = 0
     workspace: int = 0
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[int, ...] = ()
+    inputs: tuple[TensorId, ...] = ()
+    outputs: tuple[TensorId, ...] = ()
     workspace_first: bool = False
 
 
@@ -58,35 +61,87 @@ class Op(NamedTuple):
     """inputs and outputs are ids of tensors, control ids of ops, workspace_space that of a memory
     space. cost: in nanoseconds. op_class: one of tarn.graph.CLASSES, as the graph says it or else
     as its kind does; None: the kind is not known."""
-    id: int
+    id: OpId
     name: str
     kind: str
-    stream: int
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    control: tuple[int, ...]
+    stream: StreamId
+    inputs: tuple[TensorId, ...]
+    outputs: tuple[TensorId, ...]
+    control: tuple[OpId, ...]
     workspace: int
     cost: int
     flops: int
     view: bool
     workspace_first: bool
     implementations: tuple[Implementation, ...]
-    workspace_space: int = 0
+    workspace_space: SpaceId = SpaceId(0)
     op_class: Optional[str] = None
 
 
-class _Records(Sequence):
-    """A sequence that asks the library for each of its members."""
+class Records(Sequence[T], Generic[T]):
+    """A sequence that asks the library for each of its members; a name may stand for an index."""
 
-    def __init__(self, count, get):
-        self._count, self._get = count, get
+    def __init__(self, count: int, get: Callable[[int], T], find: Callable[[str], int]):
+        self._count, self._get, self._find = count, get, find
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, index):
-        where = range(self._count)[index]
-        return [self._get(i) for i in where] if isinstance(index, slice) else self._get(where)
+    @overload
+    def __getitem__(self, index: Union[int, str]) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: Union[int, str, slice]) -> Union[T, list[T]]:
+        if isinstance(index, slice):
+            return [self._get(i) for i in range(self._count)[index]]
+        where = self._find(index) if isinstance(index, str) else index
+        return self._get(range(self._count)[where])
+
+
+class Names:
+    """The ids of what has been given names, by name; several may have one."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, list[int]] = {}
+        self._names: dict[int, str] = {}
+
+    def add(self, name: str, number: int) -> int:
+        self._ids.setdefault(name, []).append(number)
+        self._names[number] = name
+        return number
+
+    def name_of(self, number: int) -> Optional[str]:
+        return self._names.get(number)
+
+    def find(self, what: str, name: str) -> int:
+        ids = self._ids.get(name, [])
+        if len(ids) > 1:
+            raise UsageError(f"{len(ids)} {what}s are called {name!r}: give an id, one of "
+                             f"{', '.join(map(str, ids[:5]))}{'' if len(ids) < 6 else ', ...'}")
+        if not ids:
+            raise KeyError(f"no {what} is called {name!r}")
+        return ids[0]
+
+
+RECORDS: dict[str, type] = {"tensor": Tensor, "op": Op, "space": Space}
+
+
+def number_of(what: str, given: Any, names: Callable[[], Names],
+              name_of: Callable[[int], Optional[str]]) -> Any:
+    """The id that was given as such, as a name, or as a record, which must be of this graph."""
+    if isinstance(given, str):
+        return names().find(what, given)
+    if not isinstance(given, tuple):
+        return given
+    if not isinstance(given, RECORDS.get(what, ())):
+        raise UsageError(f"{given!r} is no {what}")
+    number: int = getattr(given, "id")
+    if name_of(number) != getattr(given, "name"):
+        raise UsageError(f"{what} {number} is called {name_of(number)!r} here, and not "
+                         f"{getattr(given, 'name')!r}: it is of another graph")
+    return number
 
 
 class File:
@@ -94,18 +149,19 @@ class File:
 
     _kind = _key = ""  # what their functions' names begin with; the property that tells equals
 
-    def __init__(self, handle, owner=None):
+    def __init__(self, handle: Any, owner: Any = None):
         """For the package only. owner: what keeps the handle alive; None: this object does."""
         self._handle, self._owner = handle, owner
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", None) and self._owner is None:
             getattr(n.lib, self._kind + "_destroy")(self._handle)
 
-    def __eq__(self, other):
-        return type(other) is type(self) and getattr(self, self._key) == getattr(other, self._key)
+    def __eq__(self, other: object) -> bool:
+        return bool(type(other) is type(self)
+                    and getattr(self, self._key) == getattr(other, self._key))
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(getattr(self, self._key))
 
     def save(self, path: PathLike) -> None:
@@ -116,7 +172,7 @@ class File:
         """What save would write to a file of this name."""
         parts: list[bytes] = []
 
-        def take(_user, data, size):
+        def take(_user: Any, data: int, size: int) -> int:
             parts.append(c.string_at(data, size))
             return 0
 
@@ -129,6 +185,10 @@ class Graph(File):
     """An immutable graph. Made by Graph.load, Graph.build or a plan's transforms."""
 
     _kind, _key = "graph", "hash"
+
+    def __init__(self, handle: Any, owner: Any = None):
+        super().__init__(handle, owner)
+        self._names: dict[str, Names] = {}
 
     @staticmethod
     def build(name: str = "") -> Builder:
@@ -153,7 +213,7 @@ class Graph(File):
     @property
     def hash(self) -> str:
         """32 hexadecimal digits, equal for equal graphs on every machine."""
-        return n.lib.hash_format(n.lib.graph_hash(self._handle)).text.decode()
+        return str(n.lib.hash_format(n.lib.graph_hash(self._handle)).text.decode())
 
     @property
     def streams(self) -> list[str]:
@@ -162,46 +222,70 @@ class Graph(File):
         return [n.decoded(n.lib.graph_stream_name(self._handle, s)) for s in range(count)]
 
     @property
-    def spaces(self) -> Sequence[Space]:
-        """A sequence of Space, by id: one that has no name where the graph declares none."""
-        return _Records(n.lib.graph_spaces_count(self._handle), self._space)
+    def spaces(self) -> Records[Space]:
+        """A sequence of Space, by id or name: one that has no name where the graph declares none."""
+        return self._records("space", self._space)
 
     @property
-    def tensors(self) -> Sequence[Tensor]:
-        """A sequence of Tensor, by id."""
-        return _Records(n.lib.graph_tensors_count(self._handle), self._tensor)
+    def tensors(self) -> Records[Tensor]:
+        """A sequence of Tensor, by id or name."""
+        return self._records("tensor", self._tensor)
 
     @property
-    def ops(self) -> Sequence[Op]:
-        """A sequence of Op, by id."""
-        return _Records(n.lib.graph_ops_count(self._handle), self._op)
+    def ops(self) -> Records[Op]:
+        """A sequence of Op, by id or name."""
+        return self._records("op", self._op)
 
     @property
-    def groups(self) -> list[list[int]]:
+    def groups(self) -> list[list[TensorId]]:
         """Contiguous groups, each a list of tensors' ids in the order of their addresses."""
-        count = n.lib.graph_groups_count(self._handle)
-        return [n.ids_of(n.lib.graph_group(self._handle, g)) for g in range(count)]
+        return [n.ids_of(n.lib.graph_group(self._handle, g)) for g in range(self._count("group"))]
 
-    def group_is_padded(self, group: int) -> bool:
+    def group_is_padded(self, group: GroupId) -> bool:
         """Is every member of the group padded to the plan's alignment, not only the whole?"""
-        return n.lib.graph_group_is_padded(self._handle, self._known("group", group))
+        return bool(n.lib.graph_group_is_padded(self._handle, self._known("group", group)))
 
-    def _known(self, what, number):
-        """The id of an op, a tensor, a stream or a group."""
-        if not 0 <= number < getattr(n.lib, f"graph_{what}s_count")(self._handle):
+    def show(self, path: PathLike, **options: Any) -> None:
+        """Writes what `tarn show` draws for the plan that it makes by default; see Plan.show."""
+        command.show(path, self, None, (), **options)
+
+    def _count(self, what: str) -> int:
+        return int(getattr(n.lib, f"graph_{what}s_count")(self._handle))
+
+    def _records(self, what: str, get: Callable[[int], T]) -> Records[T]:
+        return Records(self._count(what), get, lambda name: self._known(what, name))
+
+    def _name_of(self, what: str, number: int) -> str:
+        if what == "stream":
+            return n.decoded(n.lib.graph_stream_name(self._handle, number))
+        return str(getattr(self, what + "s")[number].name)
+
+    def _known(self, what: str, given: Any) -> Any:
+        """The id of an op, a tensor, a stream, a memory space or a group that was given as its id,
+        its name or its record."""
+        def names() -> Names:
+            if what not in self._names:
+                known = Names()
+                for i in range(self._count(what)):
+                    known.add(self._name_of(what, i), i)
+                self._names[what] = known
+            return self._names[what]
+
+        number = number_of(what, given, names, lambda i: self._name_of(what, i))
+        if not 0 <= number < self._count(what):
             raise IndexError(f"{what} {number} does not exist")
         return number
 
-    def _space(self, s):
+    def _space(self, s: int) -> Space:
         info = n.filled(n.SpaceInfo, n.lib.graph_space_sized, self._handle, s)
         return n.record_of(Space, info, id=s, kind=SPACE_KINDS[info.kind])
 
-    def _tensor(self, t):
+    def _tensor(self, t: int) -> Tensor:
         info = n.filled(n.TensorInfo, n.lib.graph_tensor_sized, self._handle, t)
         return n.record_of(Tensor, info, id=t, kind=KINDS[info.kind],
                            root=n.lib.graph_root(self._handle, t))
 
-    def _op(self, v):
+    def _op(self, v: int) -> Op:
         info = n.filled(n.OpInfo, n.lib.graph_op_sized, self._handle, v)
         ways = info.implementations[:info.implementations_count]
         number = n.lib.graph_op_class(self._handle, v)
@@ -215,13 +299,13 @@ class Graph(File):
 
     def bound(self) -> int:
         """Bytes below which no safe plan can be, at any alignment."""
-        return result(c.c_uint64, n.lib.graph_bound, self._handle).value
+        return int(result(c.c_uint64, n.lib.graph_bound, self._handle).value)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"<tarn.Graph {self.name!r}: {len(self.ops)} ops in {len(self.streams)} streams, "
                 f"{len(self.tensors)} tensors>")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Graph.from_bytes, (self.to_bytes("pickled graph.json.gz"),)
 
 
@@ -238,36 +322,54 @@ class Builder:
 
     def __init__(self, name: str = ""):
         self._handle = n.lib.builder_create(n.encoded(name))
+        self._names = {what: Names() for what in ("stream", "space", "tensor", "op")}
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", None):
             n.lib.builder_destroy(self._handle)
 
-    def stream(self, name: str = "") -> int:
-        return n.lib.builder_stream(self._handle, n.encoded(name))
+    def _add(self, what: str, name: str, number: int) -> int:
+        return self._names[what].add(name, number)
 
-    def space(self, name: str, kind: str = "device", alignment: int = 0, capacity: int = 0) -> int:
+    def _id(self, what: str, given: Any) -> Any:
+        names = self._names[what]
+        return number_of(what, given, lambda: names, names.name_of)
+
+    def _ids(self, what: str, given: Iterable[Any]) -> Any:
+        return n.list_of(self._id(what, one) for one in given)
+
+    def stream(self, name: str = "") -> StreamId:
+        return StreamId(self._add("stream", name,
+                                  n.lib.builder_stream(self._handle, n.encoded(name))))
+
+    def space(self, name: str, kind: str = "device", alignment: int = 0,
+              capacity: int = 0) -> SpaceId:
         """A memory space; see Space. A graph to which none is added has one."""
         number = index_of(SPACE_KINDS, "kind", kind)
         info = n.SpaceInfo(n.encoded(name), number, alignment, capacity)
-        return n.lib.builder_space_sized(self._handle, *n.sized(info))
+        return SpaceId(self._add("space", name,
+                                 n.lib.builder_space_sized(self._handle, *n.sized(info))))
 
     def tensor(self, name: str, size: int, kind: str = "intermediate", alignment: int = 0,
-               space: int = 0) -> int:
+               space: SpaceRef = SpaceId(0)) -> TensorId:
         """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent."""
-        info = n.TensorInfo(n.encoded(name), size, index_of(KINDS, "kind", kind), alignment, space)
-        return n.lib.builder_tensor_sized(self._handle, *n.sized(info))
+        info = n.TensorInfo(n.encoded(name), size, index_of(KINDS, "kind", kind), alignment,
+                            self._id("space", space))
+        return TensorId(self._add("tensor", name,
+                                  n.lib.builder_tensor_sized(self._handle, *n.sized(info))))
 
-    def alias(self, of: int, name: str = "") -> int:
+    def alias(self, of: TensorRef, name: str = "") -> TensorId:
         """A further name for the bytes of a tensor; an op that outputs it writes in place."""
-        return n.lib.builder_alias(self._handle, of, n.encoded(name))
+        made = n.lib.builder_alias(self._handle, self._id("tensor", of), n.encoded(name))
+        return TensorId(self._add("tensor", name, made))
 
-    def op(self, name: str, stream: int, inputs: Iterable[int] = (), outputs: Iterable[int] = (),
-           *, kind: str = "", control: Iterable[int] = (), workspace: int = 0, cost: int = 0,
-           flops: int = 0, view: bool = False, recomputable: Optional[bool] = None,
-           inplace: Sequence[tuple[int, int]] = (), workspace_first: bool = False,
-           implementations: Sequence[Implementation] = (), workspace_space: int = 0,
-           op_class: Optional[str] = None) -> int:
+    def op(self, name: str, stream: StreamRef, inputs: Iterable[TensorRef] = (),
+           outputs: Iterable[TensorRef] = (), *, kind: str = "", control: Iterable[OpRef] = (),
+           workspace: int = 0, cost: int = 0, flops: int = 0, view: bool = False,
+           recomputable: Optional[bool] = None,
+           inplace: Sequence[tuple[TensorRef, TensorRef]] = (), workspace_first: bool = False,
+           implementations: Sequence[Implementation] = (), workspace_space: SpaceRef = SpaceId(0),
+           op_class: Optional[str] = None) -> OpId:
         """control: ops that must finish first. inplace: pairs (input, output) that may share a
         storage. recomputable: None: by the op's class. op_class: one of tarn.graph.CLASSES; None:
         what the words of its kind say. workspace_first: the op is done with its
@@ -275,35 +377,38 @@ class Builder:
         implementations: other ways of carrying it out, for a budget to choose from.
         workspace_space: where the workspace lies."""
         ways = (n.Implementation * len(implementations))(*(
-            n.Implementation(n.encoded(way.name), way.cost, way.workspace, n.list_of(way.inputs),
-                             n.list_of(way.outputs), way.workspace_first)
+            n.Implementation(n.encoded(way.name), way.cost, way.workspace,
+                             self._ids("tensor", way.inputs), self._ids("tensor", way.outputs),
+                             way.workspace_first)
             for way in implementations))
-        pairs = n.list_of(tensor for read, written in inplace for tensor in (read, written))
-        info = n.OpInfo(name=n.encoded(name), kind=n.encoded(kind), stream=stream, view=view,
-                        inputs=n.list_of(inputs), outputs=n.list_of(outputs),
-                        control=n.list_of(control), workspace=workspace, cost=cost, flops=flops,
-                        workspace_first=workspace_first, workspace_space=workspace_space,
+        pairs = self._ids("tensor", (t for read, written in inplace for t in (read, written)))
+        info = n.OpInfo(name=n.encoded(name), kind=n.encoded(kind),
+                        stream=self._id("stream", stream), view=view,
+                        inputs=self._ids("tensor", inputs), outputs=self._ids("tensor", outputs),
+                        control=self._ids("op", control), workspace=workspace, cost=cost,
+                        flops=flops, workspace_first=workspace_first,
+                        workspace_space=self._id("space", workspace_space),
                         recomputable={None: 0, True: 1, False: 2}[recomputable],
                         op_class=0 if op_class is None else 1 + index_of(CLASSES, "op_class",
                                                                          op_class),
                         inplace=c.cast(pairs.ids, c.POINTER(c.c_uint32 * 2)), implementations=ways,
                         inplace_count=len(inplace), implementations_count=len(ways))
-        return n.lib.builder_op_sized(self._handle, *n.sized(info))
+        return OpId(self._add("op", name, n.lib.builder_op_sized(self._handle, *n.sized(info))))
 
-    def control(self, later: int, earlier: int) -> None:
+    def control(self, later: OpRef, earlier: OpRef) -> None:
         """`later` must not start before `earlier` has finished."""
-        n.lib.builder_control(self._handle, later, earlier)
+        n.lib.builder_control(self._handle, self._id("op", later), self._id("op", earlier))
 
-    def after_readers(self, writer: int) -> None:
+    def after_readers(self, writer: OpRef) -> None:
         """`writer` must not start before all other ops so far that read what it writes have
         finished: for updates of parameters that other streams read."""
-        n.lib.builder_after_readers(self._handle, writer)
+        n.lib.builder_after_readers(self._handle, self._id("op", writer))
 
-    def group(self, tensors: Iterable[int], padded: bool = False) -> None:
+    def group(self, tensors: Iterable[TensorRef], padded: bool = False) -> None:
         """These tensors lie back to back, in this order; padded: each begins at a multiple of the
         plan's alignment."""
         add = n.lib.builder_group_padded if padded else n.lib.builder_group
-        add(self._handle, n.list_of(tensors))
+        add(self._handle, self._ids("tensor", tensors))
 
     def finish(self) -> Graph:
         """The graph; the builder is used up."""

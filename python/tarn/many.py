@@ -15,7 +15,7 @@ from .planning import Plan, plan
 Source = Union[Graph, PathLike]
 
 
-def _one(job):
+def _one(job: tuple[int, Source, dict[str, Any], Any]) -> Plan:
     number, graph, options, end = job
     if end:  # an event of this process
         told = options.get("progress") or (lambda *best: True)

@@ -5,53 +5,55 @@ import ctypes as c
 import inspect
 import json
 import os
-import shutil
 import subprocess
-import sysconfig
-import tempfile
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache, partial
 from html import escape
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, TypeVar, Union
 
 from . import _native as n
+from . import command
 from ._native import call, result
-from .errors import Rejected, UsageError, index_of
-from .graph import File, Graph, PathLike
+from .errors import Rejected, TarnError, UsageError, index_of
+from .graph import File, Graph, Op, PathLike, Tensor
+from .ids import GroupId, OpId, OpRef, SpaceRef, StreamRef, TensorId, TensorRef
 
 BOUNDARIES = ("refined", "simple")
 PADDINGS = ("graph", "exact", "padded", "auto")
 STOPS = (None, "request", "deadline", "work")
 ENDS = (None, "bound", "method", "capacity", "effort", "stopped")
 Fields = dict[str, Any]  # of a struct of options
-Pair = tuple[int, int]
+Wait = tuple[OpId, OpId]
+T = TypeVar("T")
 
 
 # ---- Planning ----
 
-def _kinds(in_place: Union[bool, str, Sequence[str], None]) -> tuple[str, ...]:
+def _kinds(in_place: Union[str, Sequence[str], None]) -> tuple[str, ...]:
     return (in_place,) if isinstance(in_place, str) else tuple(in_place or ())
 
 
-def _words(kinds):
+def _words(kinds: Sequence[str]) -> Any:
     return (c.c_char_p * len(kinds))(*map(n.encoded, kinds))
 
 
-def _allowed(kinds):
+def _allowed(kinds: Sequence[str]) -> Any:
     return n.make(n.VerifyOptions, in_place_kinds=_words(kinds), in_place_kinds_count=len(kinds))
 
 
 class _Search:
     """A graph, struct tarn_plan_options, and all that it points to."""
 
-    def __init__(self, *, graph, method, effort, assign, reorder, couple, in_place, budget,
-                 boundary, pad_groups, progress, **plain):
+    def __init__(self, *, graph: Union[Graph, PathLike], method: Optional[str],
+                 effort: Optional[int], assign: Any, reorder: Any, couple: Any, in_place: Any,
+                 budget: Any, boundary: str, pad_groups: str,
+                 progress: Optional[Callable[[int, int, int], Optional[bool]]], **plain: Any):
         self._graph = graph if isinstance(graph, Graph) else Graph.load(graph)
         self.stop = c.c_bool(False)
-        self._raised = None
+        self._raised: Optional[BaseException] = None
         self._progress = progress
         self._options = n.make(
             n.PlanOptions, method=n.encoded(method) if method else None,
@@ -70,12 +72,20 @@ class _Search:
         self._point("in_place", n.InPlaceOptions, None, in_place or None)
         self._point("budget", n.BudgetOptions, "budget", budget)
 
-    def _point(self, name, structure, main, value):
+    @classmethod
+    def of(cls, graph: Union[Graph, PathLike], options: Fields) -> _Search:
+        """With the arguments of tarn.plan."""
+        arguments = inspect.signature(plan).bind(graph, **options)
+        arguments.apply_defaults()
+        return cls(**arguments.arguments)
+
+    def _point(self, name: str, structure: Any, main: Optional[str], value: Any) -> None:
         """value: True for defaults, a dict of the struct's fields, what `main` is to be, or None:
         not this transform."""
         if value is None:
             return
-        fields = value if isinstance(value, dict) else {} if value is True else {main: value}
+        fields: Fields = value if isinstance(value, dict) else {} if value is True else {
+            str(main): value}
         names = {field for field, _ in structure._fields_} - {"struct_size"}
         if "alignment" in names:
             fields = {"alignment": self._options.alignment, **fields}
@@ -84,18 +94,19 @@ class _Search:
             raise UsageError(f"{name} has no option {sorted(unknown)[0]!r}")
         setattr(self._options, name, c.pointer(n.make(structure, **fields)))
 
-    def _tell(self, _user, progress):
+    def _tell(self, _user: Any, progress: Any) -> bool:
         """Progress and beat; returns whether the search has to end."""
         p = progress.contents
         try:
-            if not self.stop.value and self._progress(p.footprint, p.bound, p.steps) is False:
+            told = self._progress
+            if told and not self.stop.value and told(p.footprint, p.bound, p.steps) is False:
                 self.stop.value = True
         except BaseException as error:  # pylint: disable=broad-except
             self._raised = error
             self.stop.value = True
-        return self.stop.value
+        return bool(self.stop.value)
 
-    def run(self):
+    def run(self) -> Plan:
         """The plan; or raises what the user's function has raised."""
         try:
             return Plan(result(n.plan, n.lib.plan_create, self._graph._handle, self._options),
@@ -103,6 +114,22 @@ class _Search:
         finally:
             if self._raised:
                 raise self._raised
+
+    def run_family(self, graphs: Sequence[Graph]) -> list[Plan]:
+        """The same for graphs that will share an arena."""
+        count = len(graphs)
+        plans = (n.plan * count)()
+        try:
+            call(n.lib.family_plan, (n.graph * count)(*(g._handle for g in graphs)), count,
+                 self._options, plans)
+        finally:
+            if self._raised:
+                raise self._raised
+        return [Plan(n.plan(handle.value), graph, self._kinds)
+                for handle, graph in zip(plans, graphs)]
+
+    def interrupt(self) -> None:
+        self.stop.value = True
 
 
 def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0,
@@ -135,10 +162,22 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     assign, reorder, couple and budget also take a dict of fields of the C library's options.
     """
     search = _Search(**locals())  # all the arguments by their names
-    return apart(search.run, stop=lambda: setattr(search.stop, "value", True))
+    return apart(search.run, stop=search.interrupt)
 
 
-def apart(function, *arguments, stop):
+def plan_family(graphs: Iterable[Union[Graph, PathLike]], **options: Any) -> list[Plan]:
+    """Plans graphs that will share a tarn.Arena, for example of one model for several batch sizes;
+    a plan for each, or none. Persistent tensors of one name are the same bytes: each needs a name
+    of its own, and those of one name must be equally large; inputs alone may differ. options: of
+    tarn.plan."""
+    known = [graph if isinstance(graph, Graph) else Graph.load(graph) for graph in graphs]
+    if not known:
+        raise UsageError("a family needs at least one graph")
+    search = _Search.of(known[0], options)
+    return apart(search.run_family, known, stop=search.interrupt)
+
+
+def apart(function: Callable[..., T], *arguments: Any, stop: Callable[[], Any]) -> T:
     """Calls a function on another thread: this one waits, so that it hears of Ctrl-C, and ends the
     call by calling `stop`."""
     future = _threads(os.getpid()).submit(function, *arguments)
@@ -151,14 +190,14 @@ def apart(function, *arguments, stop):
 
 
 @lru_cache(maxsize=1)
-def _threads(_process):
+def _threads(_process: int) -> ThreadPoolExecutor:
     """As many as are needed at a time, kept; threads do not survive a fork."""
     return ThreadPoolExecutor(1 << 16, "tarn")
 
 
 # ---- Plans ----
 
-def _told(field: str, what: str, meaning: Callable = lambda value: value) -> Any:
+def _told(field: str, what: str, meaning: Callable[[Any], Any] = lambda value: value) -> Any:
     """A property that is a field of the plan's summary."""
     return property(lambda plan: meaning(getattr(plan._summary, field)), doc=what)
 
@@ -226,14 +265,13 @@ class Plan(File):
         """What the plan was asked for: all options that its answer depends on, but those left at
         their defaults, as docs/formats.md says. None: its file does not say."""
         text = n.lib.plan_asked(self._handle)
-        return None if text is None else json.loads(text)
+        return None if text is None else dict(json.loads(text))
 
     def answers(self, **options: Any) -> bool:
         """May the plan stand for what tarn.plan would make of its source graph with these options?"""
-        arguments = inspect.signature(plan).bind(self.source, **options)
-        arguments.apply_defaults()
+        search = _Search.of(self.source, options)
         try:
-            call(n.lib.plan_answers, self._handle, _Search(**arguments.arguments)._options)
+            call(n.lib.plan_answers, self._handle, search._options)
         except Rejected:
             return False
         return True
@@ -255,56 +293,82 @@ class Plan(File):
         return {stage: getattr(self._summary, stage + "_ms")
                 for stage in ("transform", "order", "place", "verify")}
 
-    def offset(self, tensor: int) -> int:
+    def offset(self, tensor: TensorRef) -> int:
         """Where a tensor lives: in the arena, or in the persistent part, of its memory space."""
-        return n.lib.plan_offset(self._handle, self.graph._known("tensor", tensor))
+        return int(n.lib.plan_offset(self._handle, self.graph._known("tensor", tensor)))
 
-    def workspace(self, op: int) -> Optional[int]:
+    def workspace(self, op: OpRef) -> Optional[int]:
         """Where the workspace of an op lives in its memory space; None where it has none."""
         offset = n.lib.plan_workspace_offset(self._handle, self.graph._known("op", op))
-        return None if offset == n.NO_OFFSET else offset
+        return None if offset == n.NO_OFFSET else int(offset)
 
-    def offsets(self, space: Optional[int] = None) -> Iterator[Pair]:
+    def offsets(self, space: Optional[SpaceRef] = None) -> Iterator[tuple[TensorId, int]]:
         """(tensor, offset) for every planned storage, or those of one memory space; aliases and
         what persists are left out. Offsets count from the begin of the tensor's space."""
+        number = None if space is None else self.graph._known("space", space)
         for t in self.graph.tensors:
-            if t.root == t.id and not t.is_persistent and space in (None, t.space):
+            if t.root == t.id and not t.is_persistent and number in (None, t.space):
                 yield t.id, n.lib.plan_offset(self._handle, t.id)
 
-    def launches(self, stream: int) -> list[int]:
+    def launches(self, stream: StreamRef) -> list[OpId]:
         """The ops that a stream launches, in order."""
         return n.ids_of(n.lib.plan_launches(self._handle, self.graph._known("stream", stream)))
 
-    def waits(self) -> list[Pair]:
+    def waits(self) -> list[Wait]:
         """(op, on): the op waits for the end of `on`, in the same iteration."""
         return _pairs(n.lib.plan_waits(self._handle))
 
-    def boundary_waits(self) -> list[Pair]:
+    def boundary_waits(self) -> list[Wait]:
         """(op, on): the op waits for the end of `on` of the previous iteration."""
         return _pairs(n.lib.plan_boundary_waits(self._handle))
 
-    def origin(self, op: int) -> int:
+    def origin(self, op: OpRef) -> OpId:
         """The source graph's op that an op comes from."""
-        return n.lib.plan_op_origin(self._handle, self.graph._known("op", op))
+        return OpId(n.lib.plan_op_origin(self._handle, self.graph._known("op", op)))
 
-    def tensor_origin(self, tensor: int) -> int:
+    def tensor_origin(self, tensor: TensorRef) -> TensorId:
         """The source graph's tensor whose content a tensor holds."""
-        return n.lib.plan_tensor_origin(self._handle, self.graph._known("tensor", tensor))
+        return TensorId(n.lib.plan_tensor_origin(self._handle,
+                                                 self.graph._known("tensor", tensor)))
 
-    def implementation(self, op: int) -> Optional[int]:
+    def implementation(self, op: OpRef) -> Optional[int]:
         """Which of its origin's implementations an op is; None: as written."""
         implementation = n.lib.plan_op_implementation(self._handle, self.graph._known("op", op))
-        return None if implementation == n.NONE else implementation
+        return None if implementation == n.NONE else int(implementation)
 
-    def is_recomputed(self, op: int) -> bool:
+    def is_recomputed(self, op: OpRef) -> bool:
         """Does it make again what another op has made?"""
-        return n.lib.plan_op_is_recomputed(self._handle, self.graph._known("op", op))
+        return bool(n.lib.plan_op_is_recomputed(self._handle, self.graph._known("op", op)))
 
-    def group(self, index: int) -> Pair:
+    def group(self, index: GroupId) -> tuple[int, int]:
         """(offset, size) of a contiguous group of `graph`."""
         offset, size = c.c_uint64(), c.c_uint64()
         n.lib.plan_group(self._handle, self.graph._known("group", index), offset, size)
         return offset.value, size.value
+
+    def explain(self, *what: Union[str, Tensor, Op], quick: bool = False) -> str:
+        """What `tarn explain` says: why the arena is so large and what would help (quick: without
+        trying it); of a tensor or an op, why others may have its bytes; of two, why they may share
+        them."""
+        return command.run("explain", self.source, self, self._explained(what, quick),
+                           self.in_place_kinds)
+
+    def explanation(self, *what: Union[str, Tensor, Op], quick: bool = False) -> dict[str, Any]:
+        """The same as the object that `tarn explain --json` prints."""
+        words = [*self._explained(what, quick), "--json"]
+        return dict(json.loads(command.run("explain", self.source, self, words,
+                                           self.in_place_kinds)))
+
+    def _explained(self, what: Sequence[Union[str, Tensor, Op]], quick: bool) -> list[str]:
+        kinds = {Tensor: "tensor", Op: "op"}
+        return [one if isinstance(one, str)
+                else f"{kinds[type(one)]}:{self.graph._known(kinds[type(one)], one)}"
+                for one in what] + ["--quick"] * quick
+
+    def show(self, path: PathLike, **options: Any) -> None:
+        """Writes what `tarn show` draws: the name's ending says which, .html (a page to explore),
+        .svg, .txt, or .json for Perfetto. options: of the command, as of="svg" or axis="time"."""
+        command.show(path, self.source, self, self.in_place_kinds, **options)
 
     @property
     def identity(self) -> str:
@@ -327,47 +391,40 @@ class Plan(File):
         if moved:
             different["offsets"] = moved
         for name in ("waits", "boundary_waits"):
-            mine, theirs = ({tuple(map(p.origin, pair)) for pair in getattr(p, name)()}
+            ours, others = ({tuple(map(p.origin, pair)) for pair in getattr(p, name)()}
                             for p in (self, other))
-            if mine != theirs:
-                different[name] = (sorted(mine - theirs), sorted(theirs - mine))
+            if ours != others:
+                different[name] = (sorted(ours - others), sorted(others - ours))
         return different
 
-    def _offsets_by_origin(self):
-        by_origin = {}
+    def _offsets_by_origin(self) -> dict[TensorId, list[int]]:
+        by_origin: dict[TensorId, list[int]] = {}
         for tensor, offset in self.offsets():
             by_origin.setdefault(self.tensor_origin(tensor), []).append(offset)
         return by_origin
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         near = "optimal" if self.optimal else f"bound {self.bound}" if self.bound else "no bound"
         return (f"<tarn.Plan of {self.source.name!r}: footprint {self.footprint}, {near}, "
                 f"{self._summary.waits} waits>")
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         svg = b64encode((self._repr_svg_() or "").encode()).decode()
         picture = f'<img src="data:image/svg+xml;base64,{svg}">' if svg else ""
         return f"<p>{escape(repr(self))}</p>{picture}"
 
     def _repr_svg_(self) -> Optional[str]:
         """What `tarn show` draws, for notebooks; None where the command is not there or fails."""
-        own = shutil.which("tarn", path=sysconfig.get_path("scripts"))
-        command = os.environ.get("TARN_COMMAND") or own or "tarn"
-        with suppress(OSError, subprocess.SubprocessError), tempfile.TemporaryDirectory() as folder:
-            graph, plan = os.path.join(folder, "graph.json"), os.path.join(folder, "plan.json")
-            self.source.save(graph)
-            self.save(plan)
-            allowed = self.in_place_kinds and ["--in-place-kinds", ",".join(self.in_place_kinds)]
-            shown = subprocess.run([command, "show", graph, plan, "--of", "svg", *allowed],
-                                   timeout=20,
-                                   capture_output=True, encoding="utf-8", check=False).stdout
+        with suppress(OSError, subprocess.SubprocessError, TarnError):
+            shown = command.run("show", self.source, self, ["--of", "svg"], self.in_place_kinds,
+                                timeout=20)
             return shown if shown.startswith("<svg") else None
         return None
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         loads = partial(Plan.from_bytes, in_place=self.in_place_kinds)
         return loads, (self.to_bytes("pickled plan.json.gz"), self.source)
 
 
-def _pairs(native):
+def _pairs(native: Any) -> list[Wait]:
     return [(wait.op, wait.on) for wait in native.waits[:native.count]]

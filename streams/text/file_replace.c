@@ -23,7 +23,9 @@
 
 static enum tarn_status system_error(struct tarn_error *error, const char *path, const char *what)
 {
-    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", path, what, strerror(errno));
+    int code = errno;
+    if (error && error->status == TARN_OK) error->device_code = code;
+    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", path, what, strerror(code));
 }
 
 /* ---- Writing ---- */

@@ -50,7 +50,9 @@ bool tarn_text_is_named(const char *path, const char *extension)
 
 static enum tarn_status system_error(struct tarn_error *error, const char *path, const char *what)
 {
-    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", path, what, strerror(errno));
+    int code = errno;
+    if (error && error->status == TARN_OK) error->device_code = code;
+    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", path, what, strerror(code));
 }
 
 /* Makes room for at least one more byte and a NUL. */

@@ -28,7 +28,8 @@ def a_wheel_works_by_itself():
         subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps",
                         "-w", folder, SOURCE], check=True)
         wheel, = Path(folder).glob("tarn-*.whl")
-        names = set(zipfile.ZipFile(wheel).namelist())
+        assert "-py3-none-" in wheel.name and not wheel.name.endswith("-any.whl"), wheel.name
+        names = {name.split(".data/purelib/")[-1] for name in zipfile.ZipFile(wheel).namelist()}
         files = [str(path.relative_to(SOURCE / "python")) for path in SOURCE.glob("python/tarn/**/*")
                  if path.is_file() and path.suffix != ".pyc"]
         assert {*files, "tarn/libtarn_python.so"} <= names, sorted({*files} - names)
