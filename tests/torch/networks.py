@@ -4,6 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+OLDER = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 12)  # Dynamo traces less
+
+
 
 def loss_of(model, *batch):
     output, target = model(*batch[:-1]), batch[-1]

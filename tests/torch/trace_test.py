@@ -11,6 +11,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 from cases import run
+from networks import OLDER
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -256,7 +257,7 @@ def other_reasons_are_told():
         return loss_of(model, x + torch.randn(x.shape, generator=source), y)
 
     runs_eagerly("Generator", mlp, with_own_numbers)
-    for why, change in (("manual_seed", seeds), ("numbers of Python", lambda _, y: y * random.random()), ("numpy", lambda _, y: y * numpy.random.rand())):
+    for why, change in (("manual_seed", seeds), ("Random.random" if OLDER else "numbers of Python", lambda _, y: y * random.random()), ("numpy", lambda _, y: y * numpy.random.rand())):
         runs_eagerly(why, lambda change=change: Around(change))
     runs_eagerly("trace_test.py, line", mlp, lambda model, x, y: loss_of(model, x[x[:, 0] > 0], y[x[:, 0] > 0]))
     sparse = nn.Sequential(nn.Embedding(50, 3, sparse=True), nn.Flatten())

@@ -284,6 +284,7 @@ class Step:
         places, cuda = {}, torch.backends.cuda
         first = [places.setdefault(t.untyped_storage()._cdata, i) for i, t in enumerate(inputs)]
         key = (loss, tuple((f, distance(t, inputs[f])) for t, f in zip(inputs, first)),
+               tuple(map(_kind_of, inputs)),  # PyTorch 2.11 does not guard layouts of parameters
                tuple((id(t), hooked(t)) for t in inputs if t.requires_grad and t.is_leaf),
                tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups),
                is_one_by_one(self.optimizer), torch.backends.mkldnn.enabled,

@@ -32,6 +32,13 @@ class NotRun(Exception):
     only has to run eagerly this time."""
 
 
+def _unlogged():
+    """PyTorch before 2.12 fails where it writes SETTINGS, with a set of functions, to its log of
+    compilations."""
+    return mock.patch.object(torch._dynamo.utils, "_get_dynamo_config_for_logging", lambda: None,
+                             create=True)
+
+
 def detached(results):
     return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, results)
 
@@ -46,7 +53,8 @@ def loss_in(results):
 
 @torch.compiler.assume_constant_result
 def _is_traced():
-    return torch.compiler.is_compiling()
+    """torch.compiler.is_compiling() is false in here before PyTorch 2.12."""
+    return torch._guards.CompileContext.try_get() is not None
 
 
 class Traced:
@@ -76,7 +84,7 @@ class Traced:
         self._answers = NOT_COMPILED
 
     def __call__(self, *batch):
-        with torch.enable_grad(), self._settings:
+        with torch.enable_grad(), self._settings, _unlogged():
             try:
                 with mock.patch.dict(tracing_state_functions(), self._answers):
                     return self._call(*batch)[1]
