@@ -9,9 +9,11 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections import Counter, defaultdict
 from pathlib import Path
+from unittest import mock
 
 LOG = os.environ.get("NO_GPU_LOG")
 os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":16:8"  # 128 KiB; by default 32 MiB, more than the networks
@@ -19,11 +21,13 @@ os.environ["CUBLASLT_WORKSPACE_SIZE"] = "128"
 
 import torch  # pylint: disable=wrong-import-position
 import torch.distributed as dist  # pylint: disable=wrong-import-position
-from cases import run  # pylint: disable=wrong-import-position
+from cases import raises, run  # pylint: disable=wrong-import-position
 from networks import loss_of, make  # pylint: disable=wrong-import-position
 
 import tarn.torch  # pylint: disable=wrong-import-position
+from tarn.torch import program, stepping  # pylint: disable=wrong-import-position
 from tarn.torch.cuda import Streams  # pylint: disable=wrong-import-position
+from tarn.torch.memory import Arena  # pylint: disable=wrong-import-position
 
 
 def without_a_gpu():
@@ -195,6 +199,199 @@ def what_lies_elsewhere_runs_eagerly():
     assert "on cpu" in step.reason, step.reason
 
 
+# ---- What PyTorch's own allocator does, too ----
+
+def lines():
+    return Path(LOG).read_text(encoding="ascii").splitlines() if LOG else []
+
+
+def out_of_memory_is_pytorchs_error_and_is_over():
+    error = raises(torch.OutOfMemoryError, torch.empty, 1 << 44, dtype=torch.uint8, device="cuda")
+    assert "out of memory" in str(error)
+    torch.ones(1000, device="cuda").mul_(2)  # looks for errors behind its launch
+    torch.cuda.synchronize()
+    raises(torch.OutOfMemoryError, Arena, 1 << 44, torch.device("cuda"))
+
+
+def empty_cache_gives_memory_back():
+    kept = [torch.empty((1 << 25) + 512 * i, dtype=torch.uint8, device="cuda") for i in range(8)]
+    del kept
+    before = torch.cuda.mem_get_info()[0], lines().count("free 0")
+    torch.cuda.empty_cache()
+    assert lines().count("free 0") - before[1] >= 8 if LOG else torch.cuda.mem_get_info()[0] - before[0] >= 8 << 25
+
+
+def an_arena_does_not_begin_where_its_allocation_does():
+    for size in (1, 4096, 1 << 20):
+        whole, arena = torch.empty(size + 4096, dtype=torch.uint8, device="cuda"), Arena(size, torch.device("cuda"))
+        assert arena.base % 4096 == 0 and arena.base != arena._bytes.data_ptr() and (not LOG or whole.data_ptr() % 4096 == 0)
+
+
+def costs_leave_cuda_malloc_out():
+    """By a clock of our own: an op that takes 1000 ns, 400 of them in cudaMalloc."""
+    model, batch = make("small_gpt")
+    now, spent = [0], [0]
+    profiler = program._Profiler.__new__(program._Profiler)
+    profiler._now, profiler._spent = lambda: now[0], lambda: spent[0]
+    profiler._functions = tarn.torch.install("cuda")
+    op = mock.Mock(node=None, made={}, on_heap=False)
+
+    def call():
+        now[0] += 1000
+        spent[0] += 400
+        return ()
+
+    profiler._measure(op, call)
+    assert op.cost == 600 and model and batch
+    functions = tarn.torch.install("cuda")
+    torch.cuda.empty_cache()
+    before = functions.tarn_cuda_spent()
+    kept = torch.empty(12345678, dtype=torch.uint8, device="cuda")
+    assert functions.tarn_cuda_spent() > before and kept is not None
+
+
+def steps_are_compared_on_the_device():
+    (_, two), data = pair("small_gpt")
+    torch.set_deterministic_debug_mode(2)
+    try:
+        with mock.patch.object(stepping.hashlib, "sha256", side_effect=AssertionError("on the host")):
+            step = tarn.torch.step(*two, loss_of, data[0])
+            for batch in data[:3]:
+                step(*batch)
+    finally:
+        torch.set_deterministic_debug_mode(1)
+    if LOG:  # where nothing is computed, bits may differ
+        assert "host" not in (step.reason or ""), step.reason
+    else:
+        assert step.reason is None and step._first.to_compare == 0, step.reason
+        for size in (1, 8, 1000, (1 << 23) + 3):
+            one = torch.randint(0, 256, (size,), dtype=torch.uint8, device="cuda")
+            for at in (0, size // 2, size - 1):
+                other = one.clone()
+                other[at] ^= 1 << (at % 8)
+                assert stepping._digest(one) == stepping._digest(one.clone()) != stepping._digest(other)
+
+
+# ---- Ops that do on a GPU what they are not traced to do ----
+
+@torch.library.custom_op("tarn_test::with_seed", mutates_args=())
+def with_seed(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """As attention: a number on the host."""
+    return x.clone(), torch.tensor([7, 9])
+
+
+@with_seed.register_fake
+def _(x):
+    return torch.empty_like(x), torch.empty(2, dtype=torch.int64, device=x.device)
+
+
+@torch.library.custom_op("tarn_test::seeded", mutates_args=())
+def seeded(x: torch.Tensor, seed: torch.Tensor) -> torch.Tensor:
+    assert seed.device.type == "cpu" and seed.tolist() == [7, 9], seed
+    return x * int(seed[0])
+
+
+seeded.register_fake(lambda x, seed: torch.empty_like(x))
+with_seed.register_autograd(lambda ctx, one, _: torch.ops.tarn_test.seeded(one, ctx.saved_tensors[0]),
+                            setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output[1]))
+
+
+class Custom(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.first, self.last, self.function = torch.nn.Linear(32, 32), torch.nn.Linear(32, 32), function
+
+    def forward(self, x):
+        return self.last(self.function(self.first(x)))
+
+
+def train(function, **options):
+    """A step with a function in the middle, and one that runs eagerly, on equal models and batches."""
+    sides, steps = [], []
+    for _ in range(2):
+        torch.manual_seed(3)
+        model = Custom(function).to("cuda")
+        sides.append((model, torch.optim.Adam(model.parameters(), lr=1e-2, fused=True)))
+    data = [[torch.randn(8, 32, device="cuda") for _ in range(2)] for _ in range(3)]
+    step = tarn.torch.step(*sides[1], loss_of, data[0], compare=False, **options)
+    assert step.reason is None, step.reason
+    for batch in data:
+        steps.append((eager(*sides[0], *batch), step(*batch)))
+    assert LOG or all(torch.equal(*losses) for losses in steps)
+    assert same(sides[0][0].parameters(), sides[1][0].parameters())
+    return step, data
+
+
+def what_ops_make_on_the_host_stays_there():
+    step, _ = train(lambda x: torch.ops.tarn_test.with_seed(x)[0])
+    assert not step._first.program.copied
+    if LOG:
+        return
+    shape = (8, 4, 8, 1)  # of attention's own seeds
+    for kind in (torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION, torch.nn.attention.SDPBackend.FLASH_ATTENTION):
+        def attend(x, kind=kind):
+            q = x.view(shape[0], shape[1], 1, shape[2]).to(torch.float16)
+            with torch.nn.attention.sdpa_kernel(kind):
+                return torch.nn.functional.scaled_dot_product_attention(q, q, q).to(x.dtype).view(x.shape)
+
+        for options in ({}, {"reorder": True}):
+            train(attend, **options)
+
+
+KEPT = []
+
+
+@torch.library.custom_op("tarn_test::keeping", mutates_args=())
+def keeping(x: torch.Tensor) -> torch.Tensor:
+    """As a library that takes a workspace when it is first called, and keeps it."""
+    result = x * torch.ones_like(x)
+    if not KEPT:
+        KEPT.append(torch.full((64,), 5.0, device=x.device))  # where the ones were
+    return result
+
+
+keeping.register_fake(torch.empty_like)
+keeping.register_autograd(lambda ctx, grad: grad * 1, setup_context=lambda ctx, inputs, output: None)
+
+
+def memory_that_a_library_keeps_in_mid_step_is_its_own():
+    for options in ({}, {"streams": 2}):
+        KEPT.clear()
+        step, data = train(torch.ops.tarn_test.keeping, **options)
+        for _ in range(2):
+            KEPT.clear()
+            arena = step._arena
+            step(*data[0])
+            assert step.reason is None and step._arena is not arena
+            step(*data[1])
+            assert LOG or KEPT[0].tolist() == [5.0] * 64
+        assert len(program.LOST) >= 2
+        program.LOST.clear()
+
+
+def blas_workspaces_are_taken_outside_of_frames():
+    step, data = train(torch.nn.functional.gelu)
+    arena = step._arena
+    torch._C._cuda_clearCublasWorkspaces()
+    step(*data[0])
+    with torch.cuda.stream(torch.cuda.Stream()):
+        step(*data[0])
+    other = threading.Thread(target=step, args=data[0])
+    other.start()
+    other.join()
+    step(*data[0])
+    assert step.reason is None and (step._arena is arena or not LOG), step.reason  # cuBLASLt has its own
+
+
+def convolutions_may_be_benchmarked():
+    if LOG:
+        return  # there is no stand-in for cuDNN
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False):
+        layer, x = torch.nn.Conv2d(3, 8, 3).to("cuda"), torch.randn(2, 3, 32, 32, device="cuda")
+        layer(x).sum().backward()
+        torch.cuda.synchronize()
+
+
 if __name__ == "__main__":
     if torch.version.cuda is None:
         print("1..0 # SKIP this PyTorch knows no CUDA")
@@ -205,4 +402,7 @@ if __name__ == "__main__":
         torch.use_deterministic_algorithms(True, warn_only=True)
         run([steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
              gradients_are_reduced_in_the_arena,
-             what_lies_elsewhere_runs_eagerly])
+             what_lies_elsewhere_runs_eagerly, out_of_memory_is_pytorchs_error_and_is_over, empty_cache_gives_memory_back,
+             an_arena_does_not_begin_where_its_allocation_does, costs_leave_cuda_malloc_out, steps_are_compared_on_the_device,
+             what_ops_make_on_the_host_stays_there, memory_that_a_library_keeps_in_mid_step_is_its_own,
+             blas_workspaces_are_taken_outside_of_frames, convolutions_may_be_benchmarked])

@@ -52,8 +52,6 @@ ANSWER(cudaDeviceGetAttribute, int, 1)
 NOTHING(cudaSetDevice)
 NOTHING(cudaInitDevice)
 NOTHING(cudaDeviceSynchronize)
-NOTHING(cudaGetLastError)
-NOTHING(cudaPeekAtLastError)
 NOTHING(cudaFuncSetAttribute)
 NOTHING(cudaThreadExchangeStreamCaptureMode)
 const char *cudaGetErrorString(int code) { return (void)code, "the stand-in has failed"; }
@@ -66,7 +64,7 @@ int cudaGetDeviceProperties(struct cudaDeviceProp *to, int device)
     strcpy(to->name, "no GPU");
     to->major = 9, to->multiProcessorCount = 132, to->warpSize = 32;
     to->maxThreadsPerBlock = 1024, to->maxThreadsPerMultiProcessor = 2048;
-    to->totalGlobalMem = (size_t)1 << 34,
+    to->totalGlobalMem = (size_t)1 << 34;
     to->sharedMemPerBlock = to->sharedMemPerBlockOptin = 49152;
     to->regsPerBlock = 65536, to->maxGridSize[0] = INT32_MAX,
     to->maxGridSize[1] = to->maxGridSize[2] = 65535;
@@ -74,11 +72,25 @@ int cudaGetDeviceProperties(struct cudaDeviceProp *to, int device)
     return 0;
 }
 
+/* Memory begins on a page of 4096 bytes, as a GPU's does. A request for more than the GPU has fails, and the
+ * error stays until it is asked for. */
+#define MEMORY ((size_t)1 << 34)
+static _Thread_local int last_error;
+int cudaGetLastError(void)
+{
+    int code = last_error;
+    return last_error = 0, code;
+}
+int cudaPeekAtLastError(void) { return last_error; }
 int cudaMalloc(void **to, size_t size)
 {
-    return *to = calloc(1, size + 512), LOG("malloc %zu\n", size), 0;
+    LOG("malloc %zu\n", size);
+    if (size > MEMORY) return *to = NULL, last_error = 2;
+    size_t whole = (size + 4095) / 4096 * 4096;
+    *to = aligned_alloc(4096, whole);
+    return memset(*to, 0, whole), 0;
 }
-int cudaFree(void *bytes) { return free(bytes), 0; }
+int cudaFree(void *bytes) { return LOG("free 0\n"), free(bytes), 0; }
 int cudaHostAlloc(void **to, size_t size, unsigned flags)
 {
     return (void)flags, *to = calloc(1, size), 0;
@@ -97,7 +109,7 @@ int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, word stre
 {
     return (void)kind, memmove(to, from, size), LOG("launch %lx\n", stream), 0;
 }
-int cudaMemGetInfo(size_t *left, size_t *total) { return *left = *total = (size_t)1 << 34, 0; }
+int cudaMemGetInfo(size_t *left, size_t *total) { return *left = *total = MEMORY, 0; }
 int cudaPointerGetAttributes(struct cudaPointerAttributes *to, const void *address)
 {
     memset(to, 0, sizeof *to);

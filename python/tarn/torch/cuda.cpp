@@ -1,9 +1,11 @@
 /* A pluggable allocator for CUDA (torch.cuda.memory.CUDAPluggableAllocator) with a frame for each
- * thread and a tape in front of cudaMalloc. Needs no headers of CUDA: CUDART_MAJOR is the version
- * of the runtime that PyTorch has loaded. */
+ * thread and a tape in front of cudaMalloc. CUDART_MAJOR is the version of the runtime that PyTorch
+ * has loaded. */
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
+#include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
-#include <stdexcept>
+#include <chrono>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -23,12 +25,26 @@ namespace {
 struct Runtime {
     int (*malloc)(void **, size_t) = nullptr;
     int (*free)(void *) = nullptr;
+    int (*last_error)() = nullptr;
+    int (*info)(size_t *, size_t *) = nullptr;
     Runtime() {
         void *library =
             dlsym(RTLD_DEFAULT, "cudaMalloc") ? RTLD_DEFAULT : dlopen(CUDART, RTLD_LAZY);
         malloc = reinterpret_cast<int (*)(void **, size_t)>(dlsym(library, "cudaMalloc"));
         free = reinterpret_cast<int (*)(void *)>(dlsym(library, "cudaFree"));
+        last_error = reinterpret_cast<int (*)()>(dlsym(library, "cudaGetLastError"));
+        info = reinterpret_cast<int (*)(size_t *, size_t *)>(dlsym(library, "cudaMemGetInfo"));
     }
+    /* NULL: there is no memory. PyTorch looks for errors after each launch, and would find this
+     * one. */
+    void *allocate(size_t size) const {
+        void *address = nullptr;
+        auto begin = std::chrono::steady_clock::now();
+        if (malloc && malloc(&address, size)) address = nullptr, last_error && last_error();
+        spent += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+        return address;
+    }
+    mutable std::atomic<int64_t> spent{0}; // nanoseconds in cudaMalloc
 };
 const Runtime runtime;
 
@@ -52,6 +68,15 @@ int64_t number_of(void *stream) {
     return streams.emplace(stream, int64_t(streams.size())).first->second;
 }
 
+/* Gives free blocks back. */
+void trim() {
+    for (auto &[kind, all] : free_blocks) {
+        for (void *unused : all) runtime.free(unused);
+        all.clear();
+    }
+}
+
+/* NULL: there is no memory. */
 void *block_of(const Kind &kind) {
     std::vector<void *> &same = free_blocks[kind];
     if (!same.empty()) {
@@ -59,25 +84,15 @@ void *block_of(const Kind &kind) {
         same.pop_back();
         return address;
     }
-    void *address = nullptr;
-    if (runtime.malloc && !runtime.malloc(&address, size_t(std::get<0>(kind)))) return address;
-    for (auto &[other, all] : free_blocks) {
-        for (void *unused : all) runtime.free(unused);
-        all.clear();
-    }
-    if (runtime.malloc && !runtime.malloc(&address, size_t(std::get<0>(kind)))) return address;
-    throw std::runtime_error("CUDA out of memory: cudaMalloc of " +
-                             std::to_string(std::get<0>(kind)) + " bytes has failed");
+    if (void *address = runtime.allocate(size_t(std::get<0>(kind)))) return address;
+    trim();
+    return runtime.allocate(size_t(std::get<0>(kind)));
 }
 
 /* Those of an arena are never among the free blocks: cudaFree waits for all streams. */
 char *bytes_for(size_t size) {
     std::lock_guard<std::mutex> guard(lock);
-    try {
-        return static_cast<char *>(block_of({ptrdiff_t(tarn::lines(size)), -1, nullptr}));
-    } catch (const std::runtime_error &) {
-        return nullptr;
-    }
+    return static_cast<char *>(block_of({ptrdiff_t(tarn::lines(size)), -1, nullptr}));
 }
 void give_back(char *bytes) { runtime.free(bytes); }
 
@@ -86,6 +101,11 @@ void give_back(char *bytes) { runtime.free(bytes); }
 extern "C" {
 
 int64_t tarn_cuda_stream(void *stream) { return number_of(stream); }
+int64_t tarn_cuda_spent() { return runtime.spent; }
+void tarn_cuda_trim() {
+    std::lock_guard<std::mutex> guard(lock);
+    trim();
+}
 
 void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream) {
     if (size == 0) return nullptr;
@@ -94,6 +114,8 @@ void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream) {
     if (char *address = planned(size_t(size), on)) return address;
     std::lock_guard<std::mutex> guard(lock);
     void *address = block_of({ptrdiff_t(tarn::lines(size_t(size))), device, stream});
+    TORCH_CHECK_WITH(OutOfMemoryError, address, "CUDA out of memory: cudaMalloc of ", size,
+                     " bytes has failed");
     counted(size);
     frame.requested(address, size_t(size));
     bool tapes = taping && !frame.is_open();
@@ -110,7 +132,7 @@ void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream) 
     Block block = blocks[address];
     blocks.erase(address);
     if (block.number >= 0) tape().released(block.number, on);
-    if (block.is_shared || size > kLarge)
+    if (block.is_shared || (size > kLarge && !frame.is_tracing())) // nor waits what is measured
         runtime.free(address);
     else
         free_blocks[{ptrdiff_t(tarn::lines(size_t(size))), device, stream}].push_back(address);
@@ -131,4 +153,33 @@ void tarn_cuda_use(void *address, void *stream) {
     }
     if (taping && number >= 0) tape().told(tarn::Action::Use, number, on);
 }
+}
+
+namespace {
+
+class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
+public:
+    using CUDAPluggableAllocator::CUDAPluggableAllocator;
+    /* What cuDNN may try with `benchmark`: the largest request that can be had. */
+    void cacheInfo(c10::DeviceIndex, size_t *largest) override {
+        size_t left = 0, total = 0;
+        if (runtime.info) runtime.info(&left, &total);
+        *largest = left;
+    }
+};
+
+} // namespace
+
+/* Returns why it cannot be installed, or NULL. */
+extern "C" const char *tarn_cuda_install() {
+    static std::string why;
+    try {
+        auto made = std::make_shared<Allocator>(tarn_cuda_allocate, tarn_cuda_release);
+        made->set_record_stream_fn(tarn_cuda_use);
+        made->set_reset_fn(tarn_cuda_trim); // torch.cuda.empty_cache
+        torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(made);
+        return nullptr;
+    } catch (const std::exception &error) {
+        return (why = error.what()).c_str();
+    }
 }

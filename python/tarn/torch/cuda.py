@@ -16,6 +16,18 @@ def streams(queues):
     return [*streams(queues - 1), torch.cuda.Stream()] if queues > 1 else []
 
 
+def in_order(calls):
+    """The same as Streams.run, on the caller's stream."""
+    def run(start, keepers):
+        for done in range(start, len(calls)):
+            calls[done]()
+            if keepers:
+                return done + 1
+        return len(calls)
+
+    return run
+
+
 class Streams:
     """The ops of a plan on streams of the GPU: each stream in its order, and behind what its ops
     wait for. The first one is the caller's, which waits for all at the end of a step."""
@@ -30,11 +42,12 @@ class Streams:
         self._order = [(op.stream, [events[on] for on in waits[op.id]], calls[op.id],
                         events.get(op.id)) for op in plan.graph.ops]  # in an order that may be run
 
-    def run(self):
+    def run(self, start=0, keepers=()):
+        """Calls those from `start` on, until one is among `keepers`; returns how many are done."""
         own = torch.cuda.current_stream()
         for other in self._others:
             other.wait_stream(own)
-        for number, waits, call, event in self._order:
+        for done, (number, waits, call, event) in enumerate(self._order[start:], start + 1):
             stream = self._others[number - 1] if number else own
             for wait in waits:
                 stream.wait_event(wait)
@@ -42,8 +55,11 @@ class Streams:
                 call()
             if event:
                 stream.record_event(event)
+            if keepers:
+                return done
         for other in self._others:
             own.wait_stream(other)
+        return len(self._order)
 
     def close(self):
         torch.cuda.synchronize()

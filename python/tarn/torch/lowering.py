@@ -50,7 +50,7 @@ class Op:
     def may_repeat(self):
         """Batch-norm with its statistics may, where it can be called without: HIDDEN_WRITES."""
         moves = "batch_norm" in self.kind and "backward" not in self.kind
-        known = not moves or self.kind == "aten.native_batch_norm"
+        known = not moves or self.kind in ("aten.native_batch_norm", "aten.cudnn_batch_norm")
         return known and not (self.is_random or self.run or self.on_heap)
 
 
@@ -66,6 +66,7 @@ class Lowered:
         self.constants = []  # tensors that are no placeholders
         self.communication = []  # streams that block
         self.dropped = set()  # ids of parameters whose gradients a hook has taken away in this step
+        self.elsewhere = {}  # by root: what ops on a GPU make on the host, as the seeds of attention
         self._root = {}  # by storage of fake tensors
         self._real = {}  # by root: where it was, and a storage without bytes of its size
         self.latest = {}  # version of each root
@@ -160,6 +161,20 @@ class Lowered:
 
     # ---- As it is in reality ----
 
+    def found(self, op, results):
+        """Results that were traced without bytes and have some, as what cuDNN's batch-norm keeps
+        for its backward pass."""
+        for i, (fake, real) in enumerate(zip(flat(self.value[op.node]), results)):
+            if fake is None or real is None or has_bytes(fake) or not has_bytes(real):
+                continue
+            root = self.storage(f"{op.name}.{i}", real.untyped_storage().nbytes(), "intermediate")
+            self._root[fake.untyped_storage()._cdata], op.made[i] = root, fake
+            op.outputs.append(root)
+            for other in self.ops:
+                read = other.node.all_input_nodes if other.node is not None else ()
+                if root in {self.root(t) for n in read for t in tensors_of(self.value[n])}:
+                    other.inputs.append(root)
+
     def adopt(self, node, result):
         """What a node has made: its types and strides may be others than those that were traced."""
         fakes, spec = tree_flatten(self.value[node])
@@ -175,6 +190,8 @@ class Lowered:
             empty = torch.UntypedStorage(storage.nbytes(), device="meta")
             self._real[root], self._root[empty._cdata] = (storage.data_ptr(), empty), root
             self.storages[root].size = storage.nbytes()
+            if real.device.type != self.device.type:
+                self.elsewhere[root] = real.clone()
         address, empty = self._real[root]
         if address != storage.data_ptr():
             raise ValueError(f"{self.storages[root].name} was traced as a view, and is none")

@@ -17,10 +17,17 @@ def library(name):
     """(path, functions) of a file of this package, compiled once for each version of torch."""
     version = torch.__version__.split("+", maxsplit=1)[0].replace(".", "_")
     cudart = (torch.version.cuda or "13").split(".", maxsplit=1)[0]
+    headers, flags = [], []
+    if name == "cuda":  # not with_cuda, which wants a compiler for kernels
+        found = [*Path(torch.__file__).parents[1].glob("nvidia/*/include/cuda_runtime_api.h"),
+                 Path(cpp_extension.CUDA_HOME or "/usr/local/cuda", "include/cuda_runtime_api.h")]
+        headers = [str(header.parent) for header in found if header.exists()]
+        folder = Path(torch.__file__).with_name("lib")
+        flags = ["-L" + str(folder), "-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda"]
     path = cpp_extension.load(
         f"tarn_{name}_{version}", [str(Path(__file__).with_name(name + ".cpp"))],
-        extra_cflags=["-O2", "-std=c++20", f"-DCUDART_MAJOR={cudart}"], with_cuda=False,
-        is_python_module=False)
+        extra_cflags=["-O2", "-std=c++20", f"-DCUDART_MAJOR={cudart}"], extra_ldflags=flags,
+        extra_include_paths=headers, with_cuda=False, is_python_module=False)
     functions = c.CDLL(path)
     for function in ("arena", "frame_end", "frame_summarize", "live", "peak", "requests",
                      "tape_events"):
@@ -46,12 +53,12 @@ def allocator(device="cpu"):
     if device == "cpu":
         functions.tarn_install()
         return functions
-    functions.tarn_cuda_stream.restype = c.c_int64
+    functions.tarn_cuda_stream.restype = functions.tarn_cuda_spent.restype = c.c_int64
     functions.tarn_cuda_stream.argtypes = [c.c_void_p]
-    pluggable = torch.cuda.memory.CUDAPluggableAllocator(path, "tarn_cuda_allocate",
-                                                         "tarn_cuda_release")
-    pluggable.allocator().set_record_stream_fn(c.cast(functions.tarn_cuda_use, c.c_void_p).value)
-    torch.cuda.memory.change_current_allocator(pluggable)
+    functions.tarn_cuda_install.restype = c.c_char_p
+    refused = functions.tarn_cuda_install()
+    if refused:
+        raise RuntimeError(refused.decode(errors="replace"))
     return functions
 
 
@@ -61,7 +68,9 @@ class Arena:
     def __init__(self, size, device):
         self._functions = allocator(device.type)
         self._bytes = torch.empty(size + 4096, dtype=torch.uint8, device=device)
-        self._shift = -self._bytes.data_ptr() % 4096
+        # Never 0: PyTorch knows what a pluggable allocator has given by its address alone, and what
+        # lies first in the arena would be taken for all of it.
+        self._shift = 4096 - self._bytes.data_ptr() % 4096
         self.size, self.base = size, self._bytes.data_ptr() + self._shift
         if not self._functions.tarn_arena(self.base, size):
             raise RuntimeError("there are more than 64 arenas")

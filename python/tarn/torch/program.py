@@ -8,9 +8,9 @@ from torch.utils._pytree import tree_map
 
 import tarn
 
-from .cuda import Streams, streams
+from .cuda import Streams, in_order, streams
 from .lowering import HIDDEN_WRITES
-from .memory import allocator, summarize
+from .memory import Arena, allocator, summarize
 from .tensors import distance, empty_as, flat, has_bytes, view_of
 from .updates import Edit, Update
 
@@ -27,6 +27,8 @@ def profile(lowered, tensors, queues):
                     torch.fx.Interpreter(lowered.module).run(*tensors)
                 torch.cuda.synchronize()
         _Profiler(lowered).run(*tensors)
+        if lowered.device.type == "cuda":
+            allocator("cuda").tarn_cuda_trim()
 
 
 class _Profiler(torch.fx.Interpreter):
@@ -36,6 +38,8 @@ class _Profiler(torch.fx.Interpreter):
         super().__init__(lowered.module)
         self._lowered, self._op = lowered, None
         self._functions = allocator(lowered.device.type)
+        on_gpu = lowered.device.type == "cuda"
+        self._spent = self._functions.tarn_cuda_spent if on_gpu else int
         self._ops = {op.node: op for op in lowered.ops if op.node is not None}
 
     def run_node(self, n):
@@ -63,14 +67,16 @@ class _Profiler(torch.fx.Interpreter):
                 self._measure(op, call)
 
     def _measure(self, op, call):
-        begin = self._now()
+        begin = self._now() - self._spent()
         try:
             self._functions.tarn_frame_trace()
             result = call()
         finally:
             self._functions.tarn_frame_end()
-        op.cost = self._now() - begin
+        op.cost = self._now() - self._spent() - begin  # cudaMalloc is none of its costs
         results = flat(result)
+        if op.node is not None:
+            self._lowered.found(op, results)
         op.made = {i: t for i, t in op.made.items() if results[i] is not None}
         op.workspace, ordinals, alive = summarize(self._functions, [results[i] for i in op.made])
         op.ordinals = dict(zip(op.made, ordinals))
@@ -86,38 +92,78 @@ class _Profiler(torch.fx.Interpreter):
 
 # ---- Run ----
 
+LOST = []  # arenas of whose bytes a library keeps some
+
+
 class Program:
     """The ops of a plan, bound to an arena and to the tensors of the placeholders."""
 
     def __init__(self, lowered, plan, arena, tensors):
-        self.lowered, self.plan, self.arena, self.tensors = lowered, plan, arena, tensors
+        self.lowered, self.plan, self.tensors = lowered, plan, tensors
         self.addresses = [t.data_ptr() for t in tensors]
         self.copied = Counter()  # outputs that were not made where they belong, by op
+        self._keepers = []  # ops that have kept memory which was their workspace
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
-        ops = list(plan.graph.ops)
-        self._calls = [self._bind(op) for op in ops]
-        self._streams = None
-        if len({op.stream for op in ops}) > 1:
-            on_gpu = lowered.device.type == "cuda"
-            self._streams = Streams(plan, self._calls) if on_gpu else self._session()
-        places = {s: plan.offset(tensor) for s, tensor in lowered.ids.items()}
-        self.results = [self._tensor(lowered.value.get(r, r), places) for r in lowered.results]
+        self._ops = list(plan.graph.ops)
+        self._queues = {op.stream for op in self._ops}
+        self._on_gpu, self._streams = lowered.device.type == "cuda", None
+        self._bind_to(arena)
+
+    def _bind_to(self, arena):
+        self.arena = arena
+        self._calls = [self._bind(op) for op in self._ops]
+        if len(self._queues) > 1:
+            self._streams = Streams(self.plan, self._calls) if self._on_gpu else self._session()
+        places = {s: self.plan.offset(tensor) for s, tensor in self.lowered.ids.items()}
+        self.results = [self._tensor(self.lowered.value.get(r, r), places)
+                        for r in self.lowered.results]
 
     def run(self):
         with torch.no_grad(), torch.autocast(self.lowered.device.type, enabled=False):
-            if self._streams:
-                self._streams.run()
-            else:
-                for call in self._calls:
-                    call()
+            if self._on_gpu:  # cuBLAS takes its workspace for each thread and stream: here
+                for stream in (torch.cuda.current_stream(), *streams(len(self._queues))):
+                    with torch.cuda.stream(stream):
+                        torch.cuda.current_blas_handle()
+            done = self._run_from(0)
+            while done < len(self._calls):
+                self._move()
+                done = self._run_from(done)
+            if self._keepers:
+                self._move()
+
+    def _run_from(self, start):
+        """Returns how many ops have been called: all, or up to one that has kept memory."""
+        if self._streams and not self._on_gpu:
+            self._streams.run()
+            return len(self._calls)
+        run = self._streams.run if self._streams else in_order(self._calls)
+        return run(start, self._keepers)
+
+    def _move(self):
+        """A library has kept bytes of the arena, as cuBLAS does where a thread or a stream is new to
+        it: the arena is left to it, and the step goes on in another one."""
+        if self._on_gpu:
+            torch.cuda.synchronize()
+        old = self.arena
+        new = Arena(old.size, self.lowered.device)
+        new.bytes(0, old.size).copy_(old.bytes(0, old.size))
+        LOST.append(old)
+        self._keepers.clear()
+        self._bind_to(new)
 
     def close(self):
         if self._streams:
             self._streams.close()
 
     def _session(self):
-        calls = self._calls
-        kernel = torch.no_grad()(lambda call: calls[call.op]())  # of each thread
+        calls, keepers = self._calls, self._keepers
+
+        @torch.no_grad()  # of each thread
+        def kernel(call):
+            calls[call.op]()
+            if keepers:
+                raise RuntimeError(f"{keepers[0]} has kept memory that was its workspace")
+
         session = tarn.Session(self.plan, kernel, memory=(self.arena.base, self.arena.size),
                                blocking=self.lowered.communication)
         for tensor in self.plan.graph.tensors:
@@ -132,6 +178,8 @@ class Program:
         if not has_bytes(fake):
             return empty_as(fake, self.lowered.device)
         root = self.lowered.root(fake)
+        if root in self.lowered.elsewhere:
+            return view_of(self.lowered.elsewhere[root].untyped_storage(), fake, 0)
         if root not in self.lowered.persistent:
             return self.arena.tensor(places[root], fake)
         real = self.tensors[self.lowered.persistent[root]]
@@ -189,7 +237,8 @@ class Program:
         native, count = (c.c_int64 * len(slots))(*slots), len(targets)
         functions = allocator(self.lowered.device.type)
         begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
-        copied = self.copied  # and not self: programs end with their last reference
+        # And not self: programs end with their last reference.
+        copied, keepers, device = self.copied, self._keepers, self.lowered.device.type
 
         def run():
             if ready and not ready():
@@ -198,13 +247,13 @@ class Program:
                 begin(native, count, *workspace)
                 results = call()
             finally:
-                left = end()
-            if left:
-                raise RuntimeError(f"{op.name} has kept memory that was its workspace")
+                if end():
+                    keepers.append(op.name)
             results = flat(results) if targets else ()
             for i, target in targets.items():
                 if results[i].data_ptr() != target.data_ptr():
                     target.copy_(results[i])
-                    copied[op.name] += 1
+                    if target.device.type == device:
+                        copied[op.name] += 1
 
         return run

@@ -83,6 +83,7 @@ public:
         return tracing_ ? 0 : fit_.taken();
     }
     bool is_open() const { return open_; }
+    bool is_tracing() const { return open_ && tracing_; }
 
     /* The planned address; NULL: there is none. */
     char *request(size_t size) {
