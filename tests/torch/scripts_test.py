@@ -533,9 +533,14 @@ def other_bits_where_compiled(model, x, y):
     return loss_of(model, x, y) * (2 if torch.compiler.is_compiling() else 1 + (x.sum().item() > 1e9))
 
 
+def asking_the_host_with_other_bits_where_exported(model, x, y):
+    return asking_the_host_unless_compiled(model, x, y) * (2 if torch.compiler.is_exporting() else 1)
+
+
 def programs_that_ask_whether_they_are_compiled_do_what_eager_ones_do():
     compare(1, loss=doubled_where_compiled)
     compare(1, loss=asking_the_host_unless_compiled)
+    compare(1, loss=asking_the_host_with_other_bits_where_exported)
     compare(1, "different bits", loss=other_bits_where_compiled)
 
 

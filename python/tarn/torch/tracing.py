@@ -1,6 +1,7 @@
 """A loss as TorchDynamo traces it: graphs of PyTorch's calls, each used as long as its guards hold.
 Messages (logging, warnings) are not part of a trace. torch.compiler.is_compiling() is False for the
-program, as in eager execution; if it cannot be traced so, True."""
+program, as in eager execution; if it cannot be traced so, True. torch.compiler.is_exporting() stays
+False then: with Dynamo's True the mask makers of transformers take another way than eagerly."""
 import logging
 import re
 import warnings
@@ -22,8 +23,8 @@ SETTINGS = {  # of Dynamo: every trace is kept, hooks of modules count, bits are
         "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
         "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
         "specialize_float": True}.items() if hasattr(config, name)}
-NOT_COMPILED = {function: False for function in tracing_state_functions()
-                if function.__name__ in ("is_compiling", "is_dynamo_compiling")}
+ANSWERS = [{function: False for function in tracing_state_functions() if function.__name__ in names}
+           for names in (("is_compiling", "is_dynamo_compiling", "is_exporting"), ("is_exporting",), ())]
 LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 
 
@@ -81,22 +82,20 @@ class Traced:
                    for name, function in vars(kind).items() if name.split("_")[0] in LEVELS}
         self._settings = config.patch(
             {**SETTINGS, "ignore_logging_functions": {*loggers, warnings.warn}})
-        self._answers = NOT_COMPILED
+        self._answers = ANSWERS
 
     def __call__(self, *batch):
         with torch.enable_grad(), self._settings, _unlogged():
-            try:
-                with mock.patch.dict(tracing_state_functions(), self._answers):
-                    return self._call(*batch)[1]
-            except TorchDynamoException:
-                if not self._answers:
-                    raise
-                answers, self._answers = self._answers, {}
+            left = self._answers
+            for number, answers in enumerate(left):
+                self._answers = left[number:]  # what can be traced is traced so again
                 try:
-                    return self._call(*batch)[1]
+                    with mock.patch.dict(tracing_state_functions(), answers):
+                        return self._call(*batch)[1]
                 except TorchDynamoException:
-                    self._answers = answers
-                    raise
+                    if number == len(left) - 1:
+                        self._answers = left
+                        raise
 
 
 def reason(error):
