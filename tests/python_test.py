@@ -961,9 +961,12 @@ def type_checkers_find_ids_that_are_mixed_up():
                               capture_output=True, text=True, cwd=SOURCE, env=own).stdout
 
     assert checked(SOURCE / "python/tarn").startswith("Success"), checked(SOURCE / "python/tarn")
-    found = checked("-c", IDS.replace("import tarn\n", "import tarn, tarn.torch\n"))
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "program.py")
+        program.write_text(IDS.replace("import tarn\n", "import tarn, tarn.torch\n"), encoding="utf-8")
+        found = checked(program)
     lines = {number for number, line in enumerate(IDS.splitlines(), 1) if line.endswith("# error")}
-    assert {int(line.split(":")[1]) for line in found.splitlines() if ": error:" in line} == lines, found
+    assert {int(line.split(".py:")[1].split(":")[0]) for line in found.splitlines() if ": error:" in line} == lines, found
 
 
 def _mypy():

@@ -5,14 +5,18 @@
 
     MemoryPlanningPass(memory_planning_algo=MemoryPlanningAlgorithmSuite([planner]))
 """
+from __future__ import annotations
+
 from collections import defaultdict
+from typing import Any
 
 from executorch.exir.memory_planning import MemoryAlgoResult, SpecAllocResult, greedy
 
 import tarn
 
 
-def planner(alignment, specs, graph_module, graph_signature, extra_padding=0):
+def planner(alignment: Any, specs: Any, graph_module: Any, graph_signature: Any,
+            extra_padding: Any = 0) -> Any:
     """Plans each memory (mem_id) on its own; what shares the storage of another tensor lies in it.
     Never larger than `greedy`."""
     specs = list(specs)
@@ -26,7 +30,7 @@ def planner(alignment, specs, graph_module, graph_signature, extra_padding=0):
     optimal = True
     for space, members in spaces.items():
         base = reserved[space] if space < len(reserved) else 0
-        lifetimes = {}
+        lifetimes: dict[Any, Any] = {}
         for spec in members:
             root = roots[spec][0]
             first, last = lifetimes.get(root, spec.lifetime)
@@ -44,7 +48,7 @@ def planner(alignment, specs, graph_module, graph_signature, extra_padding=0):
     return min(result, other, key=lambda planned: sum(planned.bufsizes))
 
 
-def _root(spec):
+def _root(spec: Any) -> Any:
     """(the tensor whose storage this one is in, where in it)"""
     offset = 0
     while spec.storage_base is not None:
@@ -53,7 +57,7 @@ def _root(spec):
     return spec, offset
 
 
-def _plan(lifetimes, alignment):
+def _plan(lifetimes: Any, alignment: Any) -> Any:
     """(offset of each that has bytes, plan). A lifetime is its first and last step."""
     planned = [spec for spec in lifetimes if spec.allocated_memory > 0]
     rows = ["id,start,end,size", *("{},{},{},{}".format(i, *lifetimes[spec], spec.allocated_memory)

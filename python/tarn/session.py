@@ -5,9 +5,9 @@ import atexit
 import ctypes as c
 import os
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Optional, TypeVar
 
 from . import _native as n
 from ._native import call, check, result
@@ -318,7 +318,8 @@ class Session:
         left = _nanoseconds(timeout)
         while True:
             error = n.Error()
-            status = n.lib.session_destroy_within(self._handle, SLICE if left == n.FOREVER else left, error)
+            slice_of = SLICE if left == n.FOREVER else left
+            status = n.lib.session_destroy_within(self._handle, slice_of, error)
             if status != DEADLINE or left != n.FOREVER:
                 break
         check(status, error)

@@ -6,14 +6,27 @@
     tarn.torch.install("cuda")                  # first, on a GPU              memory.py
     tarn.torch.snapshot.load("snapshot.pickle")                             # snapshot.py, no torch
 """
+from __future__ import annotations
+
 import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import allocator as allocator
+    from . import snapshot as snapshot
+    from .allocator import iteration as iteration
+    from .distributed import DistributedStep as ddp
+    from .memory import allocator as install
+    from .stepping import Step as step
+
+    __all__ = ["allocator", "ddp", "install", "iteration", "snapshot", "step"]
 
 _WHERE = {"iteration": ("allocator", "iteration"), "install": ("memory", "allocator"),
           "step": ("stepping", "Step"), "ddp": ("distributed", "DistributedStep"),
           "allocator": ("allocator",), "snapshot": ("snapshot",)}
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, *attribute = _WHERE[name]

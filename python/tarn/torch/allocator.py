@@ -7,12 +7,16 @@ ones are served from one arena.
 
 Whatever is asked for that does not match the recording, or whose place is still in use, comes from
 the ordinary allocator, as everything outside of iterations does. So no result ever changes."""
+from __future__ import annotations
+
 import ctypes as c
 import sys
 import threading
 import warnings
 import weakref
 from contextlib import contextmanager, nullcontext
+from typing import Any, Callable, ContextManager, Optional
+from collections.abc import Iterator
 
 import torch
 
@@ -35,7 +39,7 @@ class Allocator:
 
     _lock = threading.Lock()  # held by the iteration that is under way
 
-    def __init__(self, warmup=1, device="cpu", **options):
+    def __init__(self, warmup: int = 1, device: str = "cpu", **options: Any) -> None:
         self._device = torch.device(device).type
         index_of(tuple(memory.ALIGNMENT), "device", self._device)
         for name in options:
@@ -44,11 +48,14 @@ class Allocator:
             memory.allocator(self._device)
         self._wait, self._pause, self._lost = warmup, 0, False
         self._options = {"alignment": memory.ALIGNMENT[self._device], **options}
-        self.events, self.plan, self._tape, self._leave = [], None, 0, lambda: None
+        self.events: list[recording.Event] = []
+        self.plan: Optional[tarn.Plan] = None
+        self._tape = 0
+        self._leave: Callable[[], Any] = lambda: None
         self._counts = (c.c_int64 * len(COUNTS))()
 
     @contextmanager
-    def iteration(self):
+    def iteration(self) -> Iterator[None]:
         """Marks one iteration of the program's main loop."""
         if self._wait > 0 or not self._lock.acquire(blocking=False):
             self._wait -= 1
@@ -60,7 +67,7 @@ class Allocator:
         finally:
             self._lock.release()
 
-    def _taped(self, functions):
+    def _taped(self, functions: Any) -> Iterator[Any]:
         if self._device == "cuda" and self.plan and (self._lost or self.plan.boundary_waits()):
             torch.cuda.synchronize()  # with what the iteration before has left to be done
         try:
@@ -81,12 +88,12 @@ class Allocator:
         else:  # other shapes: they are recorded, ever later if that is in vain
             self._drop()
 
-    def _drop(self):
+    def _drop(self) -> None:
         self._leave()
         self.plan, self._tape = None, 0
         self._wait, self._pause = self._pause, min(2 * self._pause + 1, PAUSE)
 
-    def _make_plan(self, functions):
+    def _make_plan(self, functions: Any) -> None:
         count = functions.tarn_tape_events(None)
         numbers = (c.c_int64 * (4 * count))()
         functions.tarn_tape_events(numbers)
@@ -100,7 +107,7 @@ class Allocator:
         self._leave = weakref.finalize(self, functions.tarn_tape_leave, tape)
         self.plan, self._tape = plan, tape
 
-    def report(self):
+    def report(self) -> dict[str, int]:
         """Bytes of the arena, requests of a recorded iteration, and what became of all since.
         skipped: iterations that were left alone: to warm up, inside of another one or beside one in
         another thread, or after plans of which nothing came."""
@@ -109,20 +116,20 @@ class Allocator:
                 **dict(zip(COUNTS, self._counts))}
 
 
-_loops = {}
+_loops: dict[Any, Allocator] = {}
 
 
-def iteration():
+def iteration() -> ContextManager[None]:
     """Marks one iteration of the loop that calls it: each line of the program has an Allocator."""
     caller = sys._getframe(1)
     place = caller.f_code.co_filename, caller.f_lineno
-    loop = _loops[place] = _loops.pop(place, None) or Allocator()
+    loop = _loops[place] = _loops.pop(place) if place in _loops else Allocator()
     if len(_loops) > LOOPS:
         _loops.pop(list(_loops)[0], None)
     return loop.iteration()
 
 
-def report():
+def report() -> dict[str, int]:
     """The sums of Allocator.report() over all loops that `iteration` knows."""
     reports = [loop.report() for loop in list(_loops.values()) or [Allocator()]]
     return {name: sum(each[name] for each in reports) for name in reports[0]}

@@ -1,5 +1,7 @@
 """Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
-from typing import Container, Dict, List, NamedTuple, Sequence, Tuple
+from __future__ import annotations
+
+from typing import Any, Container, Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -45,7 +47,7 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: D
     return Captured(module, known, len(loss.graph.output_node().args[0]), trained)
 
 
-def is_random(node):
+def is_random(node: Any) -> Any:
     """Does the call draw random numbers? Attention without dropout does not, whatever its tags."""
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
@@ -54,15 +56,15 @@ def is_random(node):
     return given.get("dropout_p") != 0
 
 
-def _twice(body, *args, **_options):
+def _twice(body: Any, *args: Any, **_options: Any) -> Any:
     return checkpoint(body, *args, use_reentrant=False, preserve_rng_state=False)
 
 
-def _once(body, *args, **_options):
+def _once(body: Any, *args: Any, **_options: Any) -> Any:
     return body(*args)
 
 
-def _keep_history(loss):
+def _keep_history(loss: Any) -> None:
     """Undoes the detaching of the first result."""
     results = loss.graph.output_node().args[0]
     if getattr(results[0], "target", None) == "detach":
@@ -70,16 +72,16 @@ def _keep_history(loss):
         loss.recompile()
 
 
-def _is_plain(tensor):
+def _is_plain(tensor: Any) -> Any:
     return (type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout == torch.strided
             and not (tensor.is_conj() or tensor.is_neg()))
 
 
-def _trace(loss, inputs, joint):
-    trained = []
+def _trace(loss: Any, inputs: Any, joint: Any) -> Any:
+    trained: list[int] = []
 
-    def step(*tensors):
-        first = {}  # of the inputs that are one tensor
+    def step(*tensors: Any) -> Any:
+        first: dict[int, int] = {}  # of the inputs that are one tensor
         own = [tensors[first.setdefault(id(t), i)].detach().requires_grad_(t.requires_grad)
                for i, t in enumerate(inputs)]
         with torch.enable_grad():
@@ -105,7 +107,7 @@ def _trace(loss, inputs, joint):
     return module, trained
 
 
-def _accumulated(gradients, tensors, results):
+def _accumulated(gradients: Any, tensors: Any, results: Any) -> Any:
     """Gradients as autograd leaves them in `.grad`: laid out as their parameters among the tensors,
     in storages of their own."""
     seen, owned = {t.untyped_storage()._cdata for t in (*tensors, *results)}, []

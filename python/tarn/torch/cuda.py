@@ -1,9 +1,13 @@
 """Streams of a GPU: how they carry out a plan, and which events order them."""
+from __future__ import annotations
+
 import functools
 import itertools
 from collections import defaultdict
 from contextlib import contextmanager
 from unittest import mock
+from typing import Any
+from collections.abc import Iterator
 
 import torch
 
@@ -11,14 +15,14 @@ from .recording import RECORD, WAIT
 
 
 @functools.lru_cache(maxsize=None)
-def streams(queues):
+def streams(queues: Any) -> Any:
     """Those of a plan with so many queues but the first one; the same ones for all plans."""
     return [*streams(queues - 1), torch.cuda.Stream()] if queues > 1 else []
 
 
-def in_order(calls):
+def in_order(calls: Any) -> Any:
     """The same as Streams.run, on the caller's stream."""
-    def run(start, keepers):
+    def run(start: Any, keepers: Any) -> Any:
         for done in range(start, len(calls)):
             calls[done]()
             if keepers:
@@ -32,7 +36,7 @@ class Streams:
     """The ops of a plan on streams of the GPU: each stream in its order, and behind what its ops
     wait for. The first one is the caller's, which waits for all at the end of a step."""
 
-    def __init__(self, plan, calls):
+    def __init__(self, plan: Any, calls: Any) -> None:
         """calls: what to call for each op"""
         self._others = streams(len(plan.graph.streams))
         waits = defaultdict(list)
@@ -42,7 +46,7 @@ class Streams:
         self._order = [(op.stream, [events[on] for on in waits[op.id]], calls[op.id],
                         events.get(op.id)) for op in plan.graph.ops]  # in an order that may be run
 
-    def run(self, start=0, keepers=()):
+    def run(self, start: Any = 0, keepers: Any = ()) -> Any:
         """Calls those from `start` on, until one is among `keepers`; returns how many are done."""
         own = torch.cuda.current_stream()
         for other in self._others:
@@ -61,17 +65,17 @@ class Streams:
             own.wait_stream(other)
         return len(self._order)
 
-    def close(self):
+    def close(self) -> None:
         torch.cuda.synchronize()
 
 
 @contextmanager
-def events(functions):
+def events(functions: Any) -> Iterator[Any]:
     """Tells the tape of every event that is recorded or waited for, numbered as they come."""
     kind, numbers, count = torch.cuda.Event, {}, itertools.count()
 
-    def telling(action, call):
-        def method(event, stream=None):
+    def telling(action: Any, call: Any) -> Any:
+        def method(event: Any, stream: Any = None) -> None:
             call(event, stream)
             if action == RECORD:
                 numbers[id(event)] = next(count)

@@ -1,5 +1,8 @@
 """tarn.torch.ddp: data-parallel steps whose gradients are reduced where they lie."""
+from __future__ import annotations
+
 from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -10,17 +13,17 @@ from .stepping import COMPARED, Step, kind_of, of_optimizer
 from .updates import divided
 
 
-def _flat(tensor):
+def _flat(tensor: Any) -> Any:
     """All of a tensor's elements, in the order in which they lie."""
     return tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
 
 
-def _reduce(group, whole):
+def _reduce(group: Any, whole: Any) -> None:
     """The mean over all ranks, as DistributedDataParallel makes it."""
     dist.all_reduce(whole.div_(dist.get_world_size(group)), group=group)
 
 
-def _reduction(group, *gradients):
+def _reduction(group: Any, *gradients: Any) -> Any:
     """What to call for one all_reduce over gradients that lie back to back."""
     first, end = gradients[0], gradients[0].data_ptr()
     for gradient in gradients:
@@ -42,7 +45,8 @@ class DistributedStep(Step):
 
     streams = ("compute", "communication")
 
-    def __init__(self, model, *arguments, process_group=None, bucket_mb=25, **options):
+    def __init__(self, model: Any, *arguments: Any, process_group: Any = None, bucket_mb: Any = 25,
+                 **options: Any) -> None:
         if options.get("seconds"):
             raise ValueError("each rank plans, and ranks that are ended by the clock would find "
                              "other plans; give effort, which is counted, instead of seconds")
@@ -62,7 +66,7 @@ class DistributedStep(Step):
             while self._talks < 2:  # the others wait for what this rank has not captured
                 self._captured(None)
 
-    def __call__(self, *batch):
+    def __call__(self, *batch: Any) -> Any:
         buffers = list(self.model.buffers())
         if buffers and self.model.training:  # as DistributedDataParallel does
             group = self._group or dist.group.WORLD
@@ -72,22 +76,22 @@ class DistributedStep(Step):
         self._calls += 1
         return super().__call__(*batch)
 
-    def rehearses(self, variant):
+    def rehearses(self, variant: Any) -> Any:
         own = super().rehearses(variant) and variant is self._first
         return self._alike and all(self._told(own))
 
-    def _told(self, mine):
+    def _told(self, mine: Any) -> Any:
         """What each rank says."""
         everybodys = [None] * dist.get_world_size(self._group)
         dist.all_gather_object(everybodys, mine, group=self._group)
         return everybodys
 
-    def _agrees(self, loss):
+    def _agrees(self, loss: Any) -> Any:
         return all(self._told(super()._agrees(loss)))
 
     # ---- Buckets ----
 
-    def buckets(self, parameters):
+    def buckets(self, parameters: Any) -> Any:
         """The last parameters first, as their gradients mostly come; the first bucket is small, so
         that communication begins early."""
         known = [*self.model.parameters(), *of_optimizer(self.optimizer)]
@@ -95,7 +99,7 @@ class DistributedStep(Step):
         return divided(sorted(parameters, key=lambda p: -places[id(p)]),
                        min(self._limit, 1 << 20), self._limit)
 
-    def reduce(self):
+    def reduce(self) -> None:
         known = {id(p): p for p in [*self.model.parameters(), *of_optimizer(self.optimizer)]}
         for bucket in self.buckets([p for p in known.values() if p.grad is not None]):
             gradients = [_flat(p.grad) for p in bucket]
@@ -106,14 +110,14 @@ class DistributedStep(Step):
 
     # ---- The example's capture ----
 
-    def agree(self, lowered):
+    def agree(self, lowered: Any) -> None:
         """Times differ from rank to rank; plans must not: those of the first rank hold."""
         if self._is_example:
             measured = [(op.cost, op.workspace, op.on_heap) for op in lowered.ops]
             for op, agreed in zip(lowered.ops, self._captured(measured)[0]):
                 op.cost, op.workspace, op.on_heap = agreed
 
-    def _capture(self, loss, inputs):
+    def _capture(self, loss: Any, inputs: Any) -> Any:
         variant = super()._capture(loss, inputs)
         if self._is_example:
             identities = self._captured(variant.plan.identity)
@@ -121,7 +125,7 @@ class DistributedStep(Step):
                 raise tarn.Rejected(f"the ranks' plans differ: {identities}")
         return variant
 
-    def _captured(self, mine):
+    def _captured(self, mine: Any) -> Any:
         """What each rank has captured; all ranks call this twice, with None where they have not."""
         self._talks += 1
         everybodys = self._told(mine)

@@ -1,9 +1,11 @@
 """An fx graph of ATen calls as a tarn.Graph: which storages there are, which op makes, reads and
 writes which of them. A storage that is written in place gets an alias for each version."""
+from __future__ import annotations
+
 import itertools
 import operator
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -43,11 +45,11 @@ class Op:
     stream: int = 0
     is_random: bool = False
     on_heap: bool = False  # keeps what it asks for
-    run: Optional[Callable] = None  # given the tensors of `arguments`, returns what to call
+    run: Optional[Callable[..., Any]] = None  # given the tensors of `arguments`, returns what to call
     arguments: List[torch.fx.Node] = field(default_factory=list)
 
     @property
-    def may_repeat(self):
+    def may_repeat(self) -> Any:
         """Batch-norm with its statistics may, where it can be called without: HIDDEN_WRITES."""
         moves = "batch_norm" in self.kind and "backward" not in self.kind
         known = not moves or self.kind in ("aten.native_batch_norm", "aten.cudnn_batch_norm")
@@ -60,21 +62,26 @@ class Lowered:
     stands for their tensors: fake ones, and from `adopt` on ones on the device "meta" that are laid
     out as the real ones."""
 
-    def __init__(self, captured, device):
+    def __init__(self, captured: Any, device: Any) -> None:
         self.module, self.device = captured.module, device
-        self.storages, self.ops, self.persistent, self.holders, self.value = [], [], {}, {}, {}
-        self.constants = []  # tensors that are no placeholders
-        self.communication = []  # streams that block
-        self.dropped = set()  # ids of parameters whose gradients a hook has taken away in this step
-        self.elsewhere = {}  # by root: what ops on a GPU make on the host, as the seeds of attention
-        self._root = {}  # by storage of fake tensors
-        self._real = {}  # by root: where it was, and a storage without bytes of its size
-        self.latest = {}  # version of each root
-        placeholders = iter(captured.inputs)
+        self.storages: List[Storage] = []
+        self.ops: List[Op] = []
+        self.persistent: Dict[int, Any] = {}
+        self.holders: Dict[int, Any] = {}
+        self.value: Dict[Any, Any] = {}
+        self.constants: List[Any] = []  # tensors that are no placeholders
+        self.communication: List[Any] = []  # streams that block
+        self.dropped: Set[int] = set()  # ids of parameters whose gradients a hook has taken away in this step
+        self.elsewhere: Dict[Any, Any] = {}  # by root: what ops on a GPU make on the host, as seeds
+        self._root: Dict[int, int] = {}  # by storage of fake tensors
+        self._real: Dict[int, Any] = {}  # by root: where it was, and a storage without bytes of its size
+        self.latest: Dict[int, int] = {}  # version of each root
+        placeholders: Iterator[Any] = iter(captured.inputs)
         positions = itertools.count()
         for node in self.module.graph.nodes:
             if node.op == "placeholder":
-                self._persist(node, *next(placeholders), next(positions))
+                name, kind = next(placeholders)
+                self._persist(node, name, kind, next(positions))
             elif node.op == "get_attr":
                 self.constants.append(getattr(self.module, node.target))
                 self._persist(node, node.name, "input", next(positions))
@@ -85,32 +92,32 @@ class Lowered:
             else:
                 self._call(node)
 
-    def root(self, tensor):
+    def root(self, tensor: Any) -> Any:
         """The root under a fake tensor; None: it has no bytes."""
         return None if tensor is None else self._root.get(tensor.untyped_storage()._cdata)
 
-    def become(self, result, kind):
+    def become(self, result: Any, kind: Any) -> Any:
         """The root under a result, which becomes one of that kind unless it persists."""
         root = self.root(self.value[result]) if isinstance(result, torch.fx.Node) else None
         if root is not None and root not in self.persistent:
             self.storages[root].kind = kind
         return root
 
-    def storage(self, name, size, kind):
+    def storage(self, name: Any, size: Any, kind: Any) -> Any:
         """A new root."""
         root = len(self.storages)
         self.storages.append(Storage(name, size, kind, root))
         self.latest[root] = root
         return root
 
-    def write(self, root, name):
+    def write(self, root: Any, name: Any) -> Any:
         """A new version of a storage, which the next op has to output."""
         old = self.storages[root]
         self.latest[root] = len(self.storages)
         self.storages.append(Storage(name, old.size, old.kind, root))
         return self.latest[root]
 
-    def _new(self, tensor, name, kind="intermediate"):
+    def _new(self, tensor: Any, name: Any, kind: Any = "intermediate") -> Any:
         key = tensor.untyped_storage()._cdata
         if tensor.device != self.device:
             raise ValueError(f"{name} is on {tensor.device}, the model on {self.device}")
@@ -118,21 +125,22 @@ class Lowered:
             self._root[key] = self.storage(name, tensor.untyped_storage().nbytes(), kind)
         return self._root[key]
 
-    def _persist(self, node, name, kind, position):
+    def _persist(self, node: Any, name: Any, kind: Any, position: Any) -> None:
         tensor = self.value[node] = node.meta["val"]
         if has_bytes(tensor):
             root = self._new(tensor, name, kind)
             self.persistent.setdefault(root, position)
             self.holders.setdefault(root, node)
 
-    def written(self):
+    def written(self) -> Any:
         """Positions, as in `persistent`, of what the step writes in place."""
         return [self.persistent[root] for root, latest in self.latest.items()
                 if latest != root and root in self.persistent]
 
-    def _written(self, node):
+    def _written(self, node: Any) -> Any:
         """The roots that a call writes in place."""
-        schema, written = node.target._schema, []
+        schema = node.target._schema
+        written: List[Any] = []
         for position, argument in enumerate(schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 value = (node.args[position] if position < len(node.args)
@@ -144,7 +152,7 @@ class Lowered:
         roots = dict.fromkeys(self.root(self.value[n]) for n in written if n is not None)
         return [root for root in roots if root is not None]
 
-    def _call(self, node):
+    def _call(self, node: Any) -> None:
         value = self.value[node] = node.meta.get("val")
         read = dict.fromkeys(self.root(t) for n in node.all_input_nodes
                              for t in tensors_of(self.value[n]))
@@ -161,7 +169,7 @@ class Lowered:
 
     # ---- As it is in reality ----
 
-    def found(self, op, results):
+    def found(self, op: Any, results: Any) -> None:
         """Results that were traced without bytes and have some, as what cuDNN's batch-norm keeps
         for its backward pass."""
         for i, (fake, real) in enumerate(zip(flat(self.value[op.node]), results)):
@@ -175,13 +183,13 @@ class Lowered:
                 if root in {self.root(t) for n in read for t in tensors_of(self.value[n])}:
                     other.inputs.append(root)
 
-    def adopt(self, node, result):
+    def adopt(self, node: Any, result: Any) -> None:
         """What a node has made: its types and strides may be others than those that were traced."""
         fakes, spec = tree_flatten(self.value[node])
         pairs = zip(fakes, tree_leaves(result))
         self.value[node] = tree_unflatten([self._as_made(*pair) for pair in pairs], spec)
 
-    def _as_made(self, fake, real):
+    def _as_made(self, fake: Any, real: Any) -> Any:
         root = self.root(fake) if isinstance(fake, torch.Tensor) else None
         if root is None or real is None:
             return fake
@@ -199,7 +207,7 @@ class Lowered:
 
     # ---- To Tarn ----
 
-    def graph(self, name, streams=("compute",), groups=()):
+    def graph(self, name: Any, streams: Any = ("compute",), groups: Any = ()) -> Any:
         """The tarn.Graph, op for op; `self.ids` maps storages to its tensors."""
         builder = tarn.Builder(name)
         for stream in streams:
@@ -212,12 +220,12 @@ class Lowered:
                 self.ids[s] = builder.tensor(storage.name, storage.size, storage.kind)
             else:
                 self.ids[s] = builder.alias(self.ids[storage.root], storage.name)
-        last = {}  # what draws random numbers, and what communicates, keeps its order
+        last: Dict[Any, Any] = {}  # what draws random numbers, and what communicates, keeps its order
         for index, op in enumerate(self.ops):
             line = "random" if op.is_random else op.stream
             control = [last[line]] if line and line in last else []
             last[line] = index
-            builder.op(op.name, op.stream, [self.ids[s] for s in op.inputs],
+            builder.op(op.name, tarn.StreamId(op.stream), [self.ids[s] for s in op.inputs],
                        [self.ids[s] for s in op.outputs], kind=op.kind, control=control,
                        workspace=op.workspace, cost=op.cost,
                        op_class=("random" if op.is_random else "pure") if op.node else None,

@@ -1,8 +1,11 @@
 """The allocators of PyTorch, replaced by ones that serve planned addresses (cpu.cpp, cuda.cpp)."""
+from __future__ import annotations
+
 import ctypes as c
 import functools
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.utils import cpp_extension
@@ -13,7 +16,7 @@ ALIGNMENT = {"cpu": 64, "cuda": 512}  # of PyTorch's allocators
 
 
 @functools.lru_cache(maxsize=None)
-def library(name):
+def library(name: str) -> tuple[str, Any]:
     """(path, functions) of a file of this package, compiled once for each version of torch."""
     version = torch.__version__.split("+", maxsplit=1)[0].replace(".", "_")
     cudart = (torch.version.cuda or "13").split(".", maxsplit=1)[0]
@@ -44,7 +47,7 @@ def library(name):
 
 
 @functools.lru_cache(maxsize=None)
-def allocator(device="cpu"):
+def allocator(device: str = "cpu") -> Any:
     """Installs the allocator of a type of device for this process, compiled where that was not done
     yet, and returns its functions. On the CPU tensors from before keep their memory; on CUDA it has
     to come before anything is on the GPU. (torch.cuda.MemPool with it would ask for segments and
@@ -65,7 +68,7 @@ def allocator(device="cpu"):
 class Arena:
     """Bytes in which planned tensors lie, on a torch.device."""
 
-    def __init__(self, size, device):
+    def __init__(self, size: Any, device: Any) -> None:
         self._functions = allocator(device.type)
         self._bytes = torch.empty(size + 4096, dtype=torch.uint8, device=device)
         # Never 0: PyTorch knows what a pluggable allocator has given by its address alone, and what
@@ -75,21 +78,21 @@ class Arena:
         if not self._functions.tarn_arena(self.base, size):
             raise RuntimeError("there are more than 64 arenas")
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "base") and sys and not sys.is_finalizing():  # tensors may end after it
             self._functions.tarn_arena_drop(self.base)
 
-    def tensor(self, offset, like):
+    def tensor(self, offset: Any, like: Any) -> Any:
         """The bytes from `offset` on, as the storage under a tensor like this one."""
         start, remainder = divmod(self._shift + offset, like.element_size())
         assert remainder == 0
         return view_of(self._bytes.untyped_storage(), like, start)
 
-    def bytes(self, offset, size):
+    def bytes(self, offset: Any, size: Any) -> Any:
         return self._bytes[self._shift + offset:self._shift + offset + size]
 
 
-def summarize(functions, outputs):
+def summarize(functions: Any, outputs: Any) -> Any:
     """Of what was traced: (workspace, the request that each output was or -1, temporaries alive)"""
     count = len(outputs)
     addresses = (c.c_void_p * count)(*(o.untyped_storage().data_ptr() for o in outputs))

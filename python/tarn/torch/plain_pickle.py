@@ -6,6 +6,8 @@ its numbers: ten bytes make it take gigabytes (a large number of a memo), and a 
 many times over takes for ever as a key. So this is a machine of our own. What it makes grows with
 the bytes that it has read, up to some hundred bytes for each: every instruction makes one object at
 most, no length is beyond the end of the data, the memo is a dict, and keys are numbers or text."""
+from __future__ import annotations
+
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +25,7 @@ class Refused(tarn.BadInput):
 class _Data:
     """The bytes, and how far they were read."""
 
-    def __init__(self, data: bytes):
+    def __init__(self, data: bytes) -> None:
         self.bytes, self.at = data, 0
 
     def take(self, count: int) -> bytes:
@@ -119,7 +121,7 @@ def _fill(target: Any, items: list[Any]) -> None:
 class _Machine:
     """The values above the last mark, those below it, mark by mark, and the memo."""
 
-    def __init__(self, data: bytes):
+    def __init__(self, data: bytes) -> None:
         self.data = _Data(data)
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []

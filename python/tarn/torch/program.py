@@ -1,7 +1,10 @@
 """A planned step at work: ops are bound to addresses once, then called in the plan's order."""
+from __future__ import annotations
+
 import ctypes as c
 import time
 from collections import Counter
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
@@ -17,7 +20,7 @@ from .updates import Edit, Update
 
 # ---- Profile ----
 
-def profile(lowered, tensors, queues):
+def profile(lowered: Any, tensors: Any, queues: Any) -> None:
     """Runs the step once on the heap, and notes what each op costs and asks for. What the step
     changes is changed. tensors: for the placeholders. queues: how many the plan will have."""
     with torch.no_grad(), torch.autocast(lowered.device.type, enabled=False):
@@ -31,10 +34,10 @@ def profile(lowered, tensors, queues):
             allocator("cuda").tarn_cuda_trim()
 
 
-class _Profiler(torch.fx.Interpreter):
+class _Profiler(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
     """Frees values after their last use."""
 
-    def __init__(self, lowered):
+    def __init__(self, lowered: Any) -> None:
         super().__init__(lowered.module)
         self._lowered, self._op = lowered, None
         self._functions = allocator(lowered.device.type)
@@ -42,7 +45,7 @@ class _Profiler(torch.fx.Interpreter):
         self._spent = self._functions.tarn_cuda_spent if on_gpu else int
         self._ops = {op.node: op for op in lowered.ops if op.node is not None}
 
-    def run_node(self, n):
+    def run_node(self, n: Any) -> Any:
         op = self._op = self._ops.get(n)
         result = super().run_node(n)
         if n.op != "output":
@@ -52,12 +55,12 @@ class _Profiler(torch.fx.Interpreter):
             op.made = {i: results[i] for i in op.made}
         return result
 
-    def call_function(self, target, args, kwargs):
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if self._op is None:
             return target(*args, **kwargs)
         return self._measure(self._op, lambda: target(*args, **kwargs))
 
-    def output(self, target, args, kwargs):
+    def output(self, target: Any, args: Any, kwargs: Any) -> None:
         """All gradients are there: the optimizer."""
         for op in self._lowered.ops:
             if isinstance(op.run, (Update, Edit)):
@@ -66,7 +69,7 @@ class _Profiler(torch.fx.Interpreter):
                     call()  # makes what it keeps
                 self._measure(op, call)
 
-    def _measure(self, op, call):
+    def _measure(self, op: Any, call: Any) -> Any:
         begin = self._now() - self._spent()
         try:
             self._functions.tarn_frame_trace()
@@ -84,7 +87,7 @@ class _Profiler(torch.fx.Interpreter):
             op.on_heap, op.workspace = True, 0
         return result
 
-    def _now(self):
+    def _now(self) -> Any:
         if self._lowered.device.type == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter_ns()
@@ -92,24 +95,25 @@ class _Profiler(torch.fx.Interpreter):
 
 # ---- Run ----
 
-LOST = []  # arenas of whose bytes a library keeps some
+LOST: list[Any] = []  # arenas of whose bytes a library keeps some
 
 
 class Program:
     """The ops of a plan, bound to an arena and to the tensors of the placeholders."""
 
-    def __init__(self, lowered, plan, arena, tensors):
+    def __init__(self, lowered: Any, plan: Any, arena: Any, tensors: Any) -> None:
         self.lowered, self.plan, self.tensors = lowered, plan, tensors
         self.addresses = [t.data_ptr() for t in tensors]
-        self.copied = Counter()  # outputs that were not made where they belong, by op
-        self._keepers = []  # ops that have kept memory which was their workspace
+        self.copied: Counter[str] = Counter()  # outputs that were not made where they belong, by op
+        self._keepers: list[str] = []  # ops that have kept memory which was their workspace
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
         self._ops = list(plan.graph.ops)
         self._queues = {op.stream for op in self._ops}
-        self._on_gpu, self._streams = lowered.device.type == "cuda", None
+        self._on_gpu = lowered.device.type == "cuda"
+        self._streams: Any = None
         self._bind_to(arena)
 
-    def _bind_to(self, arena):
+    def _bind_to(self, arena: Any) -> None:
         self.arena = arena
         self._calls = [self._bind(op) for op in self._ops]
         if len(self._queues) > 1:
@@ -118,7 +122,7 @@ class Program:
         self.results = [self._tensor(self.lowered.value.get(r, r), places)
                         for r in self.lowered.results]
 
-    def run(self):
+    def run(self) -> None:
         with torch.no_grad(), torch.autocast(self.lowered.device.type, enabled=False):
             if self._on_gpu:  # cuBLAS takes its workspace for each thread and stream: here
                 for stream in (torch.cuda.current_stream(), *streams(len(self._queues))):
@@ -131,7 +135,7 @@ class Program:
             if self._keepers:
                 self._move()
 
-    def _run_from(self, start):
+    def _run_from(self, start: Any) -> Any:
         """Returns how many ops have been called: all, or up to one that has kept memory."""
         if self._streams and not self._on_gpu:
             self._streams.run()
@@ -139,7 +143,7 @@ class Program:
         run = self._streams.run if self._streams else in_order(self._calls)
         return run(start, self._keepers)
 
-    def _move(self):
+    def _move(self) -> None:
         """A library has kept bytes of the arena, as cuBLAS does where a thread or a stream is new to
         it: the arena is left to it, and the step goes on in another one."""
         if self._on_gpu:
@@ -151,16 +155,16 @@ class Program:
         self._keepers.clear()
         self._bind_to(new)
 
-    def close(self):
+    def close(self) -> None:
         if self._streams:
             self._streams.close()
 
-    def _session(self):
+    def _session(self) -> Any:
         calls, keepers = self._calls, self._keepers
 
-        @torch.no_grad()  # of each thread
-        def kernel(call):
-            calls[call.op]()
+        def kernel(call: tarn.Call) -> None:
+            with torch.no_grad():  # of each thread
+                calls[call.op]()
             if keepers:
                 raise RuntimeError(f"{keepers[0]} has kept memory that was its workspace")
 
@@ -171,7 +175,7 @@ class Program:
                 session.bind_memory(tensor.id, self.arena.base)
         return session
 
-    def _tensor(self, fake, places):
+    def _tensor(self, fake: Any, places: Any) -> Any:
         """The tensor at its place for a fake one."""
         if not isinstance(fake, torch.Tensor):
             return fake
@@ -187,7 +191,7 @@ class Program:
         assert moved % fake.element_size() == 0
         return view_of(real.untyped_storage(), fake, moved // fake.element_size())
 
-    def _bind(self, final):
+    def _bind(self, final: Any) -> Any:
         """What to call for an op of the plan's graph."""
         op = self.lowered.ops[self.plan.origin(final.id)]
         before, places = ({self._root[self.plan.tensor_origin(t)]: self.plan.offset(t) for t in ids}
@@ -198,16 +202,16 @@ class Program:
                  if before[root] != places[root] and root not in self.lowered.persistent]
         call = self._bind_at(final.id, op, {**before, **places})
 
-        def moved():
+        def moved() -> None:
             for new, old in moves:
                 new.copy_(old)
             call()
 
         return moved if moves else call
 
-    def _bind_at(self, index, op, places):
+    def _bind_at(self, index: Any, op: Any, places: Any) -> Any:
 
-        def value(node):
+        def value(node: Any) -> Any:
             return tree_map(lambda fake: self._tensor(fake, places), self.lowered.value[node])
 
         place = self.plan.workspace(index)
@@ -225,7 +229,7 @@ class Program:
                    if self.lowered.root(fake) in places}
         return self._framed(lambda: function(*args, **kwargs), workspace, op, targets)
 
-    def _framed(self, call, workspace, op, targets, ready=None):
+    def _framed(self, call: Any, workspace: Any, op: Any, targets: Any, ready: Any = None) -> Any:
         """A call whose results are made at their places, or copied there; its temporaries lie in
         the workspace as soon as it is ready."""
         if not targets and not workspace[1]:
@@ -240,7 +244,7 @@ class Program:
         # And not self: programs end with their last reference.
         copied, keepers, device = self.copied, self._keepers, self.lowered.device.type
 
-        def run():
+        def run() -> Any:
             if ready and not ready():
                 return call()
             try:

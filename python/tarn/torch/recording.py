@@ -3,6 +3,9 @@
 A recording is a list of events in the order of the host's calls. A stream runs its own in that
 order; streams are ordered among each other where one has waited for another's event, where a block
 goes from one to the other, and nowhere else."""
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tarn
@@ -19,7 +22,8 @@ class Event(NamedTuple):
     stream: int
 
 
-def graph(events, name="recording", one_stream=False):
+def graph(events: Sequence[Event], name: str = "recording",
+          one_stream: bool = False) -> tuple[tarn.Graph, dict[int, tarn.TensorId]]:
     """(tarn.Graph, {block: tensor}). Blocks that are never released are outputs, which no plan
     gives away. one_stream: as if the streams took turns in the order of the host's calls."""
     events = [e._replace(stream=0) for e in events] if one_stream else events

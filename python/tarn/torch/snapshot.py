@@ -5,11 +5,14 @@
     snapshot.graph().save("step.json")          # for the command line
 
 Needs no torch, and executes nothing of the pickle: it may hold plain values only."""
+from __future__ import annotations
+
 import bisect
 import itertools
 import math
 import os
 import warnings
+from typing import Any, Optional, Union
 
 import tarn
 
@@ -22,7 +25,7 @@ RECORD = "call torch.cuda.memory._record_memory_history first"
 
 # ---- What a file may say ----
 
-def _field(record, name, low, high):
+def _field(record: Any, name: Any, low: Any, high: Any) -> Any:
     """A whole number of a record in [low, high)."""
     value = record.get(name)
     if type(value) is not int or not low <= value < high:
@@ -33,7 +36,7 @@ def _field(record, name, low, high):
     return value
 
 
-def _time(record):
+def _time(record: Any) -> None:
     """Nothing is made of times, but they have to be some."""
     value = record.get("time_us", 0)
     if not (type(value) is int and value.bit_length() < 64) and \
@@ -41,19 +44,19 @@ def _time(record):
         raise tarn.BadInput("time_us is no time")
 
 
-def _size(record, name="size"):
+def _size(record: Any, name: Any = "size") -> Any:
     return _field(record, name, 1, 1 << 53)
 
 
-def _address(record, name="addr"):
+def _address(record: Any, name: Any = "addr") -> Any:
     return _field(record, name, 0, 1 << 64)
 
 
-def _stream(record):
+def _stream(record: Any) -> Any:
     return _field(record, "stream", -(1 << 63), 1 << 64)
 
 
-def _list(record, name):
+def _list(record: Any, name: Any) -> Any:
     """A list of dicts."""
     found = record.get(name, [])
     if type(found) is not list or not all(type(item) is dict for item in found):
@@ -66,11 +69,14 @@ def _list(record, name):
 class _Blocks:
     """The blocks of a device that are alive: by address, which bytes, which number, whose stream."""
 
-    def __init__(self):
-        self.events, self.alive, self._starts = [], {}, []
-        self._before, self._numbers = [], itertools.count()
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.alive: dict[int, Any] = {}
+        self._starts: list[int] = []
+        self._before: list[Event] = []
+        self._numbers = itertools.count()
 
-    def request(self, address, size, stream):
+    def request(self, address: Any, size: Any, stream: Any) -> None:
         """What lies there has been released before, whether the trace says so or not."""
         self._end_between(address, address + size)
         number = next(self._numbers)
@@ -78,7 +84,7 @@ class _Blocks:
         bisect.insort(self._starts, address)
         self.events.append(Event(REQUEST, number, size, stream))
 
-    def release(self, address, size, stream):
+    def release(self, address: Any, size: Any, stream: Any) -> None:
         if address in self.alive:
             self._end(address)
             return
@@ -86,12 +92,12 @@ class _Blocks:
         self._before.append(Event(REQUEST, number, size, stream))
         self.events.append(Event(RELEASE, number, size, stream))
 
-    def _end(self, address):
+    def _end(self, address: Any) -> None:
         size, number, stream = self.alive.pop(address)
         del self._starts[bisect.bisect_left(self._starts, address)]
         self.events.append(Event(RELEASE, number, size, stream))
 
-    def _end_between(self, begin, end):
+    def _end_between(self, begin: Any, end: Any) -> None:
         """Blocks do not overlap: of those that begin before, the last one alone may reach there."""
         first = bisect.bisect_left(self._starts, begin)
         if first > 0:
@@ -100,7 +106,7 @@ class _Blocks:
         for address in self._starts[first:bisect.bisect_left(self._starts, end)]:
             self._end(address)
 
-    def read(self, trace):
+    def read(self, trace: Any) -> Any:
         for entry in trace:
             action = entry.get("action")
             _time(entry)
@@ -114,7 +120,7 @@ class _Blocks:
         return self._before + self.events
 
 
-def _held(trace, reserved):
+def _held(trace: Any, reserved: Any) -> Any:
     """The most that PyTorch held during a trace at whose end it holds `reserved`."""
     most = held = reserved
     for entry in reversed(trace):
@@ -134,7 +140,7 @@ class Snapshot:
 
     device: None takes the device whose trace it is, or of several traces that of device 0."""
 
-    def __init__(self, contents, device=None):
+    def __init__(self, contents: Any, device: Any = None) -> None:
         traces = contents.get("device_traces", []) if type(contents) is dict else []
         traces = traces if type(traces) is list else []
         devices = [number for number, trace in enumerate(traces) if trace]
@@ -161,7 +167,7 @@ class Snapshot:
                           "needed than was; record without skip_actions", stacklevel=2)
 
     @staticmethod
-    def _kept_in(segment, alive):
+    def _kept_in(segment: Any, alive: Any) -> Any:
         """Bytes of its blocks that are in use, and that the trace knows nothing of."""
         kept, address = 0, _address(segment, "address")
         for block in _list(segment, "blocks"):
@@ -172,13 +178,13 @@ class Snapshot:
             address += size
         return kept
 
-    def graph(self, name="snapshot", one_stream=False):
+    def graph(self, name: str = "snapshot", one_stream: bool = False) -> tarn.Graph:
         """A tarn.Graph with the streams of the snapshot, which says nothing of how they were
         ordered: so they are unordered. one_stream: ordered as the host called, a packing instance
         that can be saved as CSV, too."""
         return graph(self.events, name, one_stream)[0]
 
-    def needs(self, **options):
+    def needs(self, **options: Any) -> dict[str, int]:
         """Bytes: of one arena if all streams were ordered as the host called, of one for unordered
         streams, and what PyTorch requested and reserved."""
         options = {"alignment": ALIGNMENT, **options}
@@ -187,7 +193,7 @@ class Snapshot:
                 "peak": self.peak, "reserved": self.reserved, "kept": self.kept}
 
 
-def load(path, device=None):
+def load(path: Union[str, os.PathLike[str]], device: Optional[int] = None) -> Snapshot:
     """A snapshot file; tarn.BadInput where it is none, is damaged, or lacks the device's trace."""
     with open(path, "rb") as file:
         data = file.read()

@@ -1,11 +1,13 @@
 """tarn.torch.step: a training step at planned addresses."""
+from __future__ import annotations
+
 import hashlib
 import itertools
 import math
 import warnings
 import weakref
 from collections import Counter
-from typing import Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
 from torch.nn.modules.module import _has_any_global_hook
@@ -25,19 +27,19 @@ CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 COMPARED = 2  # steps of each capture that are run eagerly, too
 
 
-def _kind_of(leaf):
+def _kind_of(leaf: Any) -> Any:
     if not torch.is_tensor(leaf) or leaf.layout != torch.strided or leaf.is_nested:
         return type(leaf)
     return leaf.shape, leaf.dtype, leaf.stride()
 
 
-def kind_of(batch):
+def kind_of(batch: Any) -> Any:
     """What is equal for batches of the same containers, shapes and types."""
     leaves, spec = pytree.tree_flatten(batch)
     return (spec, *map(_kind_of, leaves))
 
 
-def _once(tensor):
+def _once(tensor: Any) -> Any:
     """Without the repetitions of an expanded tensor."""
     for dimension, stride in enumerate(tensor.stride()):
         if stride == 0:
@@ -45,7 +47,7 @@ def _once(tensor):
     return tensor
 
 
-def _digest(data):
+def _digest(data: Any) -> Any:
     """Of bytes, where they lie: on a GPU a sum in which each word has an odd weight of its own, so
     that one that differs is seen."""
     if data.device.type == "cpu":
@@ -58,10 +60,11 @@ def _digest(data):
     return total.item()
 
 
-def _captured(step, loss, inputs, names):
+def _captured(step: Any, loss: Any, inputs: Any, names: Any) -> Any:
     """(Captured, Lowered, fixed): the last are positions of inputs that must stay where they are:
     those that have gradients or are written to, and others in storages that are written to."""
-    shared, joint = {}, set()
+    shared: dict[Any, dict[int, int]] = {}
+    joint: set[int] = set()
     for i, tensor in enumerate(inputs):
         shared.setdefault(tensor.untyped_storage()._cdata, {}).setdefault(id(tensor), i)
     while True:
@@ -78,12 +81,13 @@ def _captured(step, loss, inputs, names):
 class Variant:
     """The step for inputs of one kind: captured, lowered, profiled, planned."""
 
-    def __init__(self, step, loss, inputs):
+    def __init__(self, step: Any, loss: Any, inputs: Any) -> None:
         """loss: as Dynamo has traced it, called with inputs."""
         model = step.model
         names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
         captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
-        self.program = self.plan = None
+        self.program: Any = None
+        self.plan: Any = None
         self.to_compare = COMPARED if step.compares else 0
         trained = {*names, *map(id, of_optimizer(step.optimizer))}
         for i in captured.trained:
@@ -91,7 +95,7 @@ class Variant:
                 name = captured.inputs[i][0]
                 raise ValueError(f"{name} requires a gradient, and is no parameter of the model or "
                                  "the optimizer: freeze it with requires_grad_(False)")
-        self._moved = set()
+        self._moved: set[int] = set()
         self._copies = {i: empty_as(t) for i, t in enumerate(inputs) if id(t) in step.batch}
         if self.fixed & self._copies.keys():
             raise ValueError("the loss writes to the batch")
@@ -108,7 +112,7 @@ class Variant:
         step.agree(self.lowered)
         self.graph = self.lowered.graph(step.name, step.streams, groups)
 
-    def tensors(self, inputs):
+    def tensors(self, inputs: Any) -> Any:
         """For the placeholders, and the constants. What moves again and again is copied."""
         if self.program:
             moved = {i for i, t in enumerate(inputs) if t.data_ptr() != self.program.addresses[i]
@@ -119,7 +123,7 @@ class Variant:
             _once(own).copy_(_once(inputs[i]))
         return [*(self._copies.get(i, t) for i, t in enumerate(inputs)), *self.lowered.constants]
 
-    def run(self):
+    def run(self) -> None:
         try:
             self.program.run()
         except BaseException:  # its streams have stopped
@@ -127,13 +131,13 @@ class Variant:
             self.lowered.dropped.clear()
             raise
 
-    def close(self):
+    def close(self) -> None:
         if self.program:
             self.program.close()
             self.program = None
 
 
-def of_optimizer(optimizer):
+def of_optimizer(optimizer: Any) -> Any:
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
 
@@ -156,23 +160,27 @@ class Step:
     Where that fails the step runs eagerly, with a warning that says why; `reason` tells why the
     last step did, or is None. `graph` and `plan` are those of the first capture: of the example."""
 
-    streams = ("compute",)
-    reduction = None  # given gradients, returns what to call for their mean over all ranks
+    streams: tuple[str, ...] = ("compute",)
+    reduction: Any = None  # given gradients, returns what to call for their mean over all ranks
 
-    def __init__(self, model, optimizer, loss_fn, example_batch, *, streams=1, budget=None,
-                 clip=None, compare=True, name=None, **options):
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
+                 loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
+                 budget: Union[int, float, None] = None,
+                 clip: Optional[Callable[[Any], Any]] = None, compare: bool = True,
+                 name: Optional[str] = None, **options: Any) -> None:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name, self.compares = name or type(model).__name__, compare
-        self.reason = None
+        self.reason: Optional[str] = None
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self._budget = budget
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(streams, len(self.streams))
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
-        self._arena, self.variants = None, {}
-        self._captures = Counter()  # by shapes
-        self._refused = {}  # kinds of batch, and keys of variants: why
+        self._arena: Optional[Arena] = None
+        self.variants: dict[Any, Variant] = {}
+        self._captures: Counter[Any] = Counter()  # by shapes
+        self._refused: dict[Any, str] = {}  # kinds of batch, and keys of variants: why
         alone = not isinstance(example_batch, (tuple, list))
         self.example = (example_batch,) if alone else tuple(example_batch)
         self._traced = Traced(model, loss_fn, weakref.WeakMethod(self.planned))
@@ -180,15 +188,23 @@ class Step:
         self._call(self.example)
         self._is_example = False
 
-    def __del__(self):
+    def __del__(self) -> None:
         for variant in getattr(self, "variants", {}).values():
             variant.close()
 
-    _first = property(lambda self: next(iter(self.variants.values()), None))
-    graph = property(lambda self: self._first and self._first.graph)
-    plan = property(lambda self: self._first and self._first.plan)
+    @property
+    def _first(self) -> Optional[Variant]:
+        return next(iter(self.variants.values()), None)
 
-    def __call__(self, *batch):
+    @property
+    def graph(self) -> Optional[tarn.Graph]:
+        return self._first.graph if self._first else None
+
+    @property
+    def plan(self) -> Optional[tarn.Plan]:
+        return self._first.plan if self._first else None
+
+    def __call__(self, *batch: Any) -> Any:
         """One step; returns what loss_fn returns, detached."""
         if any(p.grad is not None for p in of_optimizer(self.optimizer)):
             self.reason = "there were gradients before the step"
@@ -198,7 +214,7 @@ class Step:
             return self.eager(*batch)
         return self._call(batch)
 
-    def eager(self, *batch):
+    def eager(self, *batch: Any) -> Any:
         """The same step as PyTorch runs it. Gradients of other parameters stay as they were."""
         own = set(map(id, of_optimizer(self.optimizer)))
         others = [(p, p.grad) for p in self.model.parameters() if id(p) not in own]
@@ -216,7 +232,7 @@ class Step:
             parameter.grad = gradient
         return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone, detached(results))
 
-    def report(self):
+    def report(self) -> Report:
         """What the plan needs and what eager execution would need, as a Report. Runs the step
         eagerly, and undoes it."""
         memory = allocator(self.device.type)
@@ -229,17 +245,19 @@ class Step:
             eager = memory.tarn_peak() - before
         if self._first is None:
             return Report(eager, reason=self.reason)
-        plan, program = self.plan, self._first.program
+        plan, program = self._first.plan, self._first.program
         again = [op.name for op in plan.graph.ops if plan.is_recomputed(op.id)]
         return Report(eager, plan.footprint, plan.bound, again,
                       program.copied if program else {}, self.reason)
 
     # ---- Captures ----
 
-    def _call(self, batch):
+    def _call(self, batch: Any) -> Any:
         kind = self._tried = kind_of(batch)
-        self._rehearsed, self._ran, self._count = None, False, 0
-        self.batch, self.reason, failure = set(map(id, tensors_of(batch))), None, None
+        self._rehearsed: Any = None
+        self._ran, self._count = False, 0
+        self.batch, self.reason = set(map(id, tensors_of(batch))), None
+        failure: Optional[Exception] = None
         try:
             if kind in self._refused:
                 raise NotRun(self._refused[kind])
@@ -265,7 +283,7 @@ class Step:
                           "as buffers", RuntimeWarning, 3)
         return results
 
-    def _rehearse(self, variant):
+    def _rehearse(self, variant: Any) -> None:
         """Runs a new variant, undoes that, and leaves the step to eager execution."""
         program = variant.program
         written = [program.tensors[i] for i in variant.fixed]
@@ -275,7 +293,7 @@ class Step:
                                self._is_exact() and self._bits(program.results[0], written))
         raise NotRun
 
-    def _agrees(self, loss):
+    def _agrees(self, loss: Any) -> Any:
         """Has eager execution made what the rehearsal has made? On a GPU the bits of some ops
         differ from run to run, unless PyTorch is told to use no such ones."""
         variant, written, planned, bits = self._rehearsed
@@ -285,10 +303,10 @@ class Step:
             return bits == self._bits(loss, written)
         return torch.allclose(planned, loss, rtol=0.01, equal_nan=True)
 
-    def _is_exact(self):
+    def _is_exact(self) -> Any:
         return self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2
 
-    def _run(self, variant):
+    def _run(self, variant: Any) -> None:
         variant.run()
         if variant.program.arena is not self._arena:  # it was left to a library
             self._arena = variant.program.arena
@@ -296,7 +314,7 @@ class Step:
                 if other is not variant:
                     other.close()
 
-    def _bits(self, loss, written):
+    def _bits(self, loss: Any, written: Any) -> Any:
         trained = of_optimizer(self.optimizer)
         states = tensors_of([self.optimizer.state.get(p) for p in trained])
         tensors = {id(t): t.detach() for t in (loss, *written, *trained, *states)}
@@ -304,9 +322,10 @@ class Step:
                 for t in tensors.values())
         return [_digest(some) for some in bits]
 
-    def planned(self, loss, inputs):
+    def planned(self, loss: Any, inputs: Any) -> Any:
         """What Dynamo calls instead of a loss that it has traced."""
-        places, cuda = {}, torch.backends.cuda
+        places: dict[int, int] = {}
+        cuda = torch.backends.cuda
         first = [places.setdefault(t.untyped_storage()._cdata, i) for i, t in enumerate(inputs)]
         key = (loss, tuple((f, distance(t, inputs[f])) for t, f in zip(inputs, first)),
                tuple(map(_kind_of, inputs)),  # PyTorch 2.11 does not guard layouts of parameters
@@ -337,7 +356,7 @@ class Step:
         return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone,
                                     program.results[:variant.results_count])
 
-    def _capture(self, loss, inputs):
+    def _capture(self, loss: Any, inputs: Any) -> Any:
         variant = Variant(self, loss, inputs)
         if isinstance(self._budget, float):  # a share of the first plan without a budget
             whole = tarn.plan(variant.graph, **self._options).footprint
@@ -345,7 +364,7 @@ class Step:
         variant.plan = tarn.plan(variant.graph, budget=self._budget, **self._options)
         return variant
 
-    def _program(self, variant, inputs):
+    def _program(self, variant: Any, inputs: Any) -> Any:
         """Bound to the arena that all variants share, and to where the model lies now."""
         tensors = variant.tensors(inputs)
         if self._arena is None or self._arena.size < variant.plan.footprint:
@@ -360,17 +379,17 @@ class Step:
 
     # ---- Where there are other ranks ----
 
-    def agree(self, lowered):
+    def agree(self, lowered: Any) -> None:
         """On what was measured."""
 
-    def reduce(self):
+    def reduce(self) -> None:
         """The gradients of an eager step."""
 
-    def rehearses(self, variant):
+    def rehearses(self, variant: Any) -> Any:
         """Is the variant still to be compared with eager execution?"""
         return variant.to_compare > 0
 
-    def buckets(self, parameters):
+    def buckets(self, parameters: Any) -> Any:
         """Those that are updated by one op: neighbours, a hundredth of all bytes at least."""
         share = sum(p.nbytes for p in parameters) / 100
         return divided(parameters, share, share)
@@ -387,7 +406,7 @@ class Report(NamedTuple):
     copied: Mapping[str, int] = {}
     reason: Optional[str] = None
 
-    def __str__(self):
+    def __str__(self) -> Any:
         if self.arena is None:
             return f"eager: {self.eager} bytes; {self.reason}"
         text = (f"arena {self.arena} bytes ({self.arena / self.eager - 1:+.1%} against eager's "

@@ -1,13 +1,16 @@
 """Tensors and what they lie in."""
+from __future__ import annotations
+
+from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
 
-def tensors_of(value):
+def tensors_of(value: Any) -> Any:
     return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
 
 
-def flat(results):
+def flat(results: Any) -> Any:
     """Tensors and None of what a call has returned."""
     results = results if isinstance(results, (tuple, list)) else (results,)
     if all(t is None or isinstance(t, torch.Tensor) for t in results):
@@ -15,17 +18,17 @@ def flat(results):
     return [t for t in tree_leaves(results) if t is None or isinstance(t, torch.Tensor)]
 
 
-def has_bytes(tensor):
+def has_bytes(tensor: Any) -> Any:
     return tensor.untyped_storage().nbytes() > 0
 
 
-def empty_as(tensor, device=None):
+def empty_as(tensor: Any, device: Any = None) -> Any:
     """Of its type, shape and strides."""
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype,
                                device=device or tensor.device)
 
 
-def view_of(storage, like, start):
+def view_of(storage: Any, like: Any, start: Any) -> Any:
     """A tensor on a storage, with type, shape, strides and conjugation of another one."""
     made = torch.empty(0, dtype=like.dtype, device=storage.device).set_(
         storage, start + like.storage_offset(), like.shape, like.stride())
@@ -33,7 +36,7 @@ def view_of(storage, like, start):
     return made._neg_view() if like.is_neg() else made
 
 
-def distance(one, other):
+def distance(one: Any, other: Any) -> Any:
     """How many bytes the first one begins later than the other one in its storage."""
     return (one.storage_offset() * one.element_size()
             - other.storage_offset() * other.element_size())

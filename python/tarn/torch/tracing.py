@@ -2,11 +2,14 @@
 Messages (logging, warnings) are not part of a trace. torch.compiler.is_compiling() is False for the
 program, as in eager execution; if it cannot be traced so, True. torch.compiler.is_exporting() stays
 False then: with Dynamo's True the mask makers of transformers take another way than eagerly."""
+from __future__ import annotations
+
 import logging
 import re
 import warnings
 from pathlib import Path
 from unittest import mock
+from typing import Any
 
 import torch
 from torch._dynamo import config
@@ -23,8 +26,10 @@ SETTINGS = {  # of Dynamo: every trace is kept, hooks of modules count, bits are
         "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
         "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
         "specialize_float": True}.items() if hasattr(config, name)}
+NAMES: list[tuple[str, ...]] = [("is_compiling", "is_dynamo_compiling", "is_exporting"),
+                                ("is_exporting",), ()]
 ANSWERS = [{function: False for function in tracing_state_functions() if function.__name__ in names}
-           for names in (("is_compiling", "is_dynamo_compiling", "is_exporting"), ("is_exporting",), ())]
+           for names in NAMES]
 LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 
 
@@ -33,18 +38,18 @@ class NotRun(Exception):
     only has to run eagerly this time."""
 
 
-def _unlogged():
+def _unlogged() -> Any:
     """PyTorch before 2.12 fails where it writes SETTINGS, with a set of functions, to its log of
     compilations."""
     return mock.patch.object(torch._dynamo.utils, "_get_dynamo_config_for_logging", lambda: None,
                              create=True)
 
 
-def detached(results):
+def detached(results: Any) -> Any:
     return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, results)
 
 
-def loss_in(results):
+def loss_in(results: Any) -> Any:
     """What backward starts from: the loss, or the first tensor of what loss_fn returns."""
     tensors = tensors_of(results)
     if not tensors:
@@ -52,8 +57,8 @@ def loss_in(results):
     return tensors[0]
 
 
-@torch.compiler.assume_constant_result
-def _is_traced():
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator, unused-ignore]
+def _is_traced() -> Any:
     """torch.compiler.is_compiling() is false in here before PyTorch 2.12."""
     return torch._guards.CompileContext.try_get() is not None
 
@@ -62,15 +67,15 @@ class Traced:
     """Calls loss_fn(model, *batch), with `planned(graph, inputs)` in the place of what was traced:
     an fx.GraphModule whose first result is the detached loss, and the tensors that it takes."""
 
-    def __init__(self, model, loss_fn, planned):
+    def __init__(self, model: Any, loss_fn: Any, planned: Any) -> None:
         """planned: a weak reference to a method."""
-        def forward(*batch):
+        def forward(*batch: Any) -> Any:
             if not _is_traced():
                 raise NotRun("TorchDynamo is switched off")
             results = loss_fn(model, *batch)
             return loss_in(results).detach(), detached(results)
 
-        def backend(graph, _inputs):
+        def backend(graph: Any, _inputs: Any) -> Any:
             sources = (n.meta["grapharg"].source for n in graph.graph.find_nodes(op="placeholder"))
             if any(isinstance(source, RandomValueSource) for source in sources):
                 raise ValueError("it draws random numbers of Python")
@@ -84,7 +89,7 @@ class Traced:
             {**SETTINGS, "ignore_logging_functions": {*loggers, warnings.warn}})
         self._answers = ANSWERS
 
-    def __call__(self, *batch):
+    def __call__(self, *batch: Any) -> Any:
         with torch.enable_grad(), self._settings, _unlogged():
             left = self._answers
             for number, answers in enumerate(left):
@@ -98,7 +103,7 @@ class Traced:
                         raise
 
 
-def reason(error):
+def reason(error: Any) -> Any:
     """Why a step is not planned: a line, with the place in the program where there is one."""
     error = getattr(error, "inner_exception", error)
     ours, told = str(Path(torch.__file__).parent), str(error).strip() or "no text"

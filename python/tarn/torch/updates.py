@@ -1,9 +1,12 @@
 """The optimizer in a captured step: ops that call the user's own, each on a few parameters."""
+from __future__ import annotations
+
 import copy
 import itertools
 from collections import defaultdict
 from contextlib import contextmanager
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
+from collections.abc import Iterator
 
 import torch
 from torch.optim import optimizer as hooks
@@ -13,7 +16,7 @@ from .tensors import tensors_of
 
 
 @contextmanager
-def unchanged(optimizer, tensors):
+def unchanged(optimizer: Any, tensors: Any) -> Iterator[Any]:
     """Whatever happens inside to the optimizer, its parameters, their gradients, these tensors and
     random numbers is undone: inside the optimizer has copies of all that it has, but parameters."""
     own = dict(vars(optimizer))
@@ -37,7 +40,7 @@ def unchanged(optimizer, tensors):
             parameter.grad = gradient
 
 
-def is_one_by_one(optimizer):
+def is_one_by_one(optimizer: Any) -> Any:
     """Does it treat parameters one by one, and may its step be divided? PyTorch's own do, unless
     somebody watches them or has replaced their step; a scheduler may have wrapped it."""
     kind, step = type(optimizer), vars(optimizer).get("step")
@@ -52,7 +55,7 @@ class Update:
     """The optimizer at work on some of its parameters: an optimizer of the same class that shares
     state and hyperparameters, so that schedulers and state_dict work as ever; or itself, on all."""
 
-    def __init__(self, optimizer, parameters, dropped):
+    def __init__(self, optimizer: Any, parameters: Any, dropped: Any) -> None:
         """dropped: ids of parameters whose gradients were taken away in this step."""
         self.optimizer, self.parameters, self._dropped = optimizer, parameters, dropped
         self._own, self._last, self._members = optimizer, None, {}  # the members by group
@@ -65,8 +68,8 @@ class Update:
                        for i, group in enumerate(optimizer.param_groups)}
             self._members = {i: those for i, those in members.items() if those}
 
-    def __call__(self, *gradients):
-        def run():
+    def __call__(self, *gradients: Any) -> Any:
+        def run() -> None:
             if self._members:
                 self._own.param_groups = [{**self.optimizer.param_groups[i], "params": those}
                                           for i, those in self._members.items()]
@@ -81,18 +84,18 @@ class Update:
 
         return run
 
-    def _entries(self):
+    def _entries(self) -> Any:
         """What the optimizer keeps, and what may make it keep more."""
         state, groups = self.optimizer.state, self.optimizer.param_groups
         kept = [(len(state.get(p, ())), id(p) in self._dropped) for p in self.parameters]
         return [id(state), kept,
                 [torch.is_tensor(v) or bool(v) for group in groups for v in group.values()]]
 
-    def ready(self):
+    def ready(self) -> Any:
         """Has the optimizer made the state that it keeps? What it allocates then is temporary."""
         return self._last == self._entries()
 
-    def state(self):
+    def state(self) -> Any:
         return [value for p in self.parameters for value in self.optimizer.state.get(p, {}).values()
                 if isinstance(value, torch.Tensor) and value.numel()]
 
@@ -100,11 +103,11 @@ class Update:
 class Edit:
     """What the program does to gradients before the optimizer sees them: hooks, clipping."""
 
-    def __init__(self, function, parameters, dropped):
+    def __init__(self, function: Any, parameters: Any, dropped: Any) -> None:
         self._function, self._parameters, self._dropped = function, parameters, dropped
 
-    def __call__(self, *gradients):
-        def run():
+    def __call__(self, *gradients: Any) -> Any:
+        def run() -> None:
             versions = [p._version for p in self._parameters]
             for parameter, gradient in zip(self._parameters, gradients):
                 parameter.grad = None if id(parameter) in self._dropped else gradient
@@ -121,12 +124,12 @@ class Edit:
         return run
 
 
-def hooked(parameter):
+def hooked(parameter: Any) -> Any:
     """Has it hooks that get its gradient?"""
     return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
 
 
-def _call_hooks(parameters):
+def _call_hooks(parameters: Any) -> None:
     for parameter in parameters:
         for hook in (parameter._backward_hooks or {}).values():
             changed = hook(parameter.grad)
@@ -135,10 +138,11 @@ def _call_hooks(parameters):
             hook(parameter)
 
 
-def divided(parameters, limit, others):
+def divided(parameters: Any, limit: Any, others: Any) -> Iterator[Any]:
     """Buckets of neighbours of one type: the first of `limit` bytes at least, and those behind it
     of `others`."""
-    bucket, size = [], 0
+    bucket: list[Any] = []
+    size = 0
     for parameter in parameters:
         if bucket and (size >= limit or bucket[-1].dtype != parameter.dtype):
             yield bucket
@@ -158,13 +162,13 @@ class Trained(NamedTuple):
     node: torch.fx.Node
 
 
-def _last_uses(lowered):
+def _last_uses(lowered: Any) -> Any:
     """By root: the last op that touches it."""
     return {lowered.storages[s].root: index for index, op in enumerate(lowered.ops)
             for s in op.inputs + op.outputs}
 
 
-def _trained(lowered, captured, inputs):
+def _trained(lowered: Any, captured: Any, inputs: Any) -> Iterator[Any]:
     gradients = lowered.results[captured.results_count:]
     roots = [lowered.root(lowered.value[node])
              for node in lowered.module.graph.find_nodes(op="placeholder")]
@@ -174,7 +178,7 @@ def _trained(lowered, captured, inputs):
         yield Trained(last.get(gradient, -1), roots[i], gradient, inputs[i], node)
 
 
-def add_updates(lowered, captured, step, inputs):
+def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     """Ops of the optimizer, each as early as the gradients are there and nobody needs the
     parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
     updates, and the groups of gradients that are reduced as one."""
@@ -185,7 +189,8 @@ def add_updates(lowered, captured, step, inputs):
     buckets = [[given[id(p)] for p in bucket]
                for bucket in step.buckets([item.parameter for item in ready])]
 
-    def add(name, kind, run, items, at, parameters=None, **more):
+    def add(name: Any, kind: Any, run: Any, items: Any, at: Any, parameters: Any = None,
+            **more: Any) -> Any:
         """It writes the parameters that are given by their roots, or else the gradients."""
         gradients = dict.fromkeys(item.gradient for item in items if item.gradient is not None)
         written = gradients if parameters is None else parameters
@@ -207,9 +212,9 @@ def add_updates(lowered, captured, step, inputs):
                 cost=sum(item.parameter.nbytes for item in bucket))
     if step.clip and ready:
         items = [given[id(p)] for p in step.model.parameters() if id(p) in given]
-        run = Edit(step.clip, [item.parameter for item in items], dropped)
-        add("clip", "clip", run, items, end, on_heap=True)
-    updates = []
+        edit = Edit(step.clip, [item.parameter for item in items], dropped)
+        add("clip", "clip", edit, items, end, on_heap=True)
+    updates: list[Any] = []
     for bucket, at in zip(buckets, available) if one_by_one else [(ready, end)]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
         at = max([end if step.clip else at, *(last.get(r, -1) for r in roots)])
@@ -223,7 +228,7 @@ def add_updates(lowered, captured, step, inputs):
     return updates, groups
 
 
-def add_state(lowered, op):
+def add_state(lowered: Any, op: Any) -> None:
     """What the optimizer has made for these parameters persists, wherever it lies."""
     for i, value in enumerate(op.run.state()):
         root = lowered.storage(f"{op.name}.state{i}", value.untyped_storage().nbytes(),
