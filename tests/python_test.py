@@ -970,10 +970,12 @@ def type_checkers_find_ids_that_are_mixed_up():
 
 
 def _mypy():
-    """How mypy is called here; nothing: it is not here (TARN_MYPY names one)."""
-    for words in ([os.environ["TARN_MYPY"]] if os.environ.get("TARN_MYPY") else [], [sys.executable, "-m", "mypy"], ["mypy"]):
+    """How mypy is called here; nothing: it is not here."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    torch = os.environ.get("TARN_TORCH") or os.path.join(cache, "tarn/torch")  # tests/setup.sh torch
+    for words in ([sys.executable, "-m", "mypy"], [os.path.join(torch, "bin/mypy")], ["mypy"]):
         with contextlib.suppress(OSError):
-            if words and not subprocess.run([*words, "--version"], check=False, capture_output=True).returncode:
+            if not subprocess.run([*words, "--version"], check=False, capture_output=True).returncode:
                 return words
     return []
 

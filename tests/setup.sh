@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
 # and tests/run.sh; names on the command line ask for more: tests, coverage, starpu, opencl, cross, fuzz,
-# train, browser, docs; torch (PyTorch and ExecuTorch in a virtual environment of 6 GB: TARN_TORCH, else in the user's
-# cache); and gpu, for which nothing can be installed.
+# train, browser, docs; torch (PyTorch, ExecuTorch and mypy in a virtual environment of 6 GB: TARN_TORCH, else in the
+# user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 5 GB, whose name ends in
+# -oldest); and gpu, for which nothing can be installed.
 set -euo pipefail
 
 missing=()
@@ -61,12 +62,12 @@ for extra in "$@"; do
         need_command mpirun openmpi-bin
         ;;
     gpu) ;;
-    torch)
+    torch | torch-oldest)
         need_command g++ g++
         python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
         ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, torch-oldest, gpu)" >&2
         exit 2
         ;;
     esac
@@ -74,8 +75,8 @@ done
 
 # ExecuTorch's own list has more than its planner and its runtime need, and gigabytes of it.
 make_torch() {
-    local folder=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}
-    if [ -e "$folder/complete" ] && "$folder/bin/python" -c 'import mesonpy' 2>/dev/null; then return 0; fi
+    local folder=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}$1
+    if [ -e "$folder/complete" ] && "$folder/bin/python" -c 'import mesonpy, mypy' 2>/dev/null; then return 0; fi
     mkdir -p "$folder"
     local free
     free=$(df --output=avail -BG "$folder" | tail -n 1 | tr -dc 0-9)
@@ -83,17 +84,26 @@ make_torch() {
         echo "setup: PyTorch and ExecuTorch need 10 GB in $folder, $free are free (TARN_TORCH names another folder)" >&2
         return 1
     fi
-    echo "setup: installing PyTorch and ExecuTorch in $folder" >&2
+    echo "setup: installing PyTorch${1:- and ExecuTorch} in $folder" >&2
     python3 -m venv "$folder"
-    "$folder/bin/pip" install -q --no-cache-dir torch==2.15.0 numpy ninja meson meson-python
-    "$folder/bin/pip" install -q --no-cache-dir --no-deps executorch==1.5.1 torchao==0.18.0
-    "$folder/bin/pip" install -q --no-cache-dir flatbuffers packaging pandas tabulate pyyaml ruamel.yaml expecttest \
-        hypothesis parameterized py-cpuinfo
+    if [ "$1" = -oldest ]; then # docs/pytorch.md and pyproject.toml say so, too
+        "$folder/bin/pip" install -q --no-cache-dir torch==2.11.0 numpy ninja meson meson-python mypy
+    else
+        "$folder/bin/pip" install -q --no-cache-dir torch==2.15.0 numpy ninja meson meson-python mypy
+        "$folder/bin/pip" install -q --no-cache-dir --no-deps executorch==1.5.1 torchao==0.18.0
+        "$folder/bin/pip" install -q --no-cache-dir flatbuffers packaging pandas tabulate pyyaml ruamel.yaml expecttest \
+            hypothesis parameterized py-cpuinfo
+    fi
     touch "$folder/complete"
 }
 
+make_torches() {
+    [[ " $* " != *" torch "* ]] || make_torch ""
+    [[ " $* " != *" torch-oldest "* ]] || make_torch -oldest
+}
+
 if [ ${#missing[@]} -eq 0 ]; then
-    [[ " $* " != *" torch "* ]] || make_torch
+    make_torches "$@"
     exit 0
 fi
 
@@ -109,4 +119,4 @@ export DEBIAN_FRONTEND=noninteractive
     echo "setup: the package lists could not be refreshed; trying with the old ones" >&2
 if [[ " ${missing[*]} " == *" clang "* && -n "$(fuzzer_package)" ]]; then missing+=("$(fuzzer_package)"); fi
 "${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
-[[ " $* " != *" torch "* ]] || make_torch
+make_torches "$@"

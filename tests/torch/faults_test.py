@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from cases import raises, run
 from networks import OLDER
+from odd_ops import KEPT, Custom, keeping, reserving
 from scripts_test import STEPS, compare, loss_of, mlp, rows
 from torch import nn
 
@@ -253,6 +254,18 @@ def a_deleted_step_gives_its_memory_back():
         gc.enable()
 
 
+def ops_that_do_what_they_are_not_traced_to_do_are_bit_equal():
+    def squares(model, x, y):
+        return model(x).square().mean() + 0 * y.sum()
+
+    def wide():
+        return torch.randn(8, 32), torch.randn(8, 32)
+
+    compare(1, model=lambda: Custom(reserving), loss=squares, batch=wide)
+    compare(1, model=lambda: Custom(keeping), loss=squares, batch=wide)
+    compare(1, model=lambda: Custom(keeping), loss=squares, batch=wide, before=lambda script, i: i % 2 or KEPT.clear())
+
+
 def what_changes_without_a_guard_is_found():
     def counting():
         number = 0
@@ -277,7 +290,7 @@ def a_step_leaves_nothing_behind():
     assert len(contextvars.copy_context()) == before
 
 
-TESTS = [parts_of_tensors_are_found_where_they_lie, batches_may_be_views_of_one_tensor, rows_that_are_written_to_may_change,
+TESTS = [ops_that_do_what_they_are_not_traced_to_do_are_bit_equal, parts_of_tensors_are_found_where_they_lie, batches_may_be_views_of_one_tensor, rows_that_are_written_to_may_change,
          constants_of_the_loss_are_no_inputs, norms_whose_input_needs_no_gradient_are_planned, a_step_goes_on_after_an_error,
          hyperparameters_may_ask_for_more_state, clipping_may_leave_parameters_out,
          a_share_of_a_budget_is_that_of_the_first_batch, other_optimizers_keep_what_is_theirs,

@@ -2,7 +2,7 @@
 with eager execution. Without a GPU PyTorch runs on no_gpu.c, which computes nothing: then the calls are tested, and no
 results. TAP on stdout.
 
-    tests/with_torch.sh tests/torch/gpu_test.py [gpu]       gpu: there has to be one (tests/gpu.sh)"""
+    tests/with_torch.sh tests/torch/gpu_test.py [gpu] [-v]     gpu: there has to be one (tests/gpu.sh); -v: with times"""
 import functools
 import os
 import random
@@ -23,6 +23,7 @@ import torch  # pylint: disable=wrong-import-position
 import torch.distributed as dist  # pylint: disable=wrong-import-position
 from cases import raises, run  # pylint: disable=wrong-import-position
 from networks import loss_of, make  # pylint: disable=wrong-import-position
+from odd_ops import KEPT, Custom, keeping, reserving, seeded_copy  # pylint: disable=wrong-import-position
 
 import tarn.torch  # pylint: disable=wrong-import-position
 from tarn.torch import program, stepping  # pylint: disable=wrong-import-position
@@ -274,37 +275,6 @@ def steps_are_compared_on_the_device():
 
 # ---- Ops that do on a GPU what they are not traced to do ----
 
-@torch.library.custom_op("tarn_test::with_seed", mutates_args=())
-def with_seed(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """As attention: a number on the host."""
-    return x.clone(), torch.tensor([7, 9])
-
-
-@with_seed.register_fake
-def _(x):
-    return torch.empty_like(x), torch.empty(2, dtype=torch.int64, device=x.device)
-
-
-@torch.library.custom_op("tarn_test::seeded", mutates_args=())
-def seeded(x: torch.Tensor, seed: torch.Tensor) -> torch.Tensor:
-    assert seed.device.type == "cpu" and seed.tolist() == [7, 9], seed
-    return x * int(seed[0])
-
-
-seeded.register_fake(lambda x, seed: torch.empty_like(x))
-with_seed.register_autograd(lambda ctx, one, _: torch.ops.tarn_test.seeded(one, ctx.saved_tensors[0]),
-                            setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output[1]))
-
-
-class Custom(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.first, self.last, self.function = torch.nn.Linear(32, 32), torch.nn.Linear(32, 32), function
-
-    def forward(self, x):
-        return self.last(self.function(self.first(x)))
-
-
 def train(function, **options):
     """A step with a function in the middle, and one that runs eagerly, on equal models and batches."""
     sides, steps = [], []
@@ -323,7 +293,7 @@ def train(function, **options):
 
 
 def what_ops_make_on_the_host_stays_there():
-    step, _ = train(lambda x: torch.ops.tarn_test.with_seed(x)[0])
+    step, _ = train(seeded_copy)
     assert not step._first.program.copied
     if LOG:
         return
@@ -338,26 +308,10 @@ def what_ops_make_on_the_host_stays_there():
             train(attend, **options)
 
 
-KEPT = []
-
-
-@torch.library.custom_op("tarn_test::keeping", mutates_args=())
-def keeping(x: torch.Tensor) -> torch.Tensor:
-    """As a library that takes a workspace when it is first called, and keeps it."""
-    result = x * torch.ones_like(x)
-    if not KEPT:
-        KEPT.append(torch.full((64,), 5.0, device=x.device))  # where the ones were
-    return result
-
-
-keeping.register_fake(torch.empty_like)
-keeping.register_autograd(lambda ctx, grad: grad * 1, setup_context=lambda ctx, inputs, output: None)
-
-
 def memory_that_a_library_keeps_in_mid_step_is_its_own():
     for options in ({}, {"streams": 2}):
         KEPT.clear()
-        step, data = train(torch.ops.tarn_test.keeping, **options)
+        step, data = train(keeping, **options)
         for _ in range(2):
             KEPT.clear()
             arena = step._arena
@@ -366,6 +320,7 @@ def memory_that_a_library_keeps_in_mid_step_is_its_own():
             step(*data[1])
             assert LOG or KEPT[0].tolist() == [5.0] * 64
         assert len(program.LOST) >= 2
+        KEPT.clear()  # which lies in them
         program.LOST.clear()
 
 
@@ -383,6 +338,17 @@ def blas_workspaces_are_taken_outside_of_frames():
     assert step.reason is None and (step._arena is arena or not LOG), step.reason  # cuBLASLt has its own
 
 
+def results_that_were_traced_without_bytes_are_planned():
+    step, _ = train(reserving)
+    assert not step._first.program.copied
+    for name in networks()[1:]:  # what cuDNN's batch-norm reserves
+        step = compare(name, reorder=True, budget=0.8)
+        norms = [op for op in step._first.lowered.ops if op.kind == "aten.cudnn_batch_norm"]
+        again = [op.name for op in step.plan.graph.ops if step.plan.is_recomputed(op.id)]
+        print("#", len(norms), "of cuDNN's batch-norms,", sum(3 in op.made for op in norms), "reserve bytes; run again:", *again)
+        assert all(op.may_repeat for op in norms)
+
+
 def convolutions_may_be_benchmarked():
     if LOG:
         return  # there is no stand-in for cuDNN
@@ -396,13 +362,14 @@ if __name__ == "__main__":
     if torch.version.cuda is None:
         print("1..0 # SKIP this PyTorch knows no CUDA")
     elif not torch.cuda.is_available() and not LOG:
-        sys.exit(without_a_gpu() if sys.argv[1:] != ["gpu"] else "there is no GPU")
+        sys.exit(without_a_gpu() if "gpu" not in sys.argv else "there is no GPU")
     else:
         tarn.torch.install("cuda")
         torch.use_deterministic_algorithms(True, warn_only=True)
-        run([steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
-             gradients_are_reduced_in_the_arena,
-             what_lies_elsewhere_runs_eagerly, out_of_memory_is_pytorchs_error_and_is_over, empty_cache_gives_memory_back,
+        run([out_of_memory_is_pytorchs_error_and_is_over, empty_cache_gives_memory_back,
              an_arena_does_not_begin_where_its_allocation_does, costs_leave_cuda_malloc_out, steps_are_compared_on_the_device,
              what_ops_make_on_the_host_stays_there, memory_that_a_library_keeps_in_mid_step_is_its_own,
-             blas_workspaces_are_taken_outside_of_frames, convolutions_may_be_benchmarked])
+             blas_workspaces_are_taken_outside_of_frames,
+             convolutions_may_be_benchmarked, results_that_were_traced_without_bytes_are_planned,
+             steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
+             gradients_are_reduced_in_the_arena, what_lies_elsewhere_runs_eagerly])

@@ -1,0 +1,82 @@
+"""Ops that do at work what they are not traced to do, as some of PyTorch's do on a GPU."""
+import torch
+
+KEPT = []  # by `keeping`; whoever clears it makes it keep memory again
+
+
+def like(x):
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("tarn_test::with_seed", mutates_args=())
+def with_seed(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """As attention: a number on the host."""
+    return x.clone(), torch.tensor([7, 9])
+
+
+@with_seed.register_fake
+def _(x):
+    return torch.empty_like(x), torch.empty(2, dtype=torch.int64, device=x.device)
+
+
+@torch.library.custom_op("tarn_test::seeded", mutates_args=())
+def seeded(x: torch.Tensor, seed: torch.Tensor) -> torch.Tensor:
+    assert seed.device.type == "cpu" and seed.tolist() == [7, 9], seed
+    return x * int(seed[0])
+
+
+seeded.register_fake(lambda x, seed: like(x))
+with_seed.register_autograd(lambda ctx, one, _: seeded(one, ctx.saved_tensors[0]),
+                            setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output[1]))
+
+
+def seeded_copy(x):
+    return with_seed(x)[0]
+
+
+@torch.library.custom_op("tarn_test::with_reserve", mutates_args=())
+def with_reserve(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """As cuDNN's batch-norm: how much it keeps for its backward pass shows when it runs."""
+    return x.clone(), x * 3
+
+
+@with_reserve.register_fake
+def _(x):
+    return like(x), x.new_empty(0)
+
+
+@torch.library.custom_op("tarn_test::reserved", mutates_args=())
+def reserved(x: torch.Tensor, reserve: torch.Tensor) -> torch.Tensor:
+    assert reserve.shape == x.shape, reserve.shape
+    return x * reserve
+
+
+reserved.register_fake(lambda x, reserve: like(x))
+with_reserve.register_autograd(lambda ctx, one, _: reserved(one, ctx.saved_tensors[0]),
+                               setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output[1]))
+
+
+def reserving(x):
+    return with_reserve(x)[0]
+
+
+@torch.library.custom_op("tarn_test::keeping", mutates_args=())
+def keeping(x: torch.Tensor) -> torch.Tensor:
+    """As a library that takes a workspace when it is first called, and keeps it."""
+    result = x * torch.ones_like(x)
+    if not KEPT:
+        KEPT.append(torch.full((64,), 5.0, device=x.device))  # where the ones were
+    return result
+
+
+keeping.register_fake(like)
+keeping.register_autograd(lambda ctx, grad: grad * 1, setup_context=lambda ctx, inputs, output: None)
+
+
+class Custom(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.first, self.last, self.function = torch.nn.Linear(32, 32), torch.nn.Linear(32, 32), function
+
+    def forward(self, x):
+        return self.last(self.function(self.first(x)))
