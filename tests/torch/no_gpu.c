@@ -72,8 +72,8 @@ int cudaGetDeviceProperties(struct cudaDeviceProp *to, int device)
     return 0;
 }
 
-/* Memory begins on a page of 4096 bytes, as a GPU's does. A request for more than the GPU has fails, and the
- * error stays until it is asked for. */
+/* Memory begins on a page of 4096 bytes, as a GPU's does. A request for more than the GPU has
+ * fails, and the error stays until it is asked for. */
 #define MEMORY ((size_t)1 << 34)
 static _Thread_local int last_error;
 int cudaGetLastError(void)

@@ -1,161 +1,18 @@
-/* A pluggable allocator for CUDA (torch.cuda.memory.CUDAPluggableAllocator) with a frame for each
- * thread and a tape in front of cudaMalloc. CUDART_MAJOR is the version of the runtime that PyTorch
- * has loaded. */
+/* PyTorch's pluggable allocator for CUDA, on cuda_memory.h. Compiled by tarn.torch where it is first
+ * needed; called by ctypes. */
 #include <c10/util/Exception.h>
-#include <dlfcn.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
-#include <chrono>
-#include <string>
-#include <tuple>
-#include <unordered_map>
-
-#define TARN_TAPING_FLAG std::atomic<bool>
-#define TARN_LINE 512
-#include "calls.h"
-
-#ifndef CUDART
-#define TARN_TEXT_OF(word) #word
-#define TARN_TEXT(macro) TARN_TEXT_OF(macro)
-#define CUDART "libcudart.so." TARN_TEXT(CUDART_MAJOR)
-#endif
+#include "cuda_memory.h"
 
 namespace {
 
-struct Runtime {
-    int (*malloc)(void **, size_t) = nullptr;
-    int (*free)(void *) = nullptr;
-    int (*last_error)() = nullptr;
-    int (*info)(size_t *, size_t *) = nullptr;
-    Runtime() {
-        void *library =
-            dlsym(RTLD_DEFAULT, "cudaMalloc") ? RTLD_DEFAULT : dlopen(CUDART, RTLD_LAZY);
-        malloc = reinterpret_cast<int (*)(void **, size_t)>(dlsym(library, "cudaMalloc"));
-        free = reinterpret_cast<int (*)(void *)>(dlsym(library, "cudaFree"));
-        last_error = reinterpret_cast<int (*)()>(dlsym(library, "cudaGetLastError"));
-        info = reinterpret_cast<int (*)(size_t *, size_t *)>(dlsym(library, "cudaMemGetInfo"));
-    }
-    /* NULL: there is no memory. PyTorch looks for errors after each launch, and would find this
-     * one. */
-    void *allocate(size_t size) const {
-        void *address = nullptr;
-        auto begin = std::chrono::steady_clock::now();
-        if (malloc && malloc(&address, size)) address = nullptr, last_error && last_error();
-        spent += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
-        return address;
-    }
-    mutable std::atomic<int64_t> spent{0}; // nanoseconds in cudaMalloc
-};
-const Runtime runtime;
-
-struct Block {
-    int64_t number; // on the tape, or -1
-    bool is_shared; // another stream has used it
-};
-
-/* Free blocks are kept for requests of the same size on the same stream, which come behind whatever
- * has used them. Large ones are not, nor those that other streams have used: cudaFree waits. */
-constexpr ptrdiff_t kLarge = ptrdiff_t(64) << 20;
-using Kind = std::tuple<ptrdiff_t, int, void *>; // size, device, stream
-
-std::mutex lock;
-auto &blocks = *new std::unordered_map<void *, Block>; // that are in use
-auto &free_blocks = *new std::map<Kind, std::vector<void *>>;
-auto &streams = *new std::unordered_map<void *, int64_t>; // numbered as they come
-
-int64_t number_of(void *stream) {
-    std::lock_guard<std::mutex> guard(lock);
-    return streams.emplace(stream, int64_t(streams.size())).first->second;
-}
-
-/* Gives free blocks back. */
-void trim() {
-    for (auto &[kind, all] : free_blocks) {
-        for (void *unused : all) runtime.free(unused);
-        all.clear();
-    }
-}
-
-/* NULL: there is no memory. */
-void *block_of(const Kind &kind) {
-    std::vector<void *> &same = free_blocks[kind];
-    if (!same.empty()) {
-        void *address = same.back();
-        same.pop_back();
-        return address;
-    }
-    if (void *address = runtime.allocate(size_t(std::get<0>(kind)))) return address;
-    trim();
-    return runtime.allocate(size_t(std::get<0>(kind)));
-}
-
-/* Those of an arena are never among the free blocks: cudaFree waits for all streams. */
-char *bytes_for(size_t size) {
-    std::lock_guard<std::mutex> guard(lock);
-    return static_cast<char *>(block_of({ptrdiff_t(tarn::lines(size)), -1, nullptr}));
-}
-void give_back(char *bytes) { runtime.free(bytes); }
-
-} // namespace
-
-extern "C" {
-
-int64_t tarn_cuda_stream(void *stream) { return number_of(stream); }
-int64_t tarn_cuda_spent() { return runtime.spent; }
-void tarn_cuda_trim() {
-    std::lock_guard<std::mutex> guard(lock);
-    trim();
-}
-
-void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream) {
-    if (size == 0) return nullptr;
-    requests++;
-    int64_t on = number_of(stream);
-    if (char *address = planned(size_t(size), on)) return address;
-    std::lock_guard<std::mutex> guard(lock);
-    void *address = block_of({ptrdiff_t(tarn::lines(size_t(size))), device, stream});
-    TORCH_CHECK_WITH(OutOfMemoryError, address, "CUDA out of memory: cudaMalloc of ", size,
+void *allocate(size_t size, int device, cudaStream_t stream) {
+    void *address = tarn_cuda_allocate(ptrdiff_t(size), device, stream);
+    TORCH_CHECK_WITH(OutOfMemoryError, address || !size, "CUDA out of memory: cudaMalloc of ", size,
                      " bytes has failed");
-    counted(size);
-    frame.requested(address, size_t(size));
-    bool tapes = taping && !frame.is_open();
-    blocks[address] = {tapes ? tape().recorded(size_t(size), on) : -1, false};
     return address;
 }
-
-void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream) {
-    int64_t on = number_of(stream);
-    if (!address || kept(static_cast<char *>(address), on)) return;
-    frame.released(address);
-    counted(-size);
-    std::lock_guard<std::mutex> guard(lock);
-    Block block = blocks[address];
-    blocks.erase(address);
-    if (block.number >= 0) tape().released(block.number, on);
-    if (block.is_shared || (size > kLarge && !frame.is_tracing())) // nor waits what is measured
-        runtime.free(address);
-    else
-        free_blocks[{ptrdiff_t(tarn::lines(size_t(size))), device, stream}].push_back(address);
-}
-
-void tarn_cuda_use(void *address, void *stream) {
-    int64_t number = -1, on = number_of(stream);
-    if (is_in_arena(static_cast<char *>(address))) {
-        number = tape().owns(static_cast<char *>(address))
-                     ? tape().block_at(static_cast<char *>(address))
-                     : -1;
-    } else {
-        std::lock_guard<std::mutex> guard(lock);
-        auto found = blocks.find(address);
-        if (found == blocks.end()) return;
-        found->second.is_shared = true;
-        number = found->second.number < 0 ? -1 : found->second.number & 0xFFFFFFFF;
-    }
-    if (taping && number >= 0) tape().told(tarn::Action::Use, number, on);
-}
-}
-
-namespace {
 
 class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
 public:
@@ -174,7 +31,7 @@ public:
 extern "C" const char *tarn_cuda_install() {
     static std::string why;
     try {
-        auto made = std::make_shared<Allocator>(tarn_cuda_allocate, tarn_cuda_release);
+        auto made = std::make_shared<Allocator>(allocate, tarn_cuda_release);
         made->set_record_stream_fn(tarn_cuda_use);
         made->set_reset_fn(tarn_cuda_trim); // torch.cuda.empty_cache
         torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(made);
