@@ -780,8 +780,12 @@ def sessions_end_with_the_interpreter():
                  "session.submit(10**7); view = None; plan = None", "session.run(); session.close(); del session",
                  "sys.modules['__main__'].cycle = [session]; session.cycle = session; del session",
                  "del tarn", "class Late:\n    def __del__(self): view[:4] = b'late'\nlate = Late()",
+                 "import gc\nsession.close()\nended, destroy = threading.Event(), tarn.Session._destroy\n"
+                 "tarn.Session._destroy = lambda session, *left: (destroy(session, *left), ended.set())\n"
+                 "session = tarn.Session(plan, lambda call: gc.collect())\nsession.me = session\nsession.submit(10**5)\n"
+                 "del session\nassert ended.wait(50)",
                  "import os\nsession.submit(10**6)\nif not os.fork(): sys.exit(0)\nos.wait()"):
-        done = subprocess.run([sys.executable, "-c", begin + rest], check=False, timeout=60, capture_output=True,
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", begin + rest], check=False, timeout=60, capture_output=True,
                               text=True)
         assert done.returncode == 0 and not done.stderr, (rest, done)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import ctypes as c
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -117,6 +118,7 @@ class Arena:
             self._handle = None
 
 
+_here = threading.local()  # kernels: how many this thread is in
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
 _abandoned: list[Any] = []  # all that sessions use which did not end
 
@@ -184,6 +186,7 @@ class Session:
 
         def run(_user: Any, native: Any) -> int:
             given = Call(native.contents, views)
+            _here.kernels = getattr(_here, "kernels", 0) + 1
             try:
                 kernel(given)
                 return 0
@@ -194,6 +197,7 @@ class Session:
                 return 1
             finally:
                 given._native = None
+                _here.kernels -= 1
 
         wrapped = n.KERNEL(run)
         self._kernels.append(wrapped)  # as long as the session
@@ -340,6 +344,9 @@ class Session:
         """Whoever needs the session no more does not hear of errors. What cannot be ended keeps its
         memory, kernels and plan."""
         if getattr(self, "_handle", None):
+            if getattr(_here, "kernels", 0):  # garbage that was found in a kernel, maybe its own
+                threading.Thread(target=self._end).start()
+                return
             with suppress(TarnError):
                 self._destroy()
             if self._handle:
