@@ -23,8 +23,12 @@ def library(name: str) -> tuple[str, Any]:
     headers, flags = [], []
     if name == "cuda":  # not with_cuda, which wants a compiler for kernels
         found = [*Path(torch.__file__).parents[1].glob("nvidia/*/include/cuda_runtime_api.h"),
-                 Path(cpp_extension.CUDA_HOME or "/usr/local/cuda", "include/cuda_runtime_api.h")]
-        headers = [str(header.parent) for header in found if header.exists()]
+                 Path(cpp_extension.CUDA_HOME or "/usr/local/cuda", "include/cuda_runtime_api.h"),
+                 Path("/usr/include/cuda_runtime_api.h")]
+        headers = [str(header.parent) for header in found if header.exists()][:1]
+        if not headers:
+            raise RuntimeError("the allocator is compiled with cuda_runtime_api.h, which is not "
+                               "here: pip install nvidia-cuda-runtime, or set CUDA_HOME")
         folder = Path(torch.__file__).with_name("lib")
         flags = ["-L" + str(folder), "-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda"]
     path = cpp_extension.load(
