@@ -90,7 +90,8 @@ struct tarn_device_table {
      * before the latest record that was enqueued before the wait. An event may be recorded again
      * while waits for its earlier record are pending; they keep waiting for that one. It may be
      * destroyed when it was reached, although a wait for it is still behind other work of a queue
-     * that is not the session's. A call may do work that is ready, and waits for no other. */
+     * that is not the session's. A call may do work that is ready, and waits for no other, except
+     * for room in its queue (queue_depth). */
     int (*queue_create)(void *self, const struct tarn_queue_info *info, void **queue);
     void (*queue_destroy)(void *self, void *queue);
     int (*event_create)(void *self, void **event);
@@ -119,7 +120,8 @@ struct tarn_device_table {
     void (*graph_destroy)(void *self, void *graph);
 
     /* ---- Time stamps (optional, all or none; for traces) ----
-     * A stamp is a record that keeps its time. Elapsed is asked for when both were reached. */
+     * A stamp is a record that keeps the time at which it is reached. Elapsed is asked for when
+     * both were reached: the nanoseconds of real time from one to the other. */
     int (*stamp_create)(void *self, void **stamp);
     void (*stamp_destroy)(void *self, void *stamp);
     int (*stamp_record)(void *self, void *stamp, void *queue);
@@ -144,7 +146,7 @@ struct tarn_device_table {
     int (*pattern_compare)(void *self, void *queue, const void *bytes, uint64_t size,
                            const void *seeds, uint64_t seed, void *wrongs, uint64_t wrong);
 
-    /* ---- Errors ---- From any thread. The text is static. */
+    /* ---- Errors ---- From any thread, for any code. The text is static, and never NULL. */
     const char *(*error_text)(void *self, int code);
     enum tarn_error_class (*error_class)(void *self, int code);
 
@@ -160,6 +162,12 @@ struct tarn_device_table {
                         void **memory);
     void (*space_destroy)(void *self, const struct tarn_memory_space *space, void *memory,
                           uint64_t size);
+
+    /* ---- Depth of queues (a table may end before it) ----
+     * Commands (launches, records, waits, captured graphs) that a queue takes whatever it waits
+     * for; the next call may then wait for room. 0: as many as there is memory for. A submit that
+     * waits for events or a queue of its caller's looks at it, see tarn_session_submit_with. */
+    uint32_t queue_depth;
 };
 
 /* A device by value: a table and the state it works on, which the caller keeps alive until

@@ -62,13 +62,21 @@ struct call {
     _Alignas(8) unsigned char arguments[INLINE_BYTES];
 };
 
+/* One record of an event: a wait keeps to the one that it found. */
+struct moment {
+    uint32_t users; /* the event whose latest it is, and pieces of work */
+    bool is_reached;
+};
+
 struct event {
     struct object object;
     bool timed;
-    uint64_t recorded, reached; /* records enqueued, records that ran */
-    uint64_t time_ns;           /* of the latest that ran */
-    uint32_t pending;           /* pieces of work that name it */
-    struct capture *capture;    /* the latest record was captured there, behind these nodes */
+    struct moment *latest;   /* record that was enqueued; NULL: none was */
+    uint32_t stamping;       /* launches of graphs that have still to record it */
+    bool was_reached;        /* some record ran */
+    uint64_t time_ns;        /* of the latest that ran */
+    uint32_t pending;        /* records that have not run */
+    struct capture *capture; /* the latest record was captured there, behind these nodes */
     struct set *nodes;
 };
 
@@ -121,8 +129,8 @@ struct work {
     enum work_kind kind;
     uint64_t number; /* in the order of all calls */
     struct call call;
-    struct event *event;
-    uint64_t count; /* of the event's records */
+    struct event *event;   /* of RECORD */
+    struct moment *moment; /* of RECORD and WAIT */
     struct exec *exec;
 };
 
@@ -253,6 +261,8 @@ unsigned fake_capture_mode(void);
 /* ---- schedule.c ---- */
 
 void fake_append(struct stream *stream, struct work work);
+/* One user less; NULL: nothing. */
+void fake_drop_moment(struct moment *moment);
 void fake_drop_work(void); /* the device has stopped */
 void fake_wait_idle(void); /* until no call runs */
 void fake_wait_stream(struct stream *stream);

@@ -12,6 +12,11 @@ enum { DAWDLE_ONE_IN = 16, DAWDLE_US_MAX = 40 };
 
 /* ---- Streams ---- */
 
+void fake_drop_moment(struct moment *moment)
+{
+    if (moment && --moment->users == 0) free(moment);
+}
+
 void fake_append(struct stream *stream, struct work work)
 {
     struct work *added = malloc(sizeof *added);
@@ -22,6 +27,7 @@ void fake_append(struct stream *stream, struct work work)
     *stream->end = added;
     stream->end = &added->next;
     if (work.event) work.event->pending++;
+    if (work.moment) work.moment->users++;
     if (work.exec) work.exec->pending++;
     fake_start_workers();
     pthread_cond_broadcast(&fake.changed);
@@ -34,6 +40,7 @@ static void pop(struct stream *stream)
     stream->first = done->next;
     if (!stream->first) stream->end = &stream->first;
     if (done->event) done->event->pending--;
+    fake_drop_moment(done->moment);
     if (done->exec) done->exec->pending--;
     free(done);
 }
@@ -128,9 +135,9 @@ static void run_call(const struct call *given)
     if (fault) fake_poison(fault);
 }
 
-static void reach(struct event *event, uint64_t count)
+static void reach(struct event *event)
 {
-    if (count > event->reached) event->reached = count;
+    event->was_reached = true;
     event->time_ns = now_ns();
 }
 
@@ -164,9 +171,11 @@ static void run_node(struct stream *stream, struct exec *exec)
     uint32_t at = choose_node(stream);
     uint32_t node = exec->ready[at];
     exec->ready[at] = exec->ready[--exec->ready_count];
-    if (exec->nodes[node].stamp)
-        reach(exec->nodes[node].stamp, exec->nodes[node].stamp->reached + 1);
-    else
+    struct event *stamp = exec->nodes[node].stamp;
+    if (stamp) {
+        stamp->stamping--;
+        reach(stamp);
+    } else
         run_call(&exec->nodes[node].call);
     end_node(exec, node);
     if (exec->left > 0) return;
@@ -197,7 +206,7 @@ static bool can_begin(const struct work *work)
     switch (work->kind) {
     case CALL: return may_call(&work->call);
     case RECORD: return true;
-    case WAIT: return work->event->reached >= work->count;
+    case WAIT: return work->moment->is_reached;
     case LAUNCH: return !work->exec->running;
     }
     return false;
@@ -231,7 +240,8 @@ static void go_on(struct stream *stream)
         pop(stream);
         break;
     case RECORD:
-        reach(work->event, work->count);
+        work->moment->is_reached = true;
+        reach(work->event);
         pop(stream);
         break;
     case WAIT: pop(stream); break;
