@@ -164,9 +164,10 @@ struct tarn_device_table {
                           uint64_t size);
 
     /* ---- Depth of queues (a table may end before it) ----
-     * Commands (launches, records, waits, captured graphs) that a queue takes whatever it waits
-     * for; the next call may then wait for room. 0: as many as there is memory for. A submit that
-     * waits for events or a queue of its caller's looks at it, see tarn_session_submit_with. */
+     * How many kernels (launches, checking kernels, captured graphs) a queue takes whatever it
+     * waits for; the call for the next one may then wait for room. Records and waits do not count.
+     * 0: as many as there is memory for. A submit behind events or a queue of its caller's looks at
+     * it, see tarn_session_submit_with. */
     uint32_t queue_depth;
 };
 

@@ -113,7 +113,9 @@ struct tarn_session_options {
     /* Most iterations that are submitted and not finished; submit waits while there are more. In a
      * capture rounded up to whole blocks. 0: 8 on devices with queues, no limit on the host. */
     uint32_t depth;
-    /* Submit and destroy give up, as after a deadline, when they have waited so long; 0: never. */
+    /* Submit and destroy give up, as after a deadline, when they have waited so long; 0: never, but
+     * for a submit that can only go on once events or a queue of its caller's let it
+     * (tarn_session_submit_with): that gives up after 10 s. */
     uint64_t patience_ns;
 
     /* ---- Flight recorder ---- */
@@ -328,6 +330,15 @@ struct tarn_submit_options {
 #endif
 
 /* tarn_session_submit with options; NULL: none. In a capture they stand around the blocks.
+ *
+ * A submit may have to wait for `waits` and `queue` before it can return: on devices with queues,
+ * if it has more than `depth` iterations under way, or gives a queue more kernels than it holds
+ * (device.h, queue_depth; about a thousand on CUDA, where each op counts as one, and captured
+ * blocks as one). So let what is waited for be reached by work that is under way or by another
+ * thread, not by what the caller does after the submit; or use the option `capture`. TARN_DEADLINE:
+ * it was not reached within patience_ns, or 10 s without that option; the session refuses further
+ * work.
+ *
  * TARN_USAGE, besides: streams on several devices; a queue on the host; a graph that launches
  * nothing, with options. */
 TARN_API enum tarn_status tarn_session_submit_with(struct tarn_session *session,

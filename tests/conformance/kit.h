@@ -125,7 +125,7 @@ bool tarn_kit_gives(struct tarn_kit *kit, enum tarn_space_kind kind);
 
 /* ---- Queues ---- */
 
-/* Commands that a queue holds; 0: no limit. */
+/* Kernels that a queue takes; 0: no limit. */
 uint32_t tarn_kit_depth(const struct tarn_kit *kit);
 /* Creates so many; skips the test where the device has none. */
 void tarn_kit_create_queues(struct tarn_kit *kit, uint32_t queues);

@@ -295,8 +295,10 @@ FAKE_DEFINE(LibraryUnload, (tarn_cuda_library library))
 {
     bool real;
     unsigned code = fake_enter_end(ENTRY_LibraryUnload, false, &real);
-    if (real && fake_is(library, LIBRARY, "cudaLibraryUnload"))
+    if (real && fake_is(library, LIBRARY, "cudaLibraryUnload")) {
+        fake_wait_device(((struct object *)(void *)library)->device); /* it may, as cudaFree does */
         fake_object_end((struct object *)(void *)library);
+    }
     return fake_leave(code);
 }
 

@@ -9,7 +9,7 @@
 #include "fake_cudart.h"
 #include "runtime/cuda/api.h"
 
-enum { INLINE_BYTES = 48, DEVICES_MAX = 16, CHANNELS_MAX = 32 };
+enum { INLINE_BYTES = 48, DEVICES_MAX = 16, CHANNELS_MAX = 32, QUEUE_DEPTH = 1021 };
 
 /* Directions of copies that name them. */
 enum { FAKE_COPY_IN = 1, FAKE_COPY_OUT = 2 };
@@ -169,8 +169,9 @@ struct fake {
     pthread_mutex_t lock;
     struct context contexts[DEVICES_MAX];
     uint64_t resets;
-    uint64_t works;         /* pieces enqueued since the reset */
-    uint32_t streams;       /* made since the reset */
+    uint64_t works;                               /* pieces enqueued since the reset */
+    uint32_t streams;                             /* made since the reset */
+    uint32_t kernels[CHANNELS_MAX * DEVICES_MAX]; /* by channel: enqueued and not over */
     bool calls_host;        /* a host function runs: the driver has one thread for them */
     uint64_t last_flags;    /* of cudaGraphInstantiate */
     pthread_cond_t changed; /* anything that anybody may wait for */

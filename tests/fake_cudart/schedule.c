@@ -17,8 +17,23 @@ void fake_drop_moment(struct moment *moment)
     if (moment && --moment->users == 0) free(moment);
 }
 
+static bool takes_room(const struct work *work)
+{
+    return work->kind == LAUNCH || (work->kind == CALL && work->call.of_kernel);
+}
+
+/* Gives up the lock while there is none. */
+static void take_room(const struct stream *stream)
+{
+    uint32_t depth = fake.options.depth > 0 ? fake.options.depth : QUEUE_DEPTH;
+    while (fake.kernels[stream->channel] >= depth && !fake.sticky)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    fake.kernels[stream->channel]++;
+}
+
 void fake_append(struct stream *stream, struct work work)
 {
+    if (takes_room(&work)) take_room(stream);
     struct work *added = malloc(sizeof *added);
     if (!added) abort();
     *added = work;
@@ -39,6 +54,7 @@ static void pop(struct stream *stream)
     struct work *done = stream->first;
     stream->first = done->next;
     if (!stream->first) stream->end = &stream->first;
+    if (takes_room(done)) fake.kernels[stream->channel]--;
     if (done->event) done->event->pending--;
     fake_drop_moment(done->moment);
     if (done->exec) done->exec->pending--;
