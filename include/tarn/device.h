@@ -205,11 +205,13 @@ struct tarn_host_options {
     bool unpinned;    /* leave the workers where the system puts them */
     bool small_pages; /* do not ask for huge pages */
     /* NULL: workers are threads of Tarn's. Else a function that has task(argument) called once, on
-     * any thread of the caller's, and returns 0, or another number when it cannot. It is called
-     * from any thread, must not call the task itself, and must not wait for one. A task runs
-     * kernels as long as there is something to do, and then returns; there are as many at a time as
-     * `workers` says. Every task must be called, also after errors: a session is not destroyed
-     * before. Streams that may block (option `blocking`) still have threads of their own. */
+     * any thread of the caller's, and returns 0, or another number when it cannot: then it is asked
+     * again, after 0.2 ms at first and up to 26 ms later, and if it refuses for a second while none
+     * of its tasks is at work, the session ends with TARN_SYSTEM. It is called from any thread,
+     * must not call the task itself, and must not wait for one. A task runs kernels as long as
+     * there is something to do, and then returns; there are as many at a time as `workers` says.
+     * Every task must be called, also after errors: a session is not destroyed before. Streams that
+     * may block (option `blocking`) still have threads of their own. */
     int (*execute)(void *user, void (*task)(void *argument), void *argument);
     void *execute_user;
     const struct tarn_memory_source *memory; /* NULL: pages of the system's */
