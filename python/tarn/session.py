@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 from . import _native as n
 from ._native import call, check, result
-from .errors import TarnError, UsageError
+from .errors import TarnError
 from .graph import PathLike
 from .planning import Plan, apart
 
@@ -108,9 +108,7 @@ class Session:
 
     def bind(self, op: int, kernel: Kernel) -> None:
         """For one op of the source graph, and for whatever transforms have made of it."""
-        if n.lib.session_bind(self._handle, op, self._native_kernel(kernel), None):
-            raise UsageError(f"op {op} does not exist or is never launched, or the session is at "
-                             "work")
+        call(n.lib.session_bind_kernel, self._handle, op, self._native_kernel(kernel), None)
 
     def bind_default(self, kernel: Kernel) -> None:
         """For every op without a kernel of its own."""
