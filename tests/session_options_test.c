@@ -241,7 +241,7 @@ static void bound_memory_is_aligned_to_elements(void **state)
     (void)state;
     static const struct {
         uint64_t size, alignment, plan, needed;
-    } cases[] = {{64, 0, 64, 16}, {40, 0, 64, 8},   {12, 0, 64, 4}, {6, 0, 64, 2}, {7, 0, 64, 1},
+    } cases[] = {{64, 0, 64, 16}, {40, 0, 64, 8},   {12, 0, 64, 4}, {6, 0, 64, 2},  {7, 0, 64, 1},
                  {64, 1, 64, 1},  {64, 32, 64, 32}, {64, 0, 4, 4},  {4096, 0, 1, 1}};
     _Alignas(64) static unsigned char bytes[8192];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -258,9 +258,9 @@ static void bound_memory_is_aligned_to_elements(void **state)
         tarn_tensor w = tarn_builder_tensor(b, &info);
         tarn_builder_op(b, &(struct tarn_op_info){.stream = stream, .inputs = {&w, 1}});
         require(tarn_builder_finish(b, &graph, &error), &error);
-        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = cases[i].plan), &plan,
-                                 &error),
-                &error);
+        require(
+            tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = cases[i].plan), &plan, &error),
+            &error);
         require(tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error), &error);
         for (uint64_t shift = 0; shift < 64; shift++) {
             bool fits = shift % cases[i].needed == 0;
