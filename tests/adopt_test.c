@@ -279,7 +279,7 @@ static void a_pool_that_refuses_every_task_is_told(void **state)
 {
     (void)state;
     for (uint32_t way = 0; way < 4; way++) {
-        struct refuser refuser = {.before = way == 3 ? 20 : 0};
+        struct refuser refuser = {.before = way == 3 ? 3 : 0};
         struct world w;
         struct tarn_error error;
         tarn_ticket ticket;
@@ -288,7 +288,7 @@ static void a_pool_that_refuses_every_task_is_told(void **state)
                        TARN_HOST_OPTIONS(.execute = execute_or_refuse, .execute_user = &refuser)),
                    NULL, NULL);
         enum tarn_status status = TARN_OK;
-        for (uint32_t i = 0; i < 100 && !status; i++) {
+        for (uint32_t i = 0; i < 100000 && !status; i++) {
             require(tarn_session_submit(w.session, 1, &ticket, &error), &error);
             if (way == 1) status = tarn_session_wait(w.session, ticket, 50000000, &error);
             if (way == 2)

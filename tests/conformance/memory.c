@@ -282,13 +282,13 @@ static void work_sees_what_was_copied_before(struct tarn_kit *kit)
     const struct tarn_device_table *table = kit->table;
     const uint64_t size = 3000001;
     struct tarn_memory_limits limits;
-    unsigned char *host = malloc(size);
     void *memory;
     tarn_kit_create_queues(kit, 1);
     OK(table->memory_limits(kit->self, &limits));
     bool by_closure = table->launch && limits.on_host && !table->region_create;
     bool by_pattern = tarn_kit_choose(kit, TARN_KIT_BY_PATTERNS);
     NEEDS(by_closure || by_pattern, "way for work to read its memory");
+    unsigned char *host = malloc(size);
     HOLDS(host);
     OK(table->memory_create(kit->self, size, &memory));
     void *part = open_part(kit, memory, 0, size);
