@@ -28,7 +28,9 @@ enum { PARTS = sizeof parts / sizeof *parts };
 struct tarn_kit_watch {
     pthread_mutex_t lock; /* of what follows, and of lines */
     pthread_cond_t changed;
-    struct tarn_kit *kit;
+    struct tarn_kit *kit; /* the test's thread's, while there is one */
+    struct tarn_conformance suite;
+    uint64_t patience_ns;
     const struct tarn_kit_test *test; /* under way; NULL: none */
     int number;                       /* of it */
     const char *call;                 /* the last that it has begun */
@@ -116,13 +118,13 @@ static void report(const struct tarn_kit *kit, const struct tarn_kit_test *test,
 }
 
 /* By the caller's thread, with the lock. */
-static void report_hang(const struct tarn_kit_watch *watch, uint64_t patience_ns)
+static void report_hang(const struct tarn_kit_watch *watch)
 {
-    const struct tarn_conformance *suite = &watch->kit->suite;
+    const struct tarn_conformance *suite = &watch->suite;
     if (!watch->is_reported) say(suite, "not ok %d - %s", watch->number, watch->test->name);
     say(suite, "# what happened%s: the test hangs: %s has not returned after %llu ms",
         watch->is_reported ? ", then" : "", watch->call,
-        (unsigned long long)(patience_ns * HANGS_AFTER / 1000000));
+        (unsigned long long)(watch->patience_ns * HANGS_AFTER / 1000000));
     say(suite,
         "# the rule: %s; and device.h, \"Queues and events\": a call waits for no work that "
         "is not ready",
@@ -232,7 +234,7 @@ static int refuse(const struct tarn_conformance *suite, const char *what)
 }
 
 /* Until all tests are over: true; or until one hangs. */
-static bool watch_over(struct tarn_kit_watch *watch, uint64_t patience_ns)
+static bool watch_over(struct tarn_kit_watch *watch)
 {
     pthread_mutex_lock(&watch->lock);
     while (!watch->is_over && !watch->is_left_behind) {
@@ -241,11 +243,11 @@ static bool watch_over(struct tarn_kit_watch *watch, uint64_t patience_ns)
         until.tv_sec++;
         pthread_cond_timedwait(&watch->changed, &watch->lock, &until);
         bool hangs = watch->test && !watch->is_over &&
-                     tarn_kit_now_ns() - watch->since_ns > patience_ns * HANGS_AFTER;
+                     tarn_kit_now_ns() - watch->since_ns > watch->patience_ns * HANGS_AFTER;
         if (!hangs) continue;
         watch->is_left_behind = true;
         watch->failures += !watch->is_reported;
-        report_hang(watch, patience_ns);
+        report_hang(watch);
     }
     bool is_over = watch->is_over;
     pthread_mutex_unlock(&watch->lock);
@@ -257,13 +259,13 @@ static int run_watched(struct tarn_kit_watch *watch)
 {
     struct tarn_kit *kit = watch->kit;
     pthread_t thread;
-    say(&kit->suite, "1..%d", count_tests(&kit->suite));
+    say(&watch->suite, "1..%d", count_tests(&watch->suite));
     if (pthread_create(&thread, NULL, run_all, watch)) {
         free(kit);
         free(watch);
         return -1;
     }
-    if (!watch_over(watch, kit->patience_ns)) {
+    if (!watch_over(watch)) {
         pthread_detach(thread);
         return watch->failures;
     }
@@ -295,6 +297,8 @@ int tarn_conformance_run(const struct tarn_conformance *given)
     kit->watch = watch;
     kit->patience_ns = given->patience_ns > 0 ? given->patience_ns : PATIENCE_NS;
     watch->kit = kit;
+    watch->suite = suite;
+    watch->patience_ns = kit->patience_ns;
     watch->since_ns = tarn_kit_now_ns();
     pthread_mutex_init(&watch->lock, NULL);
     pthread_cond_init(&watch->changed, NULL);
