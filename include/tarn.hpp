@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <initializer_list>
@@ -101,11 +102,29 @@ template <auto destroy> struct destroyer {
 template <class T, auto destroy> using owner = std::unique_ptr<T, destroyer<destroy>>;
 } // namespace detail
 
+// The text of a graph or a plan in memory, for read; it must outlive the call.
+inline tarn_reader reader(const void *bytes, std::size_t size) noexcept
+{
+    auto result = options<tarn_reader>();
+    result.bytes = bytes;
+    result.size = size;
+    return result;
+}
+
 class graph
 {
   public:
     graph() noexcept = default;
     explicit graph(tarn_graph *taken) noexcept : handle_(taken) {}
+
+    // From memory or a function; options: nullptr: defaults.
+    static graph read(const tarn_reader &from, const tarn_load_options *options,
+                      tarn_error &error) noexcept
+    {
+        tarn_graph *made = nullptr;
+        tarn_graph_read(&from, options, &made, &error);
+        return graph(made);
+    }
 
     static graph load(const char *path, tarn_error &error) noexcept
     {
@@ -123,6 +142,8 @@ class graph
     std::uint32_t streams() const noexcept { return tarn_graph_streams_count(get()); }
     std::uint32_t ops() const noexcept { return tarn_graph_ops_count(get()); }
     std::uint32_t tensors() const noexcept { return tarn_graph_tensors_count(get()); }
+    std::uint32_t groups() const noexcept { return tarn_graph_groups_count(get()); }
+    ids group(std::uint32_t index) const noexcept { return view(tarn_graph_group(get(), index)); }
     tarn_op find_op(const char *name) const noexcept { return tarn_graph_find_op(get(), name); }
     tarn_tensor find_tensor(const char *name) const noexcept
     {
@@ -136,6 +157,17 @@ class graph
         graph result = load(path, error);
         check(error.status, error);
         return result;
+    }
+    static graph read(const tarn_reader &from, const tarn_load_options *options = nullptr)
+    {
+        tarn_error error{};
+        graph result = read(from, options, error);
+        check(error.status, error);
+        return result;
+    }
+    static graph read(const std::string &text)
+    {
+        return read(tarn::reader(text.data(), text.size()));
     }
     void save(const std::string &path) const
     {
@@ -163,7 +195,24 @@ class builder
         info.name = name;
         info.size = size;
         info.kind = kind;
+        return tensor(info);
+    }
+    tarn_tensor tensor(const tarn_tensor_info &info) noexcept
+    {
         return tarn_builder_tensor(get(), &info);
+    }
+    // A memory space; the first one is that of what names none.
+    tarn_space space(const tarn_space_info &info) noexcept
+    {
+        return tarn_builder_space(get(), &info);
+    }
+    tarn_space space(const char *name, tarn_space_kind kind, std::uint64_t capacity = 0) noexcept
+    {
+        tarn_space_info info{};
+        info.name = name;
+        info.kind = kind;
+        info.capacity = capacity;
+        return space(info);
     }
     tarn_tensor alias(tarn_tensor of, const char *name) noexcept
     {
@@ -188,7 +237,10 @@ class builder
     {
         tarn_builder_control(get(), later, earlier);
     }
+    // After all that read what the op overwrites, see tarn_builder_after_readers.
+    void after_readers(tarn_op writer) noexcept { tarn_builder_after_readers(get(), writer); }
     void group(tarn_list tensors) noexcept { tarn_builder_group(get(), tensors); }
+    void group_padded(tarn_list tensors) noexcept { tarn_builder_group_padded(get(), tensors); }
 
     graph finish(tarn_error &error) noexcept
     {
@@ -263,6 +315,18 @@ class plan
         return view(tarn_plan_boundary_waits(get()));
     }
     tarn_op origin(tarn_op op) const noexcept { return tarn_plan_op_origin(get(), op); }
+    static plan read(const tarn_reader &from, const graph &source, tarn_plan_trust trust,
+                     tarn_error &error) noexcept
+    {
+        tarn_plan *made = nullptr;
+        tarn_plan_read(&from, source.get(), trust, &made, &error);
+        return plan(made);
+    }
+    // Proves the plan against the graph that it was made from. `error` has the first violation.
+    [[nodiscard]] tarn_status verify(const graph &source, tarn_error &error) const noexcept
+    {
+        return tarn_plan_verify(get(), source.get(), nullptr, &error);
+    }
 
 #if TARN_HPP_THROWS
     static plan create(const graph &source, const tarn_plan_options *options = nullptr)
@@ -291,6 +355,19 @@ class plan
         check(error.status, error);
         return result;
     }
+    static plan read(const tarn_reader &from, const graph &source,
+                     tarn_plan_trust trust = TARN_VERIFY)
+    {
+        tarn_error error{};
+        plan result = read(from, source, trust, error);
+        check(error.status, error);
+        return result;
+    }
+    void verify(const graph &source) const
+    {
+        tarn_error error{};
+        check(verify(source, error), error);
+    }
     void save(const std::string &path) const
     {
         tarn_error error{};
@@ -304,12 +381,27 @@ class plan
 
 namespace detail
 {
-// The handles of owners, for calls that take many.
-template <class T, class Owners> std::vector<T *> handles(const Owners &owners)
+// The handles of what `part` finds in each of many, for calls that take many.
+template <class T, class Many, class Part>
+std::vector<T *> handles(const Many &many, const Part &part)
 {
     std::vector<T *> result;
-    for (const auto &owner : owners) result.push_back(owner.get());
+    for (const auto &one : many) result.push_back(std::invoke(part, one).get());
     return result;
+}
+struct itself {
+    template <class T> const T &operator()(const T &one) const noexcept { return one; }
+};
+
+inline std::vector<plan> plan_family(const std::vector<tarn_graph *> &sources,
+                                     const tarn_plan_options *options, tarn_error &error)
+{
+    std::vector<tarn_plan *> made(sources.size());
+    std::vector<plan> plans;
+    plans.reserve(made.size());
+    if (tarn_family_plan(sources.data(), sources.size(), options, made.data(), &error) == TARN_OK)
+        for (tarn_plan *one : made) plans.emplace_back(one);
+    return plans;
 }
 } // namespace detail
 
@@ -317,13 +409,16 @@ template <class T, class Owners> std::vector<T *> handles(const Owners &owners)
 template <class Graphs>
 std::vector<plan> family(const Graphs &graphs, const tarn_plan_options *options, tarn_error &error)
 {
-    const auto sources = detail::handles<tarn_graph>(graphs);
-    std::vector<tarn_plan *> made(sources.size());
-    std::vector<plan> plans;
-    plans.reserve(made.size());
-    if (tarn_family_plan(sources.data(), sources.size(), options, made.data(), &error) == TARN_OK)
-        for (tarn_plan *one : made) plans.emplace_back(one);
-    return plans;
+    return detail::plan_family(detail::handles<tarn_graph>(graphs, detail::itself()), options,
+                               error);
+}
+// Of graphs that are parts of something else: `part` is a member, or a function that finds one:
+// tarn::family_of(buckets, &bucket::graph, nullptr, error).
+template <class Many, class Part>
+std::vector<plan> family_of(const Many &many, const Part &part, const tarn_plan_options *options,
+                            tarn_error &error)
+{
+    return detail::plan_family(detail::handles<tarn_graph>(many, part), options, error);
 }
 
 // One arena for a session of each plan. Sessions go before their arena: declare them after it.
@@ -337,7 +432,7 @@ class arena
     {
         arena result;
         tarn_arena *made = nullptr;
-        const auto list = detail::handles<tarn_plan>(plans);
+        const auto list = detail::handles<tarn_plan>(plans, detail::itself());
         tarn_arena_create(list.data(), list.size(), device, options, &made, &error);
         result.handle_.reset(made);
         return result;
@@ -398,6 +493,15 @@ std::vector<plan> family(const Graphs &graphs, const tarn_plan_options *options 
     check(error.status, error);
     return result;
 }
+template <class Many, class Part>
+std::vector<plan> family_of(const Many &many, const Part &part,
+                            const tarn_plan_options *options = nullptr)
+{
+    tarn_error error{};
+    std::vector<plan> result = family_of(many, part, options, error);
+    check(error.status, error);
+    return result;
+}
 #endif
 
 // Kernels are functions of a tarn_call that return 0, and must not throw. Destroying the owner
@@ -428,25 +532,58 @@ class session
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     tarn_session *get() const noexcept { return handle_.get(); }
     // By the source graph's op.
-    tarn_status bind(tarn_op origin, kernel function)
+    [[nodiscard]] tarn_status bind(tarn_op origin, kernel function, tarn_error &error)
     {
         kernels_->push_back(std::move(function));
-        return tarn_session_bind(get(), origin, call, &kernels_->back());
+        return tarn_session_bind_kernel(get(), origin, call, &kernels_->back(), &error);
+    }
+    // For every op without a kernel of its own.
+    [[nodiscard]] tarn_status bind_default(kernel function, tarn_error &error)
+    {
+        kernels_->push_back(std::move(function));
+        error = {};
+        error.status = tarn_session_bind_default(get(), call, &kernels_->back());
+        if (error.status != TARN_OK)
+            std::strncpy(error.text, "a default kernel is bound while nothing is submitted",
+                         sizeof error.text - 1);
+        return error.status;
+    }
+#if TARN_HPP_THROWS
+    tarn_status bind(tarn_op origin, kernel function)
+    {
+        tarn_error error{};
+        tarn::check(bind(origin, std::move(function), error), error);
+        return TARN_OK;
     }
     tarn_status bind_default(kernel function)
     {
-        kernels_->push_back(std::move(function));
-        return tarn_session_bind_default(get(), call, &kernels_->back());
+        tarn_error error{};
+        tarn::check(bind_default(std::move(function), error), error);
+        return TARN_OK;
     }
+#else
+    [[nodiscard]] tarn_status bind(tarn_op origin, kernel function)
+    {
+        tarn_error error{};
+        return bind(origin, std::move(function), error);
+    }
+    [[nodiscard]] tarn_status bind_default(kernel function)
+    {
+        tarn_error error{};
+        return bind_default(std::move(function), error);
+    }
+#endif
     void *address(tarn_tensor tensor) const noexcept { return tarn_session_address(get(), tensor); }
     // From the next submit on; see tarn_session_bind_memory.
-    tarn_status bind_memory(tarn_tensor tensor, void *memory, tarn_error &error) noexcept
+    [[nodiscard]] tarn_status bind_memory(tarn_tensor tensor, void *memory,
+                                          tarn_error &error) noexcept
     {
         return tarn_session_bind_memory(get(), tensor, memory, &error);
     }
     // Between events of others; see tarn_submit_options.
-    tarn_status submit(std::uint64_t iterations, events waits, events signals, tarn_error &error,
-                       void *queue = nullptr, tarn_ticket *ticket = nullptr) noexcept
+    [[nodiscard]] tarn_status submit(std::uint64_t iterations, events waits, events signals,
+                                     tarn_error &error, void *queue = nullptr,
+                                     tarn_ticket *ticket = nullptr) noexcept
     {
         auto around = options<tarn_submit_options>();
         around.waits = waits.begin();
@@ -456,6 +593,27 @@ class session
         around.queue = queue;
         return tarn_session_submit_with(get(), iterations, &around, ticket, &error);
     }
+    [[nodiscard]] tarn_status wait(tarn_ticket ticket, std::uint64_t timeout_ns,
+                                   tarn_error &error) noexcept
+    {
+        return tarn_session_wait(get(), ticket, timeout_ns, &error);
+    }
+    // A contiguous group as one buffer, see tarn_session_group.
+    [[nodiscard]] tarn_status group(std::uint32_t index, span<unsigned char> &bytes,
+                                    tarn_error &error) const noexcept
+    {
+        void *address = nullptr;
+        std::uint64_t size = 0;
+        const tarn_status status = tarn_session_group(get(), index, &address, &size, &error);
+        bytes = {static_cast<unsigned char *>(address), static_cast<std::size_t>(size)};
+        return status;
+    }
+    // Checked execution, see tarn_session_check; options: nullptr: defaults.
+    [[nodiscard]] tarn_status check(const tarn_check_options *options, tarn_check_report &report,
+                                    tarn_error &error) noexcept
+    {
+        return tarn_session_check(get(), options, &report, &error);
+    }
     void cancel() noexcept { tarn_session_cancel(get()); }
 
 #if TARN_HPP_THROWS
@@ -464,52 +622,67 @@ class session
     {
         tarn_error error{};
         *this = create(made, device, options, error);
-        check(error.status, error);
+        tarn::check(error.status, error);
     }
-    session(const plan &made, tarn_device device, const arena &on)
+    // On a shared arena, with other options, too.
+    session(const plan &made, tarn_device device, const arena &on,
+            tarn_session_options others = options<tarn_session_options>())
     {
-        auto shared = options<tarn_session_options>();
-        shared.arena = on.get();
-        *this = session(made, device, &shared);
+        others.arena = on.get();
+        *this = session(made, device, &others);
     }
     void bind_memory(tarn_tensor tensor, void *memory)
     {
         tarn_error error{};
-        check(bind_memory(tensor, memory, error), error);
+        tarn::check(bind_memory(tensor, memory, error), error);
     }
     tarn_ticket submit(std::uint64_t iterations, events waits, events signals,
                        void *queue = nullptr)
     {
         tarn_error error{};
         tarn_ticket ticket = 0;
-        check(submit(iterations, waits, signals, error, queue, &ticket), error);
+        tarn::check(submit(iterations, waits, signals, error, queue, &ticket), error);
         return ticket;
     }
     template <class T> void write(tarn_tensor tensor, const T &values)
     {
         tarn_error error{};
-        check(tarn_session_write(get(), tensor, values.data(),
-                                 values.size() * sizeof *values.data(), &error),
-              error);
+        tarn::check(tarn_session_write(get(), tensor, values.data(),
+                                       values.size() * sizeof *values.data(), &error),
+                    error);
     }
     template <class T> void read(tarn_tensor tensor, T &values)
     {
         tarn_error error{};
-        check(tarn_session_read(get(), tensor, values.data(), values.size() * sizeof *values.data(),
-                                &error),
-              error);
+        tarn::check(tarn_session_read(get(), tensor, values.data(),
+                                      values.size() * sizeof *values.data(), &error),
+                    error);
     }
     tarn_ticket submit(std::uint64_t iterations = 1)
     {
         tarn_error error{};
         tarn_ticket ticket = 0;
-        check(tarn_session_submit(get(), iterations, &ticket, &error), error);
+        tarn::check(tarn_session_submit(get(), iterations, &ticket, &error), error);
         return ticket;
     }
     void wait(tarn_ticket ticket, std::uint64_t timeout_ns = TARN_FOREVER)
     {
         tarn_error error{};
-        check(tarn_session_wait(get(), ticket, timeout_ns, &error), error);
+        tarn::check(tarn_session_wait(get(), ticket, timeout_ns, &error), error);
+    }
+    span<unsigned char> group(std::uint32_t index) const
+    {
+        tarn_error error{};
+        span<unsigned char> bytes;
+        tarn::check(group(index, bytes, error), error);
+        return bytes;
+    }
+    tarn_check_report check(const tarn_check_options *options = nullptr)
+    {
+        tarn_error error{};
+        tarn_check_report report{};
+        tarn::check(check(options, report, error), error);
+        return report;
     }
     void run(std::uint64_t iterations = 1) { wait(submit(iterations)); }
 #endif

@@ -21,6 +21,8 @@
 #include "streams/order/view.h"
 #include "streams/plan/switch.h"
 
+#define FEW_STEPS 10u /* of search, for a plan that is small enough already */
+
 /* A persistent storage of some plan. */
 struct member {
     const char *name;
@@ -332,6 +334,31 @@ static size_t find_largest(const struct planning_family *call)
     return largest;
 }
 
+/* The search for a plan that fits ends where it does, perhaps above the bound. Another one with few
+ * steps, but without a capacity, finds what is easy. */
+static enum tarn_status make_smaller(struct tarn_graph *graph,
+                                     const struct tarn_plan_options *given, struct tarn_plan **plan,
+                                     struct tarn_error *error)
+{
+    struct tarn_plan_options options = *given;
+    struct tarn_plan_summary summary;
+    struct tarn_plan *other;
+    tarn_plan_summarize(*plan, &summary);
+    bool is_stopped = summary.stopped == TARN_STOP_REQUEST || given->effort == TARN_NO_EFFORT;
+    if (summary.optimal || is_stopped) return TARN_OK;
+    options.effort = FEW_STEPS;
+    enum tarn_status status = tarn_plan_create(graph, &options, &other, error);
+    if (status) {
+        tarn_plan_destroy(*plan);
+        *plan = NULL;
+        return status;
+    }
+    bool is_smaller = tarn_plan_footprint(other) < summary.footprint;
+    tarn_plan_destroy(is_smaller ? *plan : other);
+    if (is_smaller) *plan = other;
+    return TARN_OK;
+}
+
 static enum tarn_status plan_within(struct tarn_graph *graph, const struct tarn_plan_options *given,
                                     uint64_t footprint, struct tarn_plan **plan,
                                     struct tarn_error *error)
@@ -339,8 +366,9 @@ static enum tarn_status plan_within(struct tarn_graph *graph, const struct tarn_
     struct tarn_plan_options options = *given;
     if (options.capacity == 0 && !options.budget) options.capacity = footprint;
     enum tarn_status status = tarn_plan_create(graph, &options, plan, error);
-    if (status != TARN_DOES_NOT_FIT || given->capacity > 0 || given->budget) return status;
-    return tarn_plan_create(graph, given, plan, error);
+    if (given->capacity > 0 || given->budget || footprint == 0) return status;
+    if (status == TARN_DOES_NOT_FIT) return tarn_plan_create(graph, given, plan, error);
+    return status ? status : make_smaller(graph, given, plan, error);
 }
 
 static enum tarn_status plan_all(const struct tarn_plan_options *options, void *subject)

@@ -11,7 +11,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/buckets.h"
 #include "support/session_calls.h"
@@ -244,6 +246,63 @@ static void tasks_that_the_pool_refuses_are_tried_again(void **state)
     }
     close_world(&w);
     close_pool(&pool);
+}
+
+struct refuser {
+    _Atomic uint32_t calls;
+    uint32_t before; /* so many tasks are taken first, and run at once by a thread of their own */
+};
+
+static void *run_task(void *argument)
+{
+    void **task = argument;
+    ((void (*)(void *))(uintptr_t)task[0])(task[1]);
+    free(task);
+    return NULL;
+}
+
+static int execute_or_refuse(void *user, void (*task)(void *argument), void *argument)
+{
+    struct refuser *refuser = user;
+    pthread_t thread;
+    if (atomic_fetch_add(&refuser->calls, 1) >= refuser->before) return 11;
+    void **copy = malloc(2 * sizeof *copy);
+    copy[0] = (void *)(uintptr_t)task;
+    copy[1] = argument;
+    if (pthread_create(&thread, NULL, run_task, copy)) return 12;
+    pthread_detach(thread);
+    return 0;
+}
+
+/* At once, or after some iterations; its caller waits for ever, for a time, or only asks. */
+static void a_pool_that_refuses_every_task_is_told(void **state)
+{
+    (void)state;
+    for (uint32_t way = 0; way < 4; way++) {
+        struct refuser refuser = {.before = way == 3 ? 3 : 0};
+        struct world w;
+        struct tarn_error error;
+        tarn_ticket ticket;
+        open_world(&w,
+                   tarn_device_host(
+                       TARN_HOST_OPTIONS(.execute = execute_or_refuse, .execute_user = &refuser)),
+                   NULL, NULL);
+        enum tarn_status status = TARN_OK;
+        for (uint32_t i = 0; i < 100000 && !status; i++) {
+            require(tarn_session_submit(w.session, 1, &ticket, &error), &error);
+            if (way == 1) status = tarn_session_wait(w.session, ticket, 50000000, &error);
+            if (way == 2)
+                while ((status = tarn_session_wait(w.session, ticket, 0, &error)) == TARN_DEADLINE)
+                    usleep(100);
+            if (way == 0 || way == 3)
+                status = tarn_session_wait(w.session, ticket, TARN_FOREVER, &error);
+        }
+        assert_int_equal(status, way == 1 ? TARN_DEADLINE : TARN_SYSTEM);
+        assert_says(&error, "refused tasks");
+        assert_says(&error, "with code 11");
+        assert_true(refuser.calls < refuser.before + 400);
+        close_world(&w);
+    }
 }
 
 struct owner {
@@ -569,6 +628,7 @@ int main(void)
         cmocka_unit_test(more_submits_with_events_than_there_is_room_for_wait_for_each_other),
         cmocka_unit_test(streams_run_on_threads_of_the_callers_pool),
         cmocka_unit_test(tasks_that_the_pool_refuses_are_tried_again),
+        cmocka_unit_test(a_pool_that_refuses_every_task_is_told),
         cmocka_unit_test(kernels_run_on_no_thread_of_tarns_own),
         cmocka_unit_test(a_session_may_be_destroyed_while_events_are_raised),
         cmocka_unit_test(a_session_stands_between_two_pieces_of_a_queue),

@@ -410,33 +410,36 @@ static void open_gate(struct gate *gate)
     api.LibraryUnload(gate->library);
 }
 
-/* cudaFree waits for the gate. A destroy or a close that did so too would never return. */
+/* cudaFree, and what ends pools and libraries, waits for the gate. A destroy or a close that did so
+ * too would never return. */
 static void nothing_waits_for_work_of_others_that_does_not_end(void **state)
 {
     (void)state;
     static struct gate gate;
-    struct life life = {0};
-    struct tarn_error error;
-    tarn_cuda_stream stream;
-    void *host;
-    use_devices(1);
-    load_gate(&gate);
-    begin(&life);
-    assert_int_equal(api.StreamCreateWithPriority(&stream, 1, 0), 0);
-    assert_int_equal(launch_gate(&gate, stream), 0);
-    work(&life);
-    require(tarn_session_host_memory_create(life.session, 4096, &host, &error), &error);
-    tarn_session_host_memory_destroy(life.session, host, 4096);
-    tarn_session_destroy(life.session);
-    struct tarn_device second = open_gpu(0, DIRECT); /* nor opening one */
-    tarn_device_cuda_close(second);
-    tarn_device_cuda_close(life.device);
-    assert_true(control.alive() > 1);
-    open_gate(&gate); /* and then all of it is given back */
-    assert_int_equal(api.StreamSynchronize(stream), 0);
-    assert_int_equal(api.StreamDestroy(stream), 0);
-    for (int i = 0; i < 20000 && control.alive() > 0; i++) usleep(500);
-    assert_clean();
+    for (enum way way = 0; way < WAYS; way++) {
+        struct life life = {.way = way};
+        struct tarn_error error;
+        tarn_cuda_stream stream;
+        void *host;
+        use_devices(1);
+        load_gate(&gate);
+        begin(&life);
+        assert_int_equal(api.StreamCreateWithPriority(&stream, 1, 0), 0);
+        assert_int_equal(launch_gate(&gate, stream), 0);
+        work(&life);
+        require(tarn_session_host_memory_create(life.session, 4096, &host, &error), &error);
+        tarn_session_host_memory_destroy(life.session, host, 4096);
+        tarn_session_destroy(life.session);
+        struct tarn_device second = open_gpu(0, way); /* nor opening one */
+        tarn_device_cuda_close(second);
+        tarn_device_cuda_close(life.device);
+        assert_true(control.alive() > 1);
+        open_gate(&gate); /* and then all of it is given back */
+        assert_int_equal(api.StreamSynchronize(stream), 0);
+        assert_int_equal(api.StreamDestroy(stream), 0);
+        for (int i = 0; i < 20000 && control.alive() > 0; i++) usleep(500);
+        assert_clean();
+    }
 }
 
 /* A kernel that does not end, on the first stream; the others' do nothing. */
@@ -471,6 +474,165 @@ static void a_session_ends_beside_one_whose_kernel_hangs(void **state)
         for (int i = 0; i < 20000 && control.alive() > 0; i++) usleep(500);
         assert_clean();
     }
+}
+
+/* ---- Submits behind what only the caller can let go on ---- */
+
+enum { CHAIN_OPS = 1500, PATIENCE_NS = 100000000 };
+
+struct behind {
+    struct tarn_device device;
+    struct tarn_session *session;
+    struct gate gate;
+    tarn_cuda_stream stream; /* the caller's; the gate is on it */
+    tarn_cuda_event event;   /* behind the gate */
+    tarn_cuda_library library;
+    tarn_cuda_kernel spin;
+};
+
+static int launch_spin(void *user, const struct tarn_call *call)
+{
+    struct behind *behind = user;
+    uint64_t duration_ns = 1;
+    const struct tarn_cuda_launch launch = {
+        .blocks = {1, 1, 1}, .threads = {1, 1, 1}, .stream = call->queue};
+    return (int)api.LaunchKernelExC((const struct cudaLaunchConfig_st *)&launch, behind->spin,
+                                    (void *[]){&duration_ns});
+}
+
+/* More kernels on one stream than a queue takes. */
+static struct tarn_plan *make_chain(void)
+{
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("chain");
+    tarn_stream s = tarn_builder_stream(b, "s");
+    tarn_tensor last = TARN_NONE;
+    for (uint32_t i = 0; i < CHAIN_OPS; i++) {
+        tarn_tensor next = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 64});
+        tarn_builder_op(b, &(struct tarn_op_info){
+                               .stream = s, .inputs = {&last, i > 0}, .outputs = {&next, 1}});
+        last = next;
+    }
+    require(tarn_builder_finish(b, &graph, &error), &error);
+    require(tarn_plan_create(graph, NULL, &plan, &error), &error);
+    tarn_graph_destroy(graph);
+    return plan;
+}
+
+static void begin_behind(struct behind *behind, struct tarn_plan *plan,
+                         const struct tarn_session_options *options)
+{
+    struct tarn_error error;
+    use_devices(1);
+    *behind = (struct behind){.device = open_gpu(0, DIRECT)};
+    load_gate(&behind->gate);
+    assert_int_equal(api.LibraryLoadData(&behind->library, "", NULL, NULL, 0, NULL, NULL, 0), 0);
+    assert_int_equal(api.LibraryGetKernel(&behind->spin, behind->library, "tarn_spin"), 0);
+    assert_int_equal(api.StreamCreateWithPriority(&behind->stream, 1, 0), 0);
+    assert_int_equal(api.EventCreateWithFlags(&behind->event, TARN_CUDA_EVENT_NO_TIMING), 0);
+    assert_int_equal(launch_gate(&behind->gate, behind->stream), 0);
+    assert_int_equal(api.EventRecord(behind->event, behind->stream), 0);
+    require(tarn_session_create(plan, behind->device, options, &behind->session, &error), &error);
+    tarn_session_bind_default(behind->session, launch_spin, behind);
+}
+
+/* by_queue: the caller's queue is what is waited for, instead of its event. */
+static enum tarn_status submit_behind(struct behind *behind, uint64_t iterations, bool by_queue,
+                                      struct tarn_error *error)
+{
+    const struct tarn_event wait = {.event = behind->event};
+    tarn_ticket ticket;
+    enum tarn_status status = tarn_session_submit_with(
+        behind->session, iterations,
+        TARN_SUBMIT_OPTIONS(.waits = by_queue ? NULL : &wait, .waits_count = !by_queue,
+                            .queue = by_queue ? behind->stream : NULL),
+        &ticket, error);
+    return status ? status : tarn_session_wait(behind->session, ticket, TARN_FOREVER, error);
+}
+
+static void end_behind(struct behind *behind)
+{
+    open_gate(&behind->gate);
+    assert_int_equal(tarn_session_destroy_within(behind->session, TARN_FOREVER, NULL), TARN_OK);
+    assert_int_equal(api.StreamSynchronize(behind->stream), 0);
+    assert_int_equal(api.EventDestroy(behind->event), 0);
+    assert_int_equal(api.StreamDestroy(behind->stream), 0);
+    assert_int_equal(api.LibraryUnload(behind->library), 0);
+    tarn_device_cuda_close(behind->device);
+    assert_clean();
+}
+
+/* It fills a queue, or has more iterations than may be under way. */
+static void a_submit_behind_a_closed_event_gives_up(void **state)
+{
+    (void)state;
+    struct tarn_plan *plans[2] = {make_chain(), make_plan()};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct behind behind;
+        struct tarn_error error;
+        tarn_ticket ticket;
+        begin_behind(&behind, plans[i / 2], TARN_SESSION_OPTIONS(.patience_ns = PATIENCE_NS));
+        assert_int_equal(submit_behind(&behind, i < 2 ? 1 : 20, i % 2, &error), TARN_DEADLINE);
+        assert_non_null(strstr(error.text, "the events or the queue that its options name"));
+        assert_int_equal(tarn_session_submit(behind.session, 1, &ticket, &error), TARN_USAGE);
+        end_behind(&behind);
+    }
+    for (uint32_t i = 0; i < 2; i++) tarn_plan_destroy(plans[i]);
+}
+
+static void *open_soon(void *argument)
+{
+    struct behind *behind = argument;
+    usleep(20000);
+    atomic_store(&behind->gate.open, 1);
+    return NULL;
+}
+
+static void *cancel_soon(void *argument)
+{
+    usleep(20000);
+    tarn_session_cancel(((struct behind *)argument)->session);
+    return NULL;
+}
+
+static void a_submit_behind_an_event_that_another_thread_lets_go_on_ends(void **state)
+{
+    (void)state;
+    struct tarn_plan *plan = make_chain();
+    for (uint32_t i = 0; i < 4; i++) {
+        struct behind behind;
+        struct tarn_error error;
+        pthread_t thread;
+        begin_behind(&behind, plan, NULL);
+        pthread_create(&thread, NULL, i / 2 ? cancel_soon : open_soon, &behind);
+        assert_int_equal(submit_behind(&behind, 1, i % 2, &error),
+                         i / 2 ? TARN_INTERRUPTED : TARN_OK);
+        pthread_join(thread, NULL);
+        end_behind(&behind);
+    }
+    tarn_plan_destroy(plan);
+}
+
+/* Kernels of a captured block are one for the queue. */
+static void a_captured_submit_returns_before_its_event_is_reached(void **state)
+{
+    (void)state;
+    struct tarn_plan *plan = make_chain();
+    struct behind behind;
+    struct tarn_error error;
+    tarn_ticket ticket;
+    begin_behind(&behind, plan, TARN_SESSION_OPTIONS(.capture = true));
+    const struct tarn_event wait = {.event = behind.event};
+    require(tarn_session_submit_with(behind.session, 2,
+                                     TARN_SUBMIT_OPTIONS(.waits = &wait, .waits_count = 1), &ticket,
+                                     &error),
+            &error);
+    atomic_store(&behind.gate.open, 1);
+    require(tarn_session_wait(behind.session, ticket, TARN_FOREVER, &error), &error);
+    end_behind(&behind);
+    tarn_plan_destroy(plan);
 }
 
 /* ---- Priorities ---- */
@@ -511,6 +673,9 @@ int main(void)
         cmocka_unit_test(gpus_that_cannot_reach_each_other_are_told),
         cmocka_unit_test(nothing_waits_for_work_of_others_that_does_not_end),
         cmocka_unit_test(a_session_ends_beside_one_whose_kernel_hangs),
+        cmocka_unit_test(a_submit_behind_a_closed_event_gives_up),
+        cmocka_unit_test(a_submit_behind_an_event_that_another_thread_lets_go_on_ends),
+        cmocka_unit_test(a_captured_submit_returns_before_its_event_is_reached),
         cmocka_unit_test(captured_sessions_keep_the_priorities_of_their_streams),
     };
     return cmocka_run_group_tests_name("cuda_threads", tests, load, NULL);

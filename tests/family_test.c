@@ -191,6 +191,49 @@ static void the_common_persistent_part_keeps_to_the_capacity_of_its_space(void *
     }
 }
 
+/* Chains in which each op reads three tensors before it, one as large as the other many times over:
+ * easy to plan at the bound, and the small ones fit into the large one's arena anyhow. */
+static struct tarn_graph *build_chain(uint64_t scale)
+{
+    enum { OPS = 30 };
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("chain");
+    tarn_stream s = tarn_builder_stream(b, "s");
+    tarn_tensor tensors[OPS];
+    for (uint32_t i = 0; i < OPS; i++) {
+        tarn_tensor inputs[3];
+        size_t count = 0;
+        tensors[i] = tarn_builder_tensor(
+            b, &(struct tarn_tensor_info){.size = (1000 + i * 7919 % 1000) * scale});
+        for (uint32_t back = 1; back <= 8; back = back == 1 ? 3 : back + 5)
+            if (i >= back) inputs[count++] = tensors[i - back];
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s,
+                                                  .inputs = {inputs, count},
+                                                  .outputs = {&tensors[i], 1}});
+    }
+    require(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+static void smaller_plans_of_a_family_are_proved_where_that_is_easy(void **state)
+{
+    (void)state;
+    enum { COUNT = 4 };
+    struct tarn_graph *graphs[COUNT];
+    struct tarn_plan *plans[COUNT];
+    struct tarn_error error;
+    for (uint64_t i = 0; i < COUNT; i++) graphs[i] = build_chain(i + 1);
+    require(tarn_family_plan(graphs, COUNT, NULL, plans, &error), &error);
+    for (size_t i = 0; i < COUNT; i++) {
+        struct tarn_plan_summary summary;
+        tarn_plan_summarize(plans[i], &summary);
+        assert_true(summary.optimal);
+        tarn_plan_destroy(plans[i]);
+        tarn_graph_destroy(graphs[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +241,7 @@ int main(void)
         cmocka_unit_test(groups_stay_whole_and_are_the_same_in_all),
         cmocka_unit_test(what_does_not_agree_is_named),
         cmocka_unit_test(a_capacity_holds_for_every_plan),
+        cmocka_unit_test(smaller_plans_of_a_family_are_proved_where_that_is_easy),
         cmocka_unit_test(the_common_persistent_part_keeps_to_the_capacity_of_its_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

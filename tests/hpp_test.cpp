@@ -49,10 +49,16 @@ void owners_move_and_say_what_they_own()
     expect(waits == 1, "waits_are_told");
     tarn::session session = tarn::session::create(plan, tarn_device_host(nullptr), nullptr, error);
     int calls = 0;
-    session.bind_default([&calls](const tarn_call &call) {
+    const auto count_calls = [&calls](const tarn_call &call) {
         calls += call.inputs_count == 1;
         return 0;
-    });
+    };
+    expect(session.bind_default(count_calls) == TARN_OK &&
+               session.bind(0, count_calls, error) == TARN_OK,
+           "kernels_are_bound");
+    expect(session.bind(7, count_calls, error) == TARN_USAGE &&
+               std::strstr(error.text, "op 7 of the source graph") != nullptr,
+           "a_kernel_that_cannot_be_bound_is_told");
     tarn::session other = std::move(session);
     tarn_ticket ticket = 0;
     expect(tarn_session_submit(other.get(), 3, &ticket, &error) == TARN_OK &&
@@ -114,31 +120,125 @@ void plans_share_an_arena_and_steps_wait_for_each_other()
     tarn::host_event ready, done;
     int calls = 0;
     std::vector<tarn::session> sessions;
-    std::array<char, 64> output{};
+    alignas(16) std::array<char, 64> output{};
+    bool bound = true;
     for (const tarn::plan &plan : plans) {
         sessions.push_back(tarn::session::create(plan, tarn_device_host(nullptr), &options, error));
-        sessions.back().bind_default([&calls](const tarn_call &call) {
+        bound = bound && sessions.back().bind_default([&calls](const tarn_call &call) {
             if (call.origin == 1) *static_cast<char *>(call.outputs[0]) = char(++calls);
             return 0;
-        });
+        }) == TARN_OK;
     }
+    expect(bound, "every_session_has_kernels");
     expect(sessions[1].bind_memory(2, output.data(), error) == TARN_OK,
            "an_output_is_bound_to_memory_of_the_callers");
-    sessions[0].submit(1, {ready.at(1)}, {done.at(1)}, error);
-    sessions[1].submit(1, {}, {done.at(2)}, error);
+    expect(sessions[0].submit(1, {ready.at(1)}, {done.at(1)}, error) == TARN_OK &&
+               sessions[1].submit(1, {}, {done.at(2)}, error) == TARN_OK,
+           "submits_have_events");
     expect(!done.wait(1, 0) && calls == 0, "a_submit_waits_for_its_events");
     ready.raise(1);
     expect(done.wait(2) && done.value() == 2 && calls == 2 && output[0] == 2,
            "and_raises_those_that_it_signals");
 }
 
+struct bucket {
+    int batch;
+    tarn::graph graph;
+};
+
+// Everything that a builder of a graph with memory spaces and groups needs, and what reads it back.
+void all_of_a_graph_can_be_said_and_read()
+{
+    tarn_error error{};
+    tarn::builder b("spaces");
+    const tarn_stream s = b.stream("s");
+    b.space("device", TARN_SPACE_DEVICE);
+    const tarn_space pinned = b.space("host", TARN_SPACE_PINNED, 1 << 20);
+    tarn_tensor_info info{};
+    info.name = "far";
+    info.size = 100;
+    info.space = pinned;
+    const tarn_tensor far = b.tensor(info), x = b.tensor("x", 64), y = b.tensor("y", 64);
+    const tarn_tensor p = b.tensor("p", 32), q = b.tensor("q", 32);
+    b.op("make", s, {}, tarn::list({far, x, y, p, q}));
+    b.op("read", s, tarn::list({far, x, y, p, q}), {});
+    b.group(tarn::list({x, y}));
+    b.group_padded(tarn::list({p, q}));
+    const tarn::graph graph = b.finish(error);
+    expect(graph && graph.groups() == 2 && graph.group(1).size() == 2 &&
+               tarn_graph_group_is_padded(graph.get(), 1),
+           "a_graph_has_spaces_and_groups");
+    const tarn::plan plan = tarn::plan::create(graph, nullptr, error);
+    expect(plan.verify(graph, error) == TARN_OK, "a_plan_is_verified");
+    tarn::session session = tarn::session::create(plan, tarn_device_host(nullptr), nullptr, error);
+    tarn::span<unsigned char> bytes;
+    expect(session.group(0, bytes, error) == TARN_OK && bytes.size() == 128 &&
+               bytes.data() == session.address(x),
+           "a_group_is_one_buffer");
+    expect(session.group(9, bytes, error) == TARN_USAGE && bytes.empty(),
+           "a_group_that_is_none_is_told");
+    tarn_check_report report{};
+    expect(session.check(nullptr, report, error) == TARN_OK && report.ops_run == 2,
+           "a_session_is_checked");
+    const char text[] = "{\"format\": \"tarn.graph\", \"version\": 1}";
+    const tarn::graph none = tarn::graph::read(tarn::reader(text, sizeof text - 1), nullptr, error);
+    expect(!none && error.status == TARN_BAD_INPUT, "a_graph_is_read_from_memory");
+    std::vector<bucket> buckets;
+    for (int i = 0; i < 2; i++) buckets.push_back({i, two_ops().finish(error)});
+    expect(tarn::family_of(buckets, &bucket::graph, nullptr, error).size() == 2,
+           "a_family_is_planned_of_parts_of_structs");
+}
+
+void a_writer_comes_after_readers()
+{
+    tarn_error error{};
+    tarn::builder b("step");
+    const tarn_stream first = b.stream("a"), second = b.stream("b");
+    const tarn_tensor w = b.tensor("w", 64, TARN_PARAMETER), y = b.tensor("y", 64);
+    const tarn_tensor next = b.alias(w, "next");
+    b.op("read", first, tarn::list({w}), tarn::list({y}));
+    b.after_readers(b.op("update", second, tarn::list({w}), tarn::list({next})));
+    const tarn::graph graph = b.finish(error);
+    expect(bool(graph), "a_writer_can_come_after_all_readers");
+}
+
+#if TARN_HPP_THROWS
+void sessions_on_an_arena_take_other_options()
+{
+    std::vector<tarn::graph> graphs;
+    graphs.push_back(two_ops().finish());
+    const std::vector<tarn::plan> plans = tarn::family(graphs);
+    plans[0].verify(graphs[0]);
+    const tarn::arena arena(plans);
+    auto options = tarn::options<tarn_session_options>();
+    options.flight = 10;
+    tarn::session session(plans[0], tarn_device_host(nullptr), arena, options);
+    session.bind_default([](const tarn_call &) { return 0; });
+    session.run();
+    int lines = 0;
+    tarn_session_dump(
+        session.get(), [](void *user, const char *) { ++*static_cast<int *>(user); }, &lines);
+    expect(lines > 2, "a_session_on_an_arena_has_a_flight_recorder");
+    bool thrown = false;
+    try {
+        session.bind(99, [](const tarn_call &) { return 0; });
+    } catch (const tarn::exception &error) {
+        thrown = error.status() == TARN_USAGE;
+    }
+    expect(thrown, "a_binding_that_fails_throws");
+}
+#endif
+
 int main()
 {
+    all_of_a_graph_can_be_said_and_read();
+    a_writer_comes_after_readers();
     plans_share_an_arena_and_steps_wait_for_each_other();
     owners_move_and_say_what_they_own();
     errors_are_returned_where_asked_for();
 #if TARN_HPP_THROWS
     errors_are_thrown_otherwise();
+    sessions_on_an_arena_take_other_options();
 #endif
     std::printf("1..%d\n", number);
     return all_hold ? 0 : 1;

@@ -436,6 +436,8 @@ static void sessions_need_their_arguments(void **state)
     assert_int_equal(tarn_session_bind_default(NULL, do_nothing, NULL), TARN_USAGE);
     assert_int_equal(tarn_session_bind_default(w.session, NULL, NULL), TARN_USAGE);
     REFUSES(tarn_session_group(NULL, 0, NULL, NULL, error));
+    REFUSES(tarn_session_bind_kernel(NULL, 0, do_nothing, NULL, error));
+    REFUSES(tarn_session_bind_kernel(w.session, 0, NULL, NULL, error));
     REFUSES(tarn_session_bind_memory(NULL, 0, &byte, error));
     REFUSES(tarn_session_bind_memory(w.session, 0, NULL, error));
     REFUSES(tarn_session_write(NULL, 0, &byte, 1, error));

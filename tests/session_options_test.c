@@ -234,6 +234,69 @@ static void persistent_tensors_are_bound_and_bound_again(void **state)
     tarn_session_destroy(session);
 }
 
+/* A tensor without an alignment of its own keeps to its elements: 16 bytes at most, or the largest
+ * power of two that divides its size. */
+static void bound_memory_is_aligned_to_elements(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t size, alignment, plan, needed;
+    } cases[] = {{64, 0, 64, 16}, {40, 0, 64, 8},   {12, 0, 64, 4}, {6, 0, 64, 2},  {7, 0, 64, 1},
+                 {64, 1, 64, 1},  {64, 32, 64, 32}, {64, 0, 4, 4},  {4096, 0, 1, 1}};
+    _Alignas(64) static unsigned char bytes[8192];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_graph *graph;
+        struct tarn_plan *plan;
+        struct tarn_session *session;
+        struct tarn_error error;
+        const struct tarn_tensor_info info = {.name = "w",
+                                              .size = cases[i].size,
+                                              .kind = TARN_PARAMETER,
+                                              .alignment = cases[i].alignment};
+        struct tarn_builder *b = tarn_builder_create("bound");
+        tarn_stream stream = tarn_builder_stream(b, "s");
+        tarn_tensor w = tarn_builder_tensor(b, &info);
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = stream, .inputs = {&w, 1}});
+        require(tarn_builder_finish(b, &graph, &error), &error);
+        require(
+            tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = cases[i].plan), &plan, &error),
+            &error);
+        require(tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error), &error);
+        for (uint64_t shift = 0; shift < 64; shift++) {
+            bool fits = shift % cases[i].needed == 0;
+            assert_int_equal(tarn_session_bind_memory(session, w, bytes + shift, &error),
+                             fits ? TARN_OK : TARN_USAGE);
+            if (!fits) assert_says(&error, "tensor 0 \"w\" must be aligned to");
+        }
+        tarn_session_destroy(session);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void a_binding_that_is_refused_says_why(void **state)
+{
+    struct subject *s = *state;
+    struct tarn_error error;
+    tarn_ticket ticket;
+    struct tarn_session *session = open_session(s, tarn_device_host(NULL), NULL, do_nothing, NULL);
+    require(tarn_session_bind_kernel(session, 0, do_nothing, NULL, &error), &error);
+    assert_int_equal(tarn_session_bind_kernel(session, 99, do_nothing, NULL, &error), TARN_USAGE);
+    assert_says(&error, "op 99 of the source graph is none that the plan runs");
+    assert_int_equal(error.op, 99);
+    assert_int_equal(tarn_session_bind_kernel(session, 0, NULL, NULL, &error), TARN_USAGE);
+    assert_says(&error, "no kernel");
+    require(tarn_session_submit(session, 1, &ticket, &error), &error);
+    assert_int_equal(tarn_session_bind_kernel(session, 0, do_nothing, NULL, &error), TARN_USAGE);
+    assert_says(&error, "wait for ticket 1 first");
+    require(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
+    tarn_session_cancel(session);
+    assert_int_equal(tarn_session_submit(session, 1, &ticket, &error), TARN_INTERRUPTED);
+    assert_int_equal(tarn_session_bind_kernel(session, 0, do_nothing, NULL, &error), TARN_USAGE);
+    assert_says(&error, "it can only be destroyed");
+    tarn_session_destroy(session);
+}
+
 /* ---- Captures ---- */
 
 struct captured {
@@ -604,6 +667,8 @@ int main(void)
         WITH_SUBJECT(what_a_device_cannot_allocate_is_told_with_what_to_do),
         WITH_SUBJECT(memory_that_is_brought_must_be_large_and_aligned),
         WITH_SUBJECT(persistent_tensors_are_bound_and_bound_again),
+        cmocka_unit_test(bound_memory_is_aligned_to_elements),
+        WITH_SUBJECT(a_binding_that_is_refused_says_why),
         WITH_SUBJECT(kernels_are_captured_once_until_something_is_bound),
         WITH_SUBJECT(what_cannot_be_captured_is_refused),
         WITH_SUBJECT(submit_keeps_to_the_depth),

@@ -37,18 +37,24 @@ struct tarn_conformance {
     enum tarn_conformance_effort effort;
     bool required;    /* a device that is not here is a failure */
     const char *only; /* the one test to run; NULL: all */
-    tarn_line line;   /* takes each line of TAP; NULL: standard output */
+    tarn_line line;   /* takes each line of TAP, one at a time; NULL: standard output */
     void *line_user;
+    /* How long a test waits for the device, in ns; 0: 30 s. A test whose last call has not returned
+     * after four times as long hangs: it is reported by name, and with the call. */
+    uint64_t patience_ns;
 };
 #ifndef __cplusplus
 #define TARN_CONFORMANCE(...) \
     (&(struct tarn_conformance){.struct_size = sizeof(struct tarn_conformance), __VA_ARGS__})
 #endif
 
-/* Runs the suite. Returns how many tests failed; -1: a bad argument, with a line that says which. A
- * test that needs what the device lacks is skipped, and its line says so. Where no further test
- * would be safe, the last line begins with "Bail out!". After a failure memory of the process and
- * objects of the device may be left. One thread at a time for each device. */
+/* Runs the suite, on a thread of its own, which calls all functions above but `line`. Returns how
+ * many tests failed; -1: a bad argument, or no thread, with a line that says which. A failure is
+ * followed by three comments: what the device did, which rule of device.h that breaks, and the
+ * place in the suite. A test that needs what the device lacks is skipped, and its line says so. If
+ * no further test would be safe, the last line begins with "Bail out!". After a failure memory of
+ * the process and objects of the device may be left; after a test that hangs its thread, too: end
+ * the process then. One call at a time for each device. */
 TARN_API int tarn_conformance_run(const struct tarn_conformance *suite);
 
 #ifdef __cplusplus

@@ -90,7 +90,8 @@ struct tarn_device_table {
      * before the latest record that was enqueued before the wait. An event may be recorded again
      * while waits for its earlier record are pending; they keep waiting for that one. It may be
      * destroyed when it was reached, although a wait for it is still behind other work of a queue
-     * that is not the session's. A call may do work that is ready, and waits for no other. */
+     * that is not the session's. A call may do work that is ready, and waits for no other, except
+     * for room in its queue (queue_depth). */
     int (*queue_create)(void *self, const struct tarn_queue_info *info, void **queue);
     void (*queue_destroy)(void *self, void *queue);
     int (*event_create)(void *self, void **event);
@@ -119,7 +120,8 @@ struct tarn_device_table {
     void (*graph_destroy)(void *self, void *graph);
 
     /* ---- Time stamps (optional, all or none; for traces) ----
-     * A stamp is a record that keeps its time. Elapsed is asked for when both were reached. */
+     * A stamp is a record that keeps the time at which it is reached. Elapsed is asked for when
+     * both were reached: the nanoseconds of real time from one to the other. */
     int (*stamp_create)(void *self, void **stamp);
     void (*stamp_destroy)(void *self, void *stamp);
     int (*stamp_record)(void *self, void *stamp, void *queue);
@@ -144,7 +146,7 @@ struct tarn_device_table {
     int (*pattern_compare)(void *self, void *queue, const void *bytes, uint64_t size,
                            const void *seeds, uint64_t seed, void *wrongs, uint64_t wrong);
 
-    /* ---- Errors ---- From any thread. The text is static. */
+    /* ---- Errors ---- From any thread, for any code. The text is static, and never NULL. */
     const char *(*error_text)(void *self, int code);
     enum tarn_error_class (*error_class)(void *self, int code);
 
@@ -160,6 +162,13 @@ struct tarn_device_table {
                         void **memory);
     void (*space_destroy)(void *self, const struct tarn_memory_space *space, void *memory,
                           uint64_t size);
+
+    /* ---- Depth of queues (a table may end before it) ----
+     * How many kernels (launches, checking kernels, captured graphs) a queue takes whatever it
+     * waits for; the call for the next one may then wait for room. Records and waits do not count.
+     * 0: as many as there is memory for. A submit behind events or a queue of its caller's looks at
+     * it, see tarn_session_submit_with. */
+    uint32_t queue_depth;
 };
 
 /* A device by value: a table and the state it works on, which the caller keeps alive until
@@ -196,11 +205,13 @@ struct tarn_host_options {
     bool unpinned;    /* leave the workers where the system puts them */
     bool small_pages; /* do not ask for huge pages */
     /* NULL: workers are threads of Tarn's. Else a function that has task(argument) called once, on
-     * any thread of the caller's, and returns 0, or another number when it cannot. It is called
-     * from any thread, must not call the task itself, and must not wait for one. A task runs
-     * kernels as long as there is something to do, and then returns; there are as many at a time as
-     * `workers` says. Every task must be called, also after errors: a session is not destroyed
-     * before. Streams that may block (option `blocking`) still have threads of their own. */
+     * any thread of the caller's, and returns 0, or another number when it cannot: then it is asked
+     * again, after 0.2 ms at first and up to 26 ms later, and if it refuses for a second while none
+     * of its tasks is at work, the session ends with TARN_SYSTEM. It is called from any thread,
+     * must not call the task itself, and must not wait for one. A task runs kernels as long as
+     * there is something to do, and then returns; there are as many at a time as `workers` says.
+     * Every task must be called, also after errors: a session is not destroyed before. Streams that
+     * may block (option `blocking`) still have threads of their own. */
     int (*execute)(void *user, void (*task)(void *argument), void *argument);
     void *execute_user;
     const struct tarn_memory_source *memory; /* NULL: pages of the system's */

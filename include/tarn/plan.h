@@ -147,11 +147,14 @@ TARN_API void tarn_plan_destroy(struct tarn_plan *plan);
 
 /* Plans of `count` graphs that will share an arena (arena.h), for example of one model for several
  * batch sizes: plans[i] of graphs[i]. Their arena is as large as the largest footprint, so of the
- * others the first plan that fits into it will do. Their persistent parts are one: tensors of the
- * same name lie at the same place. Every persistent tensor must have a name of its own; those of
- * one name must be equally large, and in the same contiguous group, if any. Inputs alone may differ
- * in size: there is room for the largest, of which each plan uses the beginning. All plans or none.
- * Errors as tarn_plan_create; TARN_USAGE: names, sizes or groups do not agree. */
+ * others a plan that fits into it will do; such a plan is made smaller, up to its bound, only as
+ * far as that takes little. Its footprint may so be above its bound, and the arena is no larger for
+ * it: what is proved of the arena is what the summary of the largest plan says. Their persistent
+ * parts are one: tensors of the same name lie at the same place. Every persistent tensor must have
+ * a name of its own; those of one name must be equally large, and in the same contiguous group, if
+ * any. Inputs alone may differ in size: there is room for the largest, of which each plan uses the
+ * beginning. All plans or none. Errors as tarn_plan_create; TARN_USAGE: names, sizes or groups do
+ * not agree. */
 TARN_API enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count,
                                            const struct tarn_plan_options *options,
                                            struct tarn_plan **plans, struct tarn_error *error);

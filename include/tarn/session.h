@@ -84,7 +84,8 @@ struct tarn_session_options {
      * thread. */
     struct tarn_list blocking;
     /* Ids of streams whose queues are urgent. NULL: those that hold communication only, by the
-     * kinds of their ops (collectives, sends and receives, copies between host and device). */
+     * kinds of their ops (collectives, sends and receives, copies between host and device):
+     * docs/formats.md, "What a kind says", has the list; an op's own class comes first. */
     const struct tarn_list *urgent;
 
     /* ---- Memory ---- */
@@ -113,7 +114,9 @@ struct tarn_session_options {
     /* Most iterations that are submitted and not finished; submit waits while there are more. In a
      * capture rounded up to whole blocks. 0: 8 on devices with queues, no limit on the host. */
     uint32_t depth;
-    /* Submit and destroy give up, as after a deadline, when they have waited so long; 0: never. */
+    /* Submit and destroy give up, as after a deadline, when they have waited so long; 0: never, but
+     * for a submit that can only go on once events or a queue of its caller's let it
+     * (tarn_session_submit_with): that gives up after 10 s. */
     uint64_t patience_ns;
 
     /* ---- Flight recorder ---- */
@@ -232,6 +235,11 @@ TARN_API enum tarn_status tarn_session_destroy(struct tarn_session *session);
  * as long as the session is: see tarn_session_create. */
 TARN_API enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
                                             tarn_kernel kernel, void *user);
+/* The same, and says what is wrong: no kernel, no such op, a session that has ended or is at work.
+ * `error` may be NULL. */
+TARN_API enum tarn_status tarn_session_bind_kernel(struct tarn_session *session, tarn_op origin,
+                                                   tarn_kernel kernel, void *user,
+                                                   struct tarn_error *error);
 /* For every op without a binding of its own. */
 TARN_API enum tarn_status tarn_session_bind_default(struct tarn_session *session,
                                                     tarn_kernel kernel, void *user);
@@ -239,13 +247,15 @@ TARN_API enum tarn_status tarn_session_bind_default(struct tarn_session *session
 /* Binds a persistent tensor or an output (and what aliases it) to memory of the caller, from the
  * next submit on: iterations that were submitted before keep the address that they have, and nobody
  * waits, so that every iteration may have inputs and outputs of its own. The caller keeps the
- * memory until the last iteration with it has finished. `address` is what kernels get: as large and
- * as aligned as the tensor. No other tensor may be there, in any iteration that is not ordered with
- * this one: what was an output may be an input of a later submit that waits for the end of the
- * earlier one (tarn_session_submit_with). Members of a contiguous group stay so only if the caller
- * binds them so. In a capture only while nothing is submitted. Waits itself when more than 1000
- * bindings are under way. TARN_USAGE: neither persistent nor an output, alignment, a captured block
- * is at work; else as tarn_session_wait. */
+ * memory until the last iteration with it has finished. `address` is what kernels get: as large as
+ * the tensor, and, unless the device gives regions, aligned: to the alignment that the graph gives
+ * the tensor, or else to its elements, for which the largest power of two that divides the tensor's
+ * size stands, 16 bytes at most, and no more than the plan's alignment. No other tensor may be
+ * there, in any iteration that is not ordered with this one: what was an output may be an input of
+ * a later submit that waits for the end of the earlier one (tarn_session_submit_with). Members of a
+ * contiguous group stay so only if the caller binds them so. In a capture only while nothing is
+ * submitted. Waits itself when more than 1000 bindings are under way. TARN_USAGE: neither
+ * persistent nor an output, alignment, a captured block is at work; else as tarn_session_wait. */
 TARN_API enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_tensor tensor,
                                                    void *address, struct tarn_error *error);
 /* What kernels get for a tensor; NULL when there is no such tensor, or it is not bound yet. */
@@ -270,7 +280,8 @@ TARN_API enum tarn_status tarn_session_group(const struct tarn_session *session,
                                              struct tarn_error *error);
 
 /* Copies whole or part of a tensor, from its first byte. Only while nothing is running; planned
- * tensors other than outputs hold what the last writer of those bytes left.
+ * tensors other than outputs hold what the last writer of those bytes left. A session that has
+ * ended (TARN_DEVICE, TARN_DEADLINE, TARN_INTERRUPTED) refuses both.
  * TARN_USAGE: unknown or unbound tensor, size above the tensor's, or work in progress. */
 TARN_API enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor tensor,
                                              const void *data, uint64_t size,
@@ -328,6 +339,15 @@ struct tarn_submit_options {
 #endif
 
 /* tarn_session_submit with options; NULL: none. In a capture they stand around the blocks.
+ *
+ * A submit may have to wait for `waits` and `queue` before it can return: on devices with queues,
+ * if it has more than `depth` iterations under way, or gives a queue more kernels than it holds
+ * (device.h, queue_depth; about a thousand on CUDA, where each op counts as one, and captured
+ * blocks as one). So let what is waited for be reached by work that is under way or by another
+ * thread, not by what the caller does after the submit; or use the option `capture`. TARN_DEADLINE:
+ * it was not reached within patience_ns, or 10 s without that option; the session refuses further
+ * work.
+ *
  * TARN_USAGE, besides: streams on several devices; a queue on the host; a graph that launches
  * nothing, with options. */
 TARN_API enum tarn_status tarn_session_submit_with(struct tarn_session *session,
@@ -336,7 +356,12 @@ TARN_API enum tarn_status tarn_session_submit_with(struct tarn_session *session,
                                                    tarn_ticket *ticket, struct tarn_error *error);
 /* Waits until the ticket's iterations have finished; then outputs are valid until the next submit.
  * TARN_DEVICE: a kernel or the device failed; the text names stream, op, iteration and code, all
- * streams have stopped, and the session refuses further work. TARN_DEADLINE: not finished after
+ * streams have stopped, and the session refuses further work. Streams stop between ops, each where
+ * it is, and nothing is undone: of persistent tensors and outputs some are updated by the iteration
+ * that failed, some are not, some only in part (those that the failed kernel, or a kernel that was
+ * running, writes); a device may run kernels that are enqueued already. So go on from a copy of
+ * their own that is known to be whole, such as a checkpoint, not from what is there. The same holds
+ * after TARN_DEADLINE and TARN_INTERRUPTED. TARN_DEADLINE: not finished after
  * timeout_ns; the text gives every stream's position, the session refuses further work. With a
  * timeout of 0 it only asks: TARN_DEADLINE then means "not yet" and ends nothing.
  * TARN_INTERRUPTED: cancelled. */

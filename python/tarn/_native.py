@@ -182,7 +182,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "arena_destroy": (i32, arena),
     "session_create": (i32, plan, Device, to(SessionOptions), to(session), error),
     "session_destroy_within": (i32, session, u64, error),
-    "session_bind": (i32, session, u32, KERNEL, pointer),
+    "session_bind_kernel": (i32, session, u32, KERNEL, pointer, error),
     "session_bind_default": (i32, session, KERNEL, pointer),
     "session_bind_memory": (i32, session, u32, pointer, error),
     "session_address": (pointer, session, u32),

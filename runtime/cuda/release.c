@@ -1,6 +1,7 @@
-/* The thread that gives memory back lives only while there is some. Where it cannot be started, or
- * there is no memory for a note, the caller's thread does the work and waits as long as CUDA does.
- * Cost: one thread started per destroyed allocation, or fewer. */
+/* The thread that gives memory back lives only while there is some. It also closes the device: any
+ * of the calls that end a pool, a library, a stream or a context may wait for all work on it. If
+ * the thread cannot be started, or there is no memory for a note, the caller's thread does the work
+ * and waits as long as CUDA does. Cost: one thread started per destroyed allocation, or fewer. */
 #include "release.h"
 
 #include <errno.h>
@@ -40,6 +41,63 @@ static void give_back(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, void
     if (origin == TARN_CUDA_FROM_MAPPING) munmap(memory, (size_t)size);
 }
 
+/* The device is gone when it is over: what its two users share is by itself. */
+struct tarn_cuda_closing {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    void (*close)(struct tarn_cuda *cuda);
+    bool is_over, is_left; /* it was closed; its caller waits no longer */
+};
+
+static void init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static struct timespec deadline(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PATIENCE_S;
+    return until;
+}
+
+static void free_closing(struct tarn_cuda_closing *closing)
+{
+    pthread_cond_destroy(&closing->changed);
+    pthread_mutex_destroy(&closing->lock);
+    tarn_free(closing);
+}
+
+/* By the thread: the last of the two frees what they share. */
+static void close_device(struct tarn_cuda *cuda, struct tarn_cuda_closing *closing)
+{
+    closing->close(cuda);
+    pthread_mutex_lock(&closing->lock);
+    bool is_last = closing->is_left;
+    closing->is_over = true;
+    pthread_cond_broadcast(&closing->changed);
+    pthread_mutex_unlock(&closing->lock);
+    if (is_last) free_closing(closing);
+}
+
+/* By its caller: a second, of which giving memory back may have taken some. */
+static void leave_closing(struct tarn_cuda_closing *closing, const struct timespec *until)
+{
+    int code = 0;
+    pthread_mutex_lock(&closing->lock);
+    while (!closing->is_over && code != ETIMEDOUT)
+        code = pthread_cond_timedwait(&closing->changed, &closing->lock, until);
+    bool is_last = closing->is_over;
+    closing->is_left = true;
+    pthread_mutex_unlock(&closing->lock);
+    if (is_last) free_closing(closing);
+}
+
 static void *run(void *argument)
 {
     struct tarn_cuda *cuda = argument;
@@ -55,10 +113,10 @@ static void *run(void *argument)
         release->is_stuck = false;
     }
     release->is_running = false;
-    void (*close)(struct tarn_cuda *) = release->close;
+    struct tarn_cuda_closing *closing = release->closing;
     pthread_cond_broadcast(&release->done);
     pthread_mutex_unlock(&release->lock);
-    if (close) close(cuda);
+    if (closing) close_device(cuda, closing);
     return NULL;
 }
 
@@ -73,9 +131,7 @@ static bool start(struct tarn_cuda *cuda)
 /* With the lock. */
 static void wait_done(struct tarn_cuda_release *release)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += PATIENCE_S;
+    struct timespec until = deadline();
     while (release->is_running && !release->is_stuck)
         release->is_stuck =
             pthread_cond_timedwait(&release->done, &release->lock, &until) == ETIMEDOUT;
@@ -83,13 +139,9 @@ static void wait_done(struct tarn_cuda_release *release)
 
 void tarn_cuda_release_init(struct tarn_cuda_release *release)
 {
-    pthread_condattr_t attributes;
     *release = (struct tarn_cuda_release){0};
     pthread_mutex_init(&release->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&release->done, &attributes);
-    pthread_condattr_destroy(&attributes);
+    init_condition(&release->done);
 }
 
 void tarn_cuda_release(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, void *memory,
@@ -117,10 +169,22 @@ void tarn_cuda_release(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, voi
 void tarn_cuda_release_finish(struct tarn_cuda *cuda, void (*close)(struct tarn_cuda *cuda))
 {
     struct tarn_cuda_release *release = &cuda->release;
+    struct tarn_cuda_closing *closing = tarn_take_zeros(1, sizeof *closing);
+    const struct timespec until = deadline();
+    if (closing) {
+        pthread_mutex_init(&closing->lock, NULL);
+        init_condition(&closing->changed);
+        closing->close = close;
+    }
     pthread_mutex_lock(&release->lock);
-    wait_done(release);
-    bool is_done = !release->is_running;
-    if (!is_done) release->close = close;
+    while (!closing && release->is_running) pthread_cond_wait(&release->done, &release->lock);
+    release->closing = closing; /* seen by the thread that runs, or by the one that is started */
+    bool is_taken = closing && (release->is_running || start(cuda));
     pthread_mutex_unlock(&release->lock);
-    if (is_done) close(cuda);
+    if (is_taken) {
+        leave_closing(closing, &until);
+    } else {
+        close(cuda);
+        if (closing) free_closing(closing);
+    }
 }

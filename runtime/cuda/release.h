@@ -11,6 +11,7 @@
 
 struct tarn_cuda;
 struct tarn_cuda_pending;
+struct tarn_cuda_closing;
 
 struct tarn_cuda_release {
     pthread_mutex_t lock; /* of what follows */
@@ -18,7 +19,7 @@ struct tarn_cuda_release {
     struct tarn_cuda_pending *first; /* what is to be given back */
     bool is_running;                 /* is there a thread? */
     bool is_stuck; /* a wait has ended in vain since the thread last gave something back */
-    void (*close)(struct tarn_cuda *cuda); /* what the thread calls when it has done it all; NULL */
+    struct tarn_cuda_closing *closing; /* the thread closes the device in the end; NULL: not yet */
 };
 
 void tarn_cuda_release_init(struct tarn_cuda_release *release);
@@ -35,8 +36,8 @@ enum tarn_cuda_origin {
 void tarn_cuda_release(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, void *memory,
                        uint64_t size);
 
-/* Waits for a second until all memory has been given back, then calls `close`. Where that takes
- * longer, the thread that gives it back calls `close` in the end. pre: nobody uses the device. */
+/* A thread gives back what is left, then calls `close`, whose calls may wait for all work on the
+ * device, too. Returns when that is done, or after a second. pre: nobody uses the device. */
 void tarn_cuda_release_finish(struct tarn_cuda *cuda, void (*close)(struct tarn_cuda *cuda));
 
 #endif

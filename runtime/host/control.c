@@ -18,7 +18,8 @@
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
-#define LOOK_NS 200000
+#define REFUSED_NS \
+    UINT64_C(1000000000) /* so long `execute` may refuse tasks while none is at work */
 
 /* ---- Waiting ---- */
 
@@ -88,8 +89,50 @@ static enum tarn_status failure(const struct tarn_executor *executor, struct tar
 /* Where nobody calls when there is something to see, looks now and then. */
 static uint64_t sooner(bool looks, uint64_t deadline_ns)
 {
-    uint64_t soon_ns = tarn_now_ns() + LOOK_NS;
+    uint64_t soon_ns = tarn_now_ns() + TARN_LOOK_NS;
     return looks && soon_ns < deadline_ns ? soon_ns : deadline_ns;
+}
+
+/* ---- Tasks that the caller's `execute` refuses ---- */
+
+static bool has_task(struct tarn_executor *executor)
+{
+    for (uint32_t i = 0; i < executor->workers_count; i++) {
+        if (atomic_load(&executor->workers[i].is_scheduled)) return true;
+    }
+    return false;
+}
+
+static bool is_refused(struct tarn_executor *executor)
+{
+    return atomic_load(&executor->has_missed) && !has_task(executor);
+}
+
+static enum tarn_status tell_refusals(struct tarn_executor *executor, enum tarn_status status,
+                                      uint64_t waited_ns, struct tarn_error *error)
+{
+    return tarn_error_set(error, status,
+                          "`execute` of the host device's options has refused tasks for %.1f s, %u "
+                          "times, the last one with code %d: no thread runs the session's kernels",
+                          (double)waited_ns * 1e-9, atomic_load(&executor->refusals),
+                          atomic_load(&executor->refusal));
+}
+
+/* Offers again what was refused, now and then; if nothing else is at work, not for ever. */
+static void try_again(struct tarn_executor *executor)
+{
+    if (!atomic_load(&executor->has_missed)) return;
+    uint64_t now_ns = tarn_now_ns();
+    if (now_ns < atomic_load(&executor->try_again_ns)) return;
+    if (!atomic_exchange(&executor->has_missed, false)) return;
+    tarn_workers_wake(executor, TARN_WORKER, UINT32_MAX);
+    if (!is_refused(executor)) return;
+    uint64_t refused_ns = tarn_now_ns() - atomic_load(&executor->refused_since_ns);
+    if (refused_ns < REFUSED_NS) return;
+    struct tarn_error error;
+    tarn_error_clear(&error);
+    tell_refusals(executor, TARN_SYSTEM, refused_ns, &error);
+    tarn_executor_fail(executor, TARN_SYSTEM, &error);
 }
 
 static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t target,
@@ -107,14 +150,18 @@ static enum tarn_status executor_wait(struct tarn_executor *executor, uint64_t t
         }
         if (tarn_have_finished(executor, target)) return TARN_OK;
         if (!in_time) break;
-        bool tries = atomic_exchange(&executor->has_missed, false);
-        if (tries) tarn_workers_wake(executor, TARN_WORKER, UINT32_MAX);
+        try_again(executor);
+        bool tries = atomic_load(&executor->has_missed);
         in_time = tarn_event_count_sleep(&executor->events, seen, TARN_WAITER,
                                          sooner(tries, deadline_ns));
         if (tries && !in_time) in_time = tarn_now_ns() < deadline_ns;
     }
     executor->session->overdue = true;
-    tarn_session_deadline(executor->session, timeout_ns, error);
+    if (is_refused(executor))
+        tell_refusals(executor, TARN_DEADLINE,
+                      tarn_now_ns() - atomic_load(&executor->refused_since_ns), error);
+    else
+        tarn_session_deadline(executor->session, timeout_ns, error);
     stop(executor);
     return TARN_DEADLINE;
 }
@@ -123,6 +170,7 @@ static enum tarn_status executor_query(struct tarn_executor *executor, uint64_t 
                                        struct tarn_error *error)
 {
     *finished = executor->session->submitted;
+    try_again(executor);
     for (uint32_t s = 0; s < executor->program->streams_count; s++) {
         uint32_t steps = tarn_steps_of(executor, s);
         if (steps == 0) continue;

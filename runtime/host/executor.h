@@ -18,6 +18,8 @@ enum tarn_sleeper { TARN_WORKER = 1, TARN_BLOCKING = 2, TARN_WAITER = 4, TARN_EV
 
 enum tarn_phase { TARN_RUNNING, TARN_FAILING, TARN_STOPPED };
 
+#define TARN_LOOK_NS UINT64_C(200000) /* between looks at what nobody calls for */
+
 struct tarn_host_stream {
     _Alignas(TARN_LINE) atomic_bool claimed; /* a worker runs it, or its device is at work */
     _Atomic(const _Atomic int64_t *)
@@ -95,6 +97,9 @@ struct tarn_executor {
     void *execute_user;
     void (*task)(void *worker); /* what `execute` is given */
     atomic_bool has_missed;     /* it has refused one: to be tried again */
+    _Atomic int refusal;        /* what it returned then */
+    _Atomic uint32_t refusals;  /* since it took one; 0: it refuses none */
+    _Atomic uint64_t refused_since_ns, try_again_ns;
     struct tarn_gates gates;
     enum tarn_status failure; /* of the first that failed, and what there is to say */
     struct tarn_error failure_text;

@@ -7,6 +7,11 @@
  * once more. Cost: O(1) while nobody has stopped; else O(executors). */
 #include "listeners.h"
 
+#include "streams/base/deadline.h"
+#include "streams/base/log.h"
+
+#define PAUSES_MAX 7u /* doublings of the pause before a task is offered again */
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tarn_executor *listeners;
@@ -58,6 +63,23 @@ void tarn_listeners_call(void)
 
 /* ---- Workers ---- */
 
+/* It is tried again after a pause, which grows. */
+static void note_refusal(struct tarn_executor *executor, int code)
+{
+    uint32_t before = atomic_fetch_add(&executor->refusals, 1);
+    uint64_t now_ns = tarn_now_ns();
+    if (before == 0) atomic_store(&executor->refused_since_ns, now_ns);
+    if (before == 0)
+        tarn_log(TARN_LOG_WARNING,
+                 "`execute` of the host device's options refuses a task with code %d: it is asked "
+                 "again",
+                 code);
+    atomic_store(&executor->refusal, code);
+    atomic_store(&executor->try_again_ns,
+                 now_ns + (TARN_LOOK_NS << (before < PAUSES_MAX ? before : PAUSES_MAX)));
+    atomic_store(&executor->has_missed, true);
+}
+
 static void schedule(struct tarn_executor *executor, uint32_t count)
 {
     for (uint32_t i = 0; i < executor->workers_count && count > 0; i++) {
@@ -65,8 +87,12 @@ static void schedule(struct tarn_executor *executor, uint32_t count)
         if (atomic_exchange(&worker->is_scheduled, true)) continue;
         count--;
         atomic_fetch_add(&executor->threads, 1);
-        if (executor->execute(executor->execute_user, executor->task, worker) == 0) continue;
-        atomic_store(&executor->has_missed, true);
+        int code = executor->execute(executor->execute_user, executor->task, worker);
+        if (code == 0) {
+            atomic_store(&executor->refusals, 0);
+            continue;
+        }
+        note_refusal(executor, code);
         atomic_store(&worker->is_scheduled, false);
         atomic_fetch_sub(&executor->threads, 1);
         return;

@@ -1,9 +1,12 @@
 /* Between two steps of others:
  *
- *     caller's queue   ── before ─┬────────────────────────────────────┬─► after
- *     streams                     └─► iterations ─► mark ─┬────────────┘
- *     joint                                               └─► records of the caller's events
+ *     caller's queue   ── before ─┬─────────────────────────────────────────────┬─► after
+ *     streams                     └─► passed ─► iterations ─► mark ─┬─────────────┘
+ *     joint                                                        └─► records of the caller's
+ * events
  *
+ * One stream records `passed` behind its waits. What it and the others then wait for is work of the
+ * session alone, which goes on by itself: until then a call that waits for room may wait for ever.
  * No stream waits for the end of others: the caller's queue does, or a queue of the session's own
  * that does nothing else; where one stream stands for all, itself. Cost: one call of the device for
  * each event and stream; queue and events are made once. */
@@ -57,6 +60,31 @@ static int wait_for_all(const struct tarn_around *around, void *queue)
     return code;
 }
 
+/* All streams wait for the same: one of them tells. */
+static int record_passed(struct tarn_around *around)
+{
+    const struct tarn_device *device = device_of(around);
+    int code = make_event(around, &around->passed);
+    for (uint32_t s = 0; s < streams_count(around) && !code; s++) {
+        if (!tarn_marks_has(around->marks, s)) continue;
+        code = device->table->event_record(device->self, around->passed, queue_of(around, s));
+        around->is_closed = !code;
+        break;
+    }
+    return code;
+}
+
+int tarn_around_look_before(struct tarn_around *around)
+{
+    const struct tarn_device *device = device_of(around);
+    bool has_passed = true;
+    int code = 0;
+    if (around->is_closed)
+        code = device->table->event_query(device->self, around->passed, &has_passed);
+    if (!code) around->is_closed = !has_passed;
+    return code;
+}
+
 enum tarn_status tarn_around_enter(struct tarn_around *around, struct tarn_error *error)
 {
     if (!around->asked) return TARN_OK;
@@ -68,6 +96,7 @@ enum tarn_status tarn_around_enter(struct tarn_around *around, struct tarn_error
         code = device->table->event_record(device->self, around->door, around->asked->queue);
     for (uint32_t s = 0; s < streams_count(around) && !code; s++)
         if (tarn_marks_has(around->marks, s)) code = wait_for_all(around, queue_of(around, s));
+    if (!code) code = record_passed(around);
     return status_of(around, "waiting for the caller's work", code, error);
 }
 
@@ -151,10 +180,12 @@ int tarn_around_look(const struct tarn_around *around, bool *is_over)
 
 void tarn_around_finish(struct tarn_around *around)
 {
-    if (!around->door && !around->end && !around->joint) return; /* perhaps no queues either */
+    bool is_used = around->door || around->end || around->joint || around->passed;
+    if (!is_used) return; /* perhaps no queues either */
     const struct tarn_device *device = device_of(around);
     if (around->door) device->table->event_destroy(device->self, around->door);
     if (around->end) device->table->event_destroy(device->self, around->end);
+    if (around->passed) device->table->event_destroy(device->self, around->passed);
     if (around->joint) device->table->queue_destroy(device->self, around->joint);
     memset(around, 0, sizeof *around);
 }

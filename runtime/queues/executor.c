@@ -6,10 +6,12 @@
  *                reached ───────┘     └── at most `depth` iterations of batches are under way
  *
  * Submit waits for the oldest batch when there is no room for the next. Whoever waits polls the
- * oldest mark that was not reached. The first failure stops the enqueueing; nothing that a queue
- * may still touch is given back before a last mark, behind all that was enqueued, is reached.
- * Source: docs/how-it-works.md, "Executors". Cost: one call per wait, launch, record and mark;
- * nothing allocated after creation. */
+ * oldest mark that was not reached. While events or a queue of the caller's hold everything up, no
+ * queue is given more kernels than it takes (device.h, queue_depth): a call that waited for room
+ * would wait for what the caller may do only after submit has returned. The first failure stops the
+ * enqueueing; nothing that a queue may still touch is given back before a last mark, behind all
+ * that was enqueued, is reached. Source: docs/how-it-works.md, "Executors". Cost: one call per
+ * wait, launch, record and mark; nothing allocated after creation. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +26,8 @@
 
 #define PAUSE_NS 2000 /* between polls at first; doubles up to ... */
 #define PAUSE_MAX_NS 200000
-#define TRIES 3u /* of calls while destroying */
+#define TRIES 3u                                 /* of calls while destroying */
+#define AROUND_PATIENCE_NS UINT64_C(10000000000) /* for what only the caller can let go on */
 #define DEPTH_DEFAULT 8u
 #define DEPTH_MAX 4096u /* batches under way */
 
@@ -36,6 +39,7 @@ struct tarn_executor {
     struct tarn_marks marks;
     struct tarn_around around;
     uint64_t enqueued, finished; /* iterations */
+    uint32_t queue_depth;        /* kernels that a queue takes; 0: no limit */
     bool is_ending;              /* the last mark was made */
 };
 
@@ -116,6 +120,57 @@ static void executor_cancel(struct tarn_executor *executor) { tarn_queues_halt(&
 
 /* ---- Enqueueing ---- */
 
+/* Until the streams are past the events and the queue of the caller's that they wait for. `why`:
+ * what the submit cannot do before. */
+static enum tarn_status pass_caller(struct tarn_executor *executor, const char *why,
+                                    struct tarn_error *error)
+{
+    uint64_t patience_ns = executor->session->settings.options.patience_ns, pause_ns = PAUSE_NS;
+    if (patience_ns == 0) patience_ns = AROUND_PATIENCE_NS;
+    const uint64_t deadline_ns = tarn_deadline_ns(patience_ns);
+    for (;;) {
+        int code = tarn_around_look_before(&executor->around);
+        enum tarn_status status =
+            tarn_session_status(executor->session, executor->queues.device,
+                                "asking for the caller's events", code, error);
+        if (!status) status = stopped(executor, error);
+        if (status || !executor->around.is_closed) return status;
+        if (rest(&pause_ns, deadline_ns)) continue;
+        executor->session->overdue = true;
+        return tarn_error_set(
+            error, TARN_DEADLINE,
+            "submit waited %.1f s for the events or the queue that its options name: %s. Let them "
+            "be reached without waiting for submit to return, or use the option 'capture', or "
+            "'patience_ns' for more time",
+            (double)patience_ns * 1e-9, why);
+    }
+}
+
+/* May the queue of the step have as many kernels as it takes? */
+static bool is_full(const struct tarn_executor *executor, uint32_t index)
+{
+    const struct tarn_program *program = executor->program;
+    uint32_t s = program->steps[index].stream, begin = program->begin[s];
+    uint64_t steps = program->begin[s + 1] - begin, depth = executor->queue_depth;
+    uint64_t under_way = (executor->enqueued - executor->finished) * steps + (index - begin);
+    return depth > 0 && under_way >= depth;
+}
+
+static enum tarn_status enqueue_iteration(struct tarn_executor *executor, struct tarn_error *error)
+{
+    const struct tarn_program *program = executor->program;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < program->steps_count && !status; i++) {
+        uint32_t index = program->order[i];
+        if (executor->around.is_closed && is_full(executor, index))
+            status = pass_caller(executor, "a queue holds as many kernels as it takes", error);
+        if (!status)
+            status = tarn_queues_enqueue_step(&executor->queues, index, executor->enqueued, error);
+    }
+    executor->queues.follows_count = 0;
+    return status;
+}
+
 static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_error *error)
 {
     uint64_t patience_ns = executor->session->settings.options.patience_ns;
@@ -123,6 +178,9 @@ static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_er
     enum tarn_status status = stopped(executor, error);
     bool has_room = tarn_marks_have_room(&executor->marks);
     if (status || has_room) return status;
+    if (executor->around.is_closed)
+        status = pass_caller(executor, "as many iterations as 'depth' says are under way", error);
+    if (status) return status;
     uint64_t oldest = tarn_marks_oldest(&executor->marks)->target;
     return executor_wait(executor, oldest, patience_ns, error);
 }
@@ -164,7 +222,7 @@ static enum tarn_status enqueue_batch(struct tarn_executor *executor, uint64_t t
         assert(executor->enqueued + iterations <= target);
         status = tarn_capture_launch(&executor->capture, iterations, executor->enqueued, error);
     } else {
-        status = tarn_queues_enqueue(&executor->queues, executor->enqueued, error);
+        status = enqueue_iteration(executor, error);
     }
     if (status) return status;
     executor->enqueued += iterations;
@@ -340,6 +398,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
         status = tarn_capture_init(&executor->capture, &executor->queues,
                                    options->unroll > 0 ? options->unroll : 1, error);
     executor->around.marks = &executor->marks;
+    executor->queue_depth = tarn_device_queue_depth(session->device.table);
     if (!status) status = create_marks(executor, options->depth, error);
     if (status) release_executor(executor);
     *result = status ? NULL : executor;

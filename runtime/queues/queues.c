@@ -158,8 +158,8 @@ static enum tarn_status wait_for_turns(struct tarn_queues *queues, uint32_t inde
     return TARN_OK;
 }
 
-static enum tarn_status enqueue_step(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
-                                     struct tarn_error *error)
+enum tarn_status tarn_queues_enqueue_step(struct tarn_queues *queues, uint32_t index,
+                                          uint64_t iteration, struct tarn_error *error)
 {
     const struct tarn_program *program = queues->session->program;
     const struct tarn_program_step *step = &program->steps[index];
@@ -177,7 +177,7 @@ enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iterat
     const struct tarn_program *program = queues->session->program;
     enum tarn_status status = TARN_OK;
     for (uint32_t i = 0; i < program->steps_count && !status; i++)
-        status = enqueue_step(queues, program->order[i], iteration, error);
+        status = tarn_queues_enqueue_step(queues, program->order[i], iteration, error);
     queues->follows_count = 0;
     return status;
 }

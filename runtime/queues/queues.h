@@ -51,6 +51,9 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
 enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
                                     struct tarn_error *error);
 
+/* All of a step. */
+enum tarn_status tarn_queues_enqueue_step(struct tarn_queues *queues, uint32_t index,
+                                          uint64_t iteration, struct tarn_error *error);
 /* All steps of an iteration, in the program's order. */
 enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iteration,
                                      struct tarn_error *error);

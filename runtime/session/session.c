@@ -108,10 +108,28 @@ enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device 
 
 /* ---- Bindings ---- */
 
-enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin, tarn_kernel kernel,
-                                   void *user)
+static enum tarn_status check_binding(const struct tarn_session *session, tarn_op origin,
+                                      tarn_kernel kernel, struct tarn_error *error)
 {
-    if (!session || !kernel || !tarn_session_is_idle(session)) return TARN_USAGE;
+    if (!session || !kernel)
+        return tarn_error_set(error, TARN_USAGE, session ? "no kernel" : "no session");
+    enum tarn_status status = tarn_session_check_life(session, error);
+    if (status) return status;
+    if (!tarn_session_is_idle(session))
+        return tarn_error_set(error, TARN_USAGE,
+                              "kernels are bound while nothing is submitted: wait for ticket %llu "
+                              "first",
+                              (unsigned long long)session->submitted);
+    if (error) error->op = origin;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_session_bind_kernel(struct tarn_session *session, tarn_op origin,
+                                          tarn_kernel kernel, void *user, struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    enum tarn_status status = check_binding(session, origin, kernel, error);
+    if (status) return status;
     const struct tarn_graph *graph = session->graph;
     bool found = false;
     /* Copies of an op exist only where a transform ran; else an op is its own origin. */
@@ -123,7 +141,20 @@ enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
         if (!copies) break;
     }
     session->ready = false;
-    return found ? TARN_OK : TARN_USAGE;
+    if (found) {
+        tarn_error_clear(error);
+        return TARN_OK;
+    }
+    return tarn_error_set(error, TARN_USAGE,
+                          "op %u of the source graph is none that the plan runs: ops are bound by "
+                          "their ids in the graph that was planned, before transforms",
+                          origin);
+}
+
+enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin, tarn_kernel kernel,
+                                   void *user)
+{
+    return tarn_session_bind_kernel(session, origin, kernel, user, NULL);
 }
 
 enum tarn_status tarn_session_bind_default(struct tarn_session *session, tarn_kernel kernel,

@@ -17,6 +17,8 @@
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
+#define BOUND_ALIGNMENT 16u /* what memory of malloc has */
+
 /* ---- Addresses ---- */
 
 static const char *storage_name(const struct tarn_graph *graph, const struct tarn_storage *storage)
@@ -97,6 +99,21 @@ tarn_tensor tarn_session_arena_unbound(const struct tarn_session_arena *arena)
     return TARN_NONE;
 }
 
+/* What an address of the caller's must be a multiple of: the tensor's own alignment; without one
+ * the plan's, as far as the tensor's elements and the memory of common allocators go. An element
+ * has no more bytes than the largest power of two that divides the tensor's size. */
+static uint64_t bound_alignment(const struct tarn_plan *plan, tarn_tensor tensor)
+{
+    const struct tarn_graph *graph = plan->graph;
+    const struct tarn_graph_tensor *root = &graph->tensors[graph->tensors[tensor].root];
+    uint32_t space = graph->storages[root->storage].space;
+    uint64_t alignment = tarn_space_alignment(graph, space, plan->alignment);
+    uint64_t element = root->size & -root->size;
+    if (root->alignment > 0) return root->alignment;
+    if (alignment > BOUND_ALIGNMENT) alignment = BOUND_ALIGNMENT;
+    return element > 0 && element < alignment ? element : alignment;
+}
+
 enum tarn_status tarn_session_arena_check_bind(const struct tarn_session_arena *arena,
                                                tarn_tensor tensor, const void *address,
                                                struct tarn_error *error)
@@ -104,7 +121,7 @@ enum tarn_status tarn_session_arena_check_bind(const struct tarn_session_arena *
     const struct tarn_graph *graph = arena->plan->graph;
     assert(tensor < graph->tensors_count && address);
     uint32_t a = graph->tensors[tensor].storage;
-    uint64_t alignment = graph->tensors[graph->tensors[tensor].root].alignment;
+    uint64_t alignment = bound_alignment(arena->plan, tensor);
     if (!tarn_storage_is_bindable(&graph->storages[a]))
         return tarn_error_set(error, TARN_USAGE,
                               "%s is planned: only persistent tensors and outputs can be bound to "
@@ -112,8 +129,11 @@ enum tarn_status tarn_session_arena_check_bind(const struct tarn_session_arena *
                               tarn_tensor_label(graph, tensor).text);
     bool is_address = !arena->device.table->region_create;
     if (is_address && alignment > 1 && (uintptr_t)address % alignment != 0)
-        return tarn_error_set(error, TARN_USAGE, "%s must be aligned to %llu bytes",
-                              tarn_tensor_label(graph, tensor).text, (unsigned long long)alignment);
+        return tarn_error_set(error, TARN_USAGE,
+                              "%s must be aligned to %llu bytes, and %p is not: bind it elsewhere, "
+                              "or build the graph with an alignment of the tensor's own",
+                              tarn_tensor_label(graph, tensor).text, (unsigned long long)alignment,
+                              address);
     return TARN_OK;
 }
 

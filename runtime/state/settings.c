@@ -41,7 +41,7 @@ static const char *find_gap(const struct tarn_device_table *t)
     if (!ALL_OR_NONE(t->capture_begin, t->capture_end, t->graph_launch, t->graph_destroy) ||
         !ALL_OR_NONE(t->stamp_create, t->stamp_destroy, t->stamp_record, t->stamp_elapsed))
         return "capture and stamps each all or none";
-    if (t->struct_size >= sizeof *t &&
+    if (t->struct_size >= offsetof(struct tarn_device_table, queue_depth) &&
         !ALL_OR_NONE(t->space_limits, t->space_create, t->space_destroy))
         return "functions for memory spaces all or none";
     bool needs_queues = t->kernels_are_closures || t->launch || t->capture_begin || t->stamp_create;

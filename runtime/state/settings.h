@@ -42,6 +42,13 @@ static inline bool tarn_device_has_spaces(const struct tarn_device_table *table)
            table->space_create;
 }
 
+/* Kernels that a queue takes; 0: no limit. */
+static inline uint32_t tarn_device_queue_depth(const struct tarn_device_table *table)
+{
+    return table->struct_size > offsetof(struct tarn_device_table, queue_depth) ? table->queue_depth
+                                                                                : 0;
+}
+
 /* Does the device schedule streams itself, without queues? */
 static inline bool tarn_device_is_host(struct tarn_device device)
 {

@@ -1,5 +1,6 @@
 /* The open device, its queues and events; notes and expectations on them; patterns and random
  * numbers of the suite's own. Cost: the device's. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,7 +18,7 @@ struct tarn_kit_closure {
 bool tarn_kit_open(struct tarn_kit *kit)
 {
     const struct tarn_conformance suite = kit->suite;
-    *kit = (struct tarn_kit){.suite = suite};
+    *kit = (struct tarn_kit){.suite = suite, .watch = kit->watch, .patience_ns = kit->patience_ns};
     if (!suite.open(suite.user, &kit->device)) return false;
     kit->table = kit->device.table;
     kit->self = kit->device.self;
@@ -43,6 +44,8 @@ static void take_down(struct tarn_kit *kit)
 uint64_t tarn_kit_close(struct tarn_kit *kit)
 {
     const struct tarn_conformance *suite = &kit->suite;
+    tarn_kit_open_gate(); /* of a test that has failed */
+    if (suite->fail_after) suite->fail_after(suite->user, UINT64_MAX);
     tarn_kit_end(kit);
     take_down(kit);
     uint64_t left = suite->alive ? suite->alive(suite->user) - kit->alive_before : 0;
@@ -95,6 +98,12 @@ uint64_t tarn_kit_now_ns(void)
 
 /* ---- Queues ---- */
 
+uint32_t tarn_kit_depth(const struct tarn_kit *kit)
+{
+    const size_t end = offsetof(struct tarn_device_table, queue_depth) + sizeof(uint32_t);
+    return kit->table->struct_size >= end ? kit->table->queue_depth : 0;
+}
+
 void tarn_kit_create_queues(struct tarn_kit *kit, uint32_t queues)
 {
     NEEDS(kit->table->queue_create, "queues");
@@ -113,6 +122,80 @@ void *tarn_kit_event(struct tarn_kit *kit)
     OK(kit->table->event_create(kit->self, event));
     kit->events_count++;
     return *event;
+}
+
+/* ---- What is not over ---- */
+
+static struct gate {
+    pthread_t caller;
+    atomic_bool enqueued, open, passed;
+    atomic_bool runs_in_calls; /* `enqueued` was not to be had */
+    atomic_bool gave_up;       /* waiting for `open` */
+    uint64_t within, patience; /* ns: for `enqueued`, for `open` */
+} gate;
+
+static bool waits_in_vain(const atomic_bool *flag, uint64_t patience_ns)
+{
+    for (uint64_t end = tarn_kit_now_ns() + patience_ns; !atomic_load(flag);) {
+        if (tarn_kit_now_ns() > end) return true;
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    return false;
+}
+
+static void pass_gate(void *unused)
+{
+    (void)unused;
+    bool is_called = pthread_equal(pthread_self(), gate.caller);
+    if (is_called || waits_in_vain(&gate.enqueued, gate.within))
+        atomic_store(&gate.runs_in_calls, true);
+    else if (waits_in_vain(&gate.open, gate.patience))
+        atomic_store(&gate.gave_up, true);
+    atomic_store(&gate.passed, true);
+}
+
+void tarn_kit_close_gate(struct tarn_kit *kit, uint32_t queue)
+{
+    bool quick = kit->suite.effort == TARN_CONFORMANCE_QUICK;
+    gate.caller = pthread_self();
+    gate.within = kit->patience_ns / 15;
+    gate.patience = kit->patience_ns / (quick ? 6 : 1);
+    atomic_store(&gate.enqueued, false);
+    atomic_store(&gate.open, false);
+    atomic_store(&gate.passed, false);
+    atomic_store(&gate.runs_in_calls, false);
+    atomic_store(&gate.gave_up, false);
+    OK(kit->table->launch(kit->self, kit->queues[queue], pass_gate, NULL));
+    atomic_store(&gate.enqueued, true);
+}
+
+void tarn_kit_open_gate(void) { atomic_store(&gate.open, true); }
+bool tarn_kit_is_closed(void) { return !atomic_load(&gate.passed); }
+bool tarn_kit_has_passed(void) { return atomic_load(&gate.passed); }
+bool tarn_kit_gave_up(void) { return atomic_load(&gate.gave_up); }
+bool tarn_kit_runs_in_calls(void) { return atomic_load(&gate.runs_in_calls); }
+
+/* ---- Calls that fail ---- */
+
+bool tarn_kit_make_fail(struct tarn_kit *kit)
+{
+    if (kit->suite.fail_after) kit->suite.fail_after(kit->suite.user, 0);
+    return kit->suite.fail_after;
+}
+
+bool tarn_kit_failed(struct tarn_kit *kit, const char *call, int code)
+{
+    bool has_failed = kit->suite.fail_after(kit->suite.user, UINT64_MAX);
+    REQUIRE(has_failed || code == 0, "%s returned %d (%s)", call, code, tarn_kit_text(kit, code));
+    if (!has_failed) return false;
+    REQUIRE(code, "%s was made to fail, says fail_after, and returned 0", call);
+    REQUIRE(kit->table->error_text(kit->self, code),
+            "error_text of code %d, which %s returned, is NULL", code, call);
+    REQUIRE(kit->table->error_class(kit->self, code) != TARN_ERROR_POISONED,
+            "%s failed with code %d, whose error_class is TARN_ERROR_POISONED, and the next call "
+            "works",
+            call, code);
+    return true;
 }
 
 /* ---- Notes and expectations ---- */
@@ -174,8 +257,10 @@ static int enqueue(struct tarn_kit *kit, void *queue, uint32_t slot, uint32_t va
     if (kit->means == TARN_KIT_BY_CLOSURES) {
         struct tarn_kit_closure *closure = &kit->closures[kit->closures_count++];
         *closure = (struct tarn_kit_closure){&kit->words[slot], value, expects, false, 0};
+        tarn_kit_step(kit, "launch");
         return table->launch(kit->self, queue, work_closure, closure);
     }
+    tarn_kit_step(kit, expects ? "pattern_compare" : "pattern_fill");
     if (expects)
         return table->pattern_compare(kit->self, queue, kit->slot[slot], TARN_KIT_SLOT_BYTES,
                                       kit->seeds, value, kit->wrongs, kit->expectations++);
@@ -192,14 +277,22 @@ int tarn_kit_in_kernel(struct tarn_kit *kit, void *queue, uint32_t slot, uint32_
     return closure.was_wrong;
 }
 
+static void must_enqueue(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value,
+                         bool expects)
+{
+    int code = enqueue(kit, kit->queues[queue], slot, value, expects);
+    REQUIRE(code == 0, "launch, pattern_fill or pattern_compare returned %d (%s)", code,
+            tarn_kit_text(kit, code));
+}
+
 void tarn_kit_note(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value)
 {
-    OK(enqueue(kit, kit->queues[queue], slot, value, false));
+    must_enqueue(kit, queue, slot, value, false);
 }
 
 void tarn_kit_expect(struct tarn_kit *kit, uint32_t queue, uint32_t slot, uint32_t value)
 {
-    OK(enqueue(kit, kit->queues[queue], slot, value, true));
+    must_enqueue(kit, queue, slot, value, true);
 }
 
 void tarn_kit_record(struct tarn_kit *kit, void *event, uint32_t queue)
@@ -215,9 +308,12 @@ void tarn_kit_wait(struct tarn_kit *kit, void *event, uint32_t queue)
 void tarn_kit_until_done(struct tarn_kit *kit, void *event)
 {
     bool done = false;
-    for (uint64_t end = tarn_kit_now_ns() + TARN_KIT_PATIENCE_NS; !done;) {
+    for (uint64_t end = tarn_kit_now_ns() + kit->patience_ns; !done;) {
         OK(kit->table->event_query(kit->self, event, &done));
-        if (tarn_kit_now_ns() > end) FAIL("the event is never reached");
+        REQUIRE(tarn_kit_now_ns() <= end,
+                "event_query says for %llu ms that an event is not reached, although all that it "
+                "comes after can be done",
+                (unsigned long long)(kit->patience_ns / 1000000));
         if (!done) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
 }
@@ -238,15 +334,21 @@ void tarn_kit_held(struct tarn_kit *kit, uint32_t times)
 {
     tarn_kit_finish(kit);
     for (uint32_t i = 0; i < kit->closures_count; i++) {
-        EQUAL(kit->closures[i].calls, times);
-        if (kit->closures[i].was_wrong) FAIL("expectation %u does not hold", i);
+        REQUIRE(kit->closures[i].calls == times,
+                "the function of launch %u was called %u times instead of %u", i,
+                kit->closures[i].calls, times);
+        REQUIRE(!kit->closures[i].was_wrong,
+                "launch %u ran before work that it comes after, or after work that comes after it",
+                i);
     }
     if (kit->means != TARN_KIT_BY_PATTERNS) return;
     uint64_t wrongs[TARN_KIT_EXPECTATIONS];
     OK(kit->table->copy_out(kit->self, wrongs, kit->wrongs, sizeof wrongs));
     for (uint32_t i = 0; i < kit->expectations; i++) {
-        if (wrongs[i] != UINT64_MAX)
-            FAIL("expectation %u does not hold at byte %llu", i, (unsigned long long)wrongs[i]);
+        REQUIRE(wrongs[i] == UINT64_MAX,
+                "pattern_compare %u found a wrong byte, %llu: it ran before work that it comes "
+                "after, or after work that comes after it, or patterns are not exact",
+                i, (unsigned long long)wrongs[i]);
     }
 }
 

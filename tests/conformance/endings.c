@@ -154,11 +154,16 @@ static void a_thousand_iterations_leave_nothing_behind(struct tarn_kit *kit)
     tarn_kit_subject_destroy(&subject);
 }
 
+#define RULE                                                                                \
+    "a session ends whenever its caller, a kernel or the device wants it (session.h), and " \
+    "leaves nothing behind"
+
 const struct tarn_kit_test tarn_kit_endings[] = {
-    {"a_session_can_be_destroyed_in_every_state", a_session_can_be_destroyed_in_every_state},
-    {"a_failing_kernel_ends_the_session", a_failing_kernel_ends_the_session},
-    {"asking_ends_nothing", asking_ends_nothing},
-    {"anybody_can_cancel", anybody_can_cancel},
-    {"a_thousand_iterations_leave_nothing_behind", a_thousand_iterations_leave_nothing_behind},
+    {"a_session_can_be_destroyed_in_every_state", a_session_can_be_destroyed_in_every_state, RULE},
+    {"a_failing_kernel_ends_the_session", a_failing_kernel_ends_the_session, RULE},
+    {"asking_ends_nothing", asking_ends_nothing, RULE},
+    {"anybody_can_cancel", anybody_can_cancel, RULE},
+    {"a_thousand_iterations_leave_nothing_behind", a_thousand_iterations_leave_nothing_behind,
+     RULE},
     {0},
 };

@@ -11,12 +11,11 @@
 #define TARN_CONFORMANCE_KIT_H
 
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "tarn.h"
 #include "tarn/conformance.h"
-
-#define TARN_KIT_PATIENCE_NS UINT64_C(30000000000)
 
 enum {
     TARN_KIT_SLOTS = 16,
@@ -26,11 +25,15 @@ enum {
     TARN_KIT_QUEUES = 300
 };
 
+struct tarn_kit_watch;
+
 enum tarn_kit_means { TARN_KIT_BY_CLOSURES, TARN_KIT_BY_PATTERNS, TARN_KIT_MEANS };
 
 /* What is open while a test runs; what is left is taken down with it. */
 struct tarn_kit {
     struct tarn_conformance suite;
+    struct tarn_kit_watch *watch; /* over the test's thread */
+    uint64_t patience_ns;         /* for what the device is to do by itself */
     struct tarn_device device;
     const struct tarn_device_table *table; /* of the device */
     void *self;
@@ -50,19 +53,22 @@ struct tarn_kit {
     struct tarn_session *turns[2]; /* on the arena */
     struct tarn_arena *arena;
     int result;       /* of the test: 1 failed, 2 skipped */
+    const char *file; /* where it failed; NULL: nowhere in particular */
+    int line;
     const char *lost; /* NULL, or why no further test can be run; what is open stays open */
     jmp_buf end;
-    char text[700];
+    char text[2000];
 };
 
 struct tarn_kit_test {
     const char *name;
     void (*run)(struct tarn_kit *kit);
+    const char *rule; /* what the device breaks if the test fails, and where that is written */
 };
 /* The tests of a file; a NULL name ends the list. */
-extern const struct tarn_kit_test tarn_kit_memory[], tarn_kit_order[], tarn_kit_capture[],
-    tarn_kit_patterns[], tarn_kit_sessions[], tarn_kit_turns[], tarn_kit_endings[],
-    tarn_kit_failures[];
+extern const struct tarn_kit_test tarn_kit_memory[], tarn_kit_order[], tarn_kit_programs[],
+    tarn_kit_refusals[], tarn_kit_capture[], tarn_kit_stamps[], tarn_kit_patterns[],
+    tarn_kit_sessions[], tarn_kit_turns[], tarn_kit_endings[], tarn_kit_failures[];
 
 /* ---- What must be so: each ends the test otherwise ---- */
 
@@ -71,25 +77,29 @@ _Noreturn void tarn_kit_fail(struct tarn_kit *kit, const char *file, int line, c
 _Noreturn void tarn_kit_skip(struct tarn_kit *kit, const char *why);
 
 #define FAIL(...) tarn_kit_fail(kit, __FILE__, __LINE__, __VA_ARGS__)
-#define HOLDS(condition)                               \
-    do {                                               \
-        if (!(condition)) FAIL("not: %s", #condition); \
+/* What follows the condition says what the device did instead. */
+#define REQUIRE(condition, ...)              \
+    do {                                     \
+        if (!(condition)) FAIL(__VA_ARGS__); \
     } while (0)
+/* Of what is no property of the device alone: a session's answers, the suite's own memory. */
+#define HOLDS(condition) REQUIRE(condition, "not: %s", #condition)
 #define EQUAL(a, b)                                                                          \
     do {                                                                                     \
         unsigned long long kit_a = (unsigned long long)(a), kit_b = (unsigned long long)(b); \
-        if (kit_a != kit_b) FAIL("%s is %llu, and %s is %llu", #a, kit_a, #b, kit_b);        \
+        REQUIRE(kit_a == kit_b, "%s is %llu, and %s is %llu", #a, kit_a, #b, kit_b);         \
     } while (0)
-/* A call of the table. */
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        int kit_code = (call);                                                                     \
-        if (kit_code)                                                                              \
-            FAIL("%s: code %d: %s", #call, kit_code, kit->table->error_text(kit->self, kit_code)); \
+/* A call of the table that must succeed. */
+#define OK(call)                                                                                  \
+    do {                                                                                          \
+        tarn_kit_step(kit, #call);                                                                \
+        int kit_code = (call);                                                                    \
+        if (kit_code) FAIL("%s returned %d (%s)", #call, kit_code, tarn_kit_text(kit, kit_code)); \
     } while (0)
 /* A call of Tarn that fills `error`. */
 #define MUST(call)                                                               \
     do {                                                                         \
+        tarn_kit_step(kit, #call);                                               \
         enum tarn_status must = (call);                                          \
         if (must) FAIL("%s: %s: %s", #call, tarn_status_text(must), error.text); \
     } while (0)
@@ -97,6 +107,11 @@ _Noreturn void tarn_kit_skip(struct tarn_kit *kit, const char *why);
     do {                                                                 \
         if (!(condition)) tarn_kit_skip(kit, "the device has no " what); \
     } while (0)
+
+/* Tells the watch what the test's thread is about to do. */
+void tarn_kit_step(const struct tarn_kit *kit, const char *call);
+/* The device's text of a code, or words that say that there is none. */
+const char *tarn_kit_text(const struct tarn_kit *kit, int code);
 
 /* ---- The open device ---- */
 
@@ -110,6 +125,8 @@ bool tarn_kit_gives(struct tarn_kit *kit, enum tarn_space_kind kind);
 
 /* ---- Queues ---- */
 
+/* Kernels that a queue takes; 0: no limit. */
+uint32_t tarn_kit_depth(const struct tarn_kit *kit);
 /* Creates so many; skips the test where the device has none. */
 void tarn_kit_create_queues(struct tarn_kit *kit, uint32_t queues);
 void *tarn_kit_event(struct tarn_kit *kit);
@@ -118,6 +135,29 @@ void tarn_kit_wait(struct tarn_kit *kit, void *event, uint32_t queue);
 void tarn_kit_until_done(struct tarn_kit *kit, void *event);
 /* Until all queues have done everything. */
 void tarn_kit_finish(struct tarn_kit *kit);
+
+/* ---- What is not over ----
+ * A closure that lasts until the test opens the gate. If the device does the work in the call that
+ * enqueues it, or in another call of the test's, the closure does not wait. One at a time. pre: the
+ * device has `launch`. */
+
+void tarn_kit_close_gate(struct tarn_kit *kit, uint32_t queue);
+void tarn_kit_open_gate(void);
+/* Does the gate still hold its queue? If not, the device works inside its calls. */
+bool tarn_kit_is_closed(void);
+bool tarn_kit_has_passed(void);
+/* A call of the device's waited for the gate, so long that the gate gave up. */
+bool tarn_kit_gave_up(void);
+/* The gate had to let the queue go on inside a call. */
+bool tarn_kit_runs_in_calls(void);
+
+/* ---- Calls that fail ---- */
+
+/* Makes the next call of the table that can fail do so; false: the device cannot be made to. */
+bool tarn_kit_make_fail(struct tarn_kit *kit);
+/* The call after it was to fail and returned that code: looks at what the device says of it. False:
+ * no call failed, and `code` is that of a call that succeeded. */
+bool tarn_kit_failed(struct tarn_kit *kit, const char *call, int code);
 
 /* ---- Notes and expectations ---- */
 

@@ -1,59 +1,17 @@
 /* Order inside queues and across them. Cost: some thousand short works. */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
-
 #include "kit.h"
-
-/* ---- What is not over ----
- * A closure that lasts until the test lets it go. Where the device does the work in the call that
- * enqueues it, or in another call of the test's, the closure does not wait. */
-static struct gate {
-    pthread_t caller;
-    atomic_bool enqueued, open, passed;
-    bool runs_in_calls;        /* `enqueued` was not to be had */
-    bool gave_up;              /* waiting for `open` */
-    uint64_t within, patience; /* ns: for `enqueued`, for `open` */
-} gate;
-
-static bool waits_in_vain(const atomic_bool *flag, uint64_t patience_ns)
-{
-    for (uint64_t end = tarn_kit_now_ns() + patience_ns; !atomic_load(flag);) {
-        if (tarn_kit_now_ns() > end) return true;
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-    }
-    return false;
-}
-
-static void pass_gate(void *unused)
-{
-    (void)unused;
-    bool is_called = pthread_equal(pthread_self(), gate.caller);
-    if (!is_called) gate.runs_in_calls = waits_in_vain(&gate.enqueued, gate.within);
-    if (!is_called && !gate.runs_in_calls) gate.gave_up = waits_in_vain(&gate.open, gate.patience);
-    atomic_store(&gate.passed, true);
-}
-
-static void close_gate(struct tarn_kit *kit, uint32_t queue)
-{
-    bool quick = kit->suite.effort == TARN_CONFORMANCE_QUICK;
-    gate = (struct gate){.caller = pthread_self(),
-                         .within = TARN_KIT_PATIENCE_NS / 15,
-                         .patience = TARN_KIT_PATIENCE_NS / (quick ? 6 : 1)};
-    OK(kit->table->launch(kit->self, kit->queues[queue], pass_gate, NULL));
-    atomic_store(&gate.enqueued, true);
-}
 
 /* The work behind the gate may be over only when it was passed. */
 static void look_behind_gate(struct tarn_kit *kit, void *event)
 {
     bool done = false;
     int code = kit->table->event_query(kit->self, event, &done);
-    bool early = done && !atomic_load(&gate.passed);
-    atomic_store(&gate.open, true);
+    bool early = done && tarn_kit_is_closed();
+    tarn_kit_open_gate();
     OK(code);
     if (early) kit->lost = "every further test would free what the device still uses";
-    if (early) FAIL("event_query says of an event that it is reached, and it is not");
+    REQUIRE(!early, "event_query says that an event is reached while a launch before its record "
+                    "is still running");
 }
 
 static void a_query_tells_when_the_end_is_reached(struct tarn_kit *kit)
@@ -62,12 +20,13 @@ static void a_query_tells_when_the_end_is_reached(struct tarn_kit *kit)
     void *event = tarn_kit_event(kit);
     bool has_gate = kit->table->launch;
     for (uint32_t i = 0; i < 20; i++) {
-        if (has_gate) close_gate(kit, 0);
+        if (has_gate) tarn_kit_close_gate(kit, 0);
         tarn_kit_record(kit, event, 0);
         if (has_gate) look_behind_gate(kit, event);
         tarn_kit_until_done(kit, event);
-        HOLDS(!has_gate || atomic_load(&gate.passed));
-        has_gate = has_gate && !gate.runs_in_calls; /* each would take its time */
+        REQUIRE(!has_gate || tarn_kit_has_passed(),
+                "event_query says that an event is reached before a launch in front of it ran");
+        has_gate = has_gate && !tarn_kit_runs_in_calls(); /* each would take its time */
     }
 }
 
@@ -78,7 +37,7 @@ static void no_call_waits_for_another_queue(struct tarn_kit *kit)
     tarn_kit_create_queues(kit, 2);
     void *first = tarn_kit_event(kit), *second = tarn_kit_event(kit);
     tarn_kit_choose(kit, TARN_KIT_BY_CLOSURES);
-    close_gate(kit, 0);
+    tarn_kit_close_gate(kit, 0);
     tarn_kit_note(kit, 0, 0, 1);
     tarn_kit_record(kit, first, 0);
     tarn_kit_wait(kit, first, 1);
@@ -87,8 +46,56 @@ static void no_call_waits_for_another_queue(struct tarn_kit *kit)
     tarn_kit_record(kit, second, 1);
     look_behind_gate(kit, second);
     tarn_kit_held(kit, 1);
-    if (gate.gave_up) FAIL("a call waited for work of a queue that could not go on yet");
+    REQUIRE(!tarn_kit_gave_up(), "a call waited for work of a queue that could not go on yet");
     EQUAL(kit->words[0], 2);
+}
+
+/* ---- Depth ---- */
+
+static void count_up(void *count) { ++*(uint32_t *)count; }
+
+/* A kernel of any kind that the device has. */
+static int enqueue_kernel(struct tarn_kit *kit, uint32_t number, uint32_t *launched, uint32_t *ran)
+{
+    const struct tarn_device_table *table = kit->table;
+    bool is_closure = !table->pattern_fill || number % 2;
+    tarn_kit_step(kit, is_closure ? "launch" : "pattern_fill");
+    if (!is_closure)
+        return table->pattern_fill(kit->self, kit->queues[0], kit->slot[0], 8, kit->seeds, 1);
+    ++*launched;
+    return table->launch(kit->self, kit->queues[0], count_up, ran);
+}
+
+/* One queue with as many kernels as the table promises that it takes, and as many records and
+ * waits, all behind a closed gate. */
+static void a_queue_takes_its_depth_behind_work_that_is_not_over(struct tarn_kit *kit)
+{
+    static const uint32_t usual[] = {4000, 2000, 20000}; /* by effort */
+    const struct tarn_device_table *table = kit->table;
+    static uint32_t ran; /* a test that fails leaves launches */
+    uint32_t depth = tarn_kit_depth(kit), launched = ran = 0;
+    bool is_told = depth > 0;
+    NEEDS(table->launch, "launch");
+    tarn_kit_create_queues(kit, 2);
+    tarn_kit_choose(kit, TARN_KIT_BY_PATTERNS);
+    void *event = tarn_kit_event(kit);
+    if (!is_told) depth = usual[kit->suite.effort];
+    tarn_kit_close_gate(kit, 0);
+    for (uint32_t i = 1; i < depth; i++) {
+        int code = enqueue_kernel(kit, i, &launched, &ran);
+        REQUIRE(code == 0, "launch or pattern_fill %u returned %d (%s)", i, code,
+                tarn_kit_text(kit, code));
+        if (i % 2) tarn_kit_record(kit, event, 0);
+        if (i % 3) tarn_kit_wait(kit, event, 0);
+        REQUIRE(!tarn_kit_gave_up(),
+                "a call waited for room in a queue of %u kernels, of which the first still runs, "
+                "and queue_depth of the table says %s",
+                i + 1, is_told ? "that as many fit" : "of no limit");
+    }
+    tarn_kit_wait(kit, event, 1);
+    tarn_kit_open_gate();
+    tarn_kit_finish(kit);
+    REQUIRE(ran == launched, "a queue that was given %u launches ran %u of them", launched, ran);
 }
 
 /* ---- Order ---- */
@@ -163,8 +170,34 @@ static void an_event_that_was_never_recorded_holds_up_nobody(struct tarn_kit *ki
     tarn_kit_create_queues(kit, 1);
     bool done = false;
     OK(kit->table->event_query(kit->self, tarn_kit_event(kit), &done));
-    HOLDS(done);
+    REQUIRE(done, "event_query says that an event which was never recorded is not reached");
     tarn_kit_by_all_means(kit, wait_for_nothing);
+}
+
+/* The wait is still behind the gate when its event is gone, and another event, perhaps in the same
+ * memory, is recorded behind the gate: a wait that looks for its event too late never ends. */
+static void destroy_under_a_wait(struct tarn_kit *kit)
+{
+    const struct tarn_device_table *table = kit->table;
+    void *event, *other;
+    OK(table->event_create(kit->self, &event));
+    tarn_kit_note(kit, 1, 0, 1);
+    OK(table->event_record(kit->self, event, kit->queues[1]));
+    tarn_kit_until_done(kit, event);
+    if (table->launch) tarn_kit_close_gate(kit, 0);
+    OK(table->event_wait(kit->self, event, kit->queues[0]));
+    table->event_destroy(kit->self, event);
+    other = tarn_kit_event(kit);
+    tarn_kit_expect(kit, 0, 0, 1);
+    tarn_kit_record(kit, other, 0);
+    if (table->launch) tarn_kit_open_gate();
+    tarn_kit_until_done(kit, other);
+}
+
+static void an_event_may_be_destroyed_when_it_is_reached(struct tarn_kit *kit)
+{
+    tarn_kit_create_queues(kit, 2);
+    tarn_kit_by_all_means(kit, destroy_under_a_wait);
 }
 
 /* One ring through all queues, and a common beginning for all. */
@@ -189,16 +222,33 @@ static void hundreds_of_queues_work(struct tarn_kit *kit)
     tarn_kit_by_all_means(kit, ring_through_all);
 }
 
+#define QUEUES "device.h, \"Queues and events\": "
+
 const struct tarn_kit_test tarn_kit_order[] = {
-    {"a_query_tells_when_the_end_is_reached", a_query_tells_when_the_end_is_reached},
-    {"no_call_waits_for_another_queue", no_call_waits_for_another_queue},
-    {"a_queue_keeps_its_order", a_queue_keeps_its_order},
+    {"a_query_tells_when_the_end_is_reached", a_query_tells_when_the_end_is_reached,
+     "device.h, event_query: *done says whether the latest record has been reached"},
+    {"no_call_waits_for_another_queue", no_call_waits_for_another_queue,
+     QUEUES "a call may do work that is ready, and waits for no other"},
+    {"a_queue_takes_its_depth_behind_work_that_is_not_over",
+     a_queue_takes_its_depth_behind_work_that_is_not_over,
+     "device.h, queue_depth: so many kernels a queue takes, whatever it waits for, before a call "
+     "waits for room; 0: any number"},
+    {"a_queue_keeps_its_order", a_queue_keeps_its_order,
+     QUEUES "a queue runs what is enqueued one after another, in order"},
     {"an_event_orders_two_queues_and_can_be_recorded_again",
-     an_event_orders_two_queues_and_can_be_recorded_again},
+     an_event_orders_two_queues_and_can_be_recorded_again,
+     QUEUES "work enqueued after a wait starts after everything enqueued before the record"},
     {"pending_waits_keep_to_the_record_that_they_were_made_for",
-     pending_waits_keep_to_the_record_that_they_were_made_for},
+     pending_waits_keep_to_the_record_that_they_were_made_for,
+     QUEUES "an event may be recorded again while waits for its earlier record are pending; they "
+            "keep waiting for that one"},
     {"an_event_that_was_never_recorded_holds_up_nobody",
-     an_event_that_was_never_recorded_holds_up_nobody},
-    {"hundreds_of_queues_work", hundreds_of_queues_work},
+     an_event_that_was_never_recorded_holds_up_nobody,
+     "device.h, event_query: an event never recorded is done"},
+    {"an_event_may_be_destroyed_when_it_is_reached", an_event_may_be_destroyed_when_it_is_reached,
+     QUEUES "an event may be destroyed when it was reached, although a wait for it is still behind "
+            "other work of a queue"},
+    {"hundreds_of_queues_work", hundreds_of_queues_work,
+     "device.h, queue_create: as many queues as the plan has streams"},
     {0},
 };

@@ -266,17 +266,23 @@ static void a_plan_that_corrupts_is_caught(struct tarn_kit *kit)
     tarn_graph_destroy(graph);
 }
 
+#define RULE                                                                               \
+    "a session on the device computes what the graph says, as on the host "                \
+    "(docs/devices.md, \"The contract in five sentences\"); if the tests before this one " \
+    "pass, look at the calls in this order"
+
 const struct tarn_kit_test tarn_kit_sessions[] = {
-    {"direct_execution_leaves_what_the_graph_says", direct_execution_leaves_what_the_graph_says},
-    {"a_given_order_leaves_what_the_graph_says", a_given_order_leaves_what_the_graph_says},
-    {"captured_execution_leaves_what_the_graph_says",
-     captured_execution_leaves_what_the_graph_says},
-    {"the_caller_may_bring_the_memory", the_caller_may_bring_the_memory},
-    {"persistent_tensors_may_be_the_callers", persistent_tensors_may_be_the_callers},
+    {"direct_execution_leaves_what_the_graph_says", direct_execution_leaves_what_the_graph_says,
+     RULE},
+    {"a_given_order_leaves_what_the_graph_says", a_given_order_leaves_what_the_graph_says, RULE},
+    {"captured_execution_leaves_what_the_graph_says", captured_execution_leaves_what_the_graph_says,
+     RULE},
+    {"the_caller_may_bring_the_memory", the_caller_may_bring_the_memory, RULE},
+    {"persistent_tensors_may_be_the_callers", persistent_tensors_may_be_the_callers, RULE},
     {"what_is_written_is_read_back_through_host_memory",
-     what_is_written_is_read_back_through_host_memory},
+     what_is_written_is_read_back_through_host_memory, RULE},
     {"a_graph_with_memory_spaces_leaves_what_it_says",
-     a_graph_with_memory_spaces_leaves_what_it_says},
-    {"a_plan_that_corrupts_is_caught", a_plan_that_corrupts_is_caught},
+     a_graph_with_memory_spaces_leaves_what_it_says, RULE},
+    {"a_plan_that_corrupts_is_caught", a_plan_that_corrupts_is_caught, RULE},
     {0},
 };

@@ -130,7 +130,7 @@ static void run_in_turn(struct tarn_kit *kit)
     for (uint32_t step = 0; step < 120; step++)
         MUST(tarn_session_submit(kit->turns[step % 2], 1, &tickets[step % 2], &error));
     for (uint32_t i = 0; i < 2; i++)
-        MUST(tarn_session_wait(kit->turns[i], tickets[i], TARN_KIT_PATIENCE_NS, &error));
+        MUST(tarn_session_wait(kit->turns[i], tickets[i], kit->patience_ns, &error));
     tarn_kit_end(kit);
     for (uint32_t i = 0; i < 2; i++) {
         tarn_plan_destroy(plans[i]);
@@ -147,8 +147,10 @@ static void two_sessions_take_turns_on_one_arena(struct tarn_kit *kit)
     run_in_turn(kit);
 }
 
+#define RULE "events and queues of others (docs/devices.md, \"Queues and events of others\")"
+
 const struct tarn_kit_test tarn_kit_turns[] = {
-    {"a_step_stands_between_two_steps_of_others", a_step_stands_between_two_steps_of_others},
-    {"two_sessions_take_turns_on_one_arena", two_sessions_take_turns_on_one_arena},
+    {"a_step_stands_between_two_steps_of_others", a_step_stands_between_two_steps_of_others, RULE},
+    {"two_sessions_take_turns_on_one_arena", two_sessions_take_turns_on_one_arena, RULE},
     {0},
 };

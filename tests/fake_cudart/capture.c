@@ -149,6 +149,15 @@ unsigned fake_capture_end(struct stream *stream, struct graph **graph)
 
 /* ---- Events ---- */
 
+static void append_record(struct event *event, struct stream *stream)
+{
+    fake_drop_moment(event->latest);
+    event->latest = calloc(1, sizeof *event->latest);
+    if (!event->latest) abort();
+    event->latest->users = 1;
+    fake_append(stream, (struct work){.kind = RECORD, .event = event, .moment = event->latest});
+}
+
 unsigned fake_record(struct event *event, struct stream *stream, bool external)
 {
     struct capture *capture = stream->capture;
@@ -170,8 +179,7 @@ unsigned fake_record(struct event *event, struct stream *stream, bool external)
     else if (capture)
         fake_set_unite(&event->nodes, stream->tail);
     else
-        fake_append(stream,
-                    (struct work){.kind = RECORD, .event = event, .count = ++event->recorded});
+        append_record(event, stream);
     return 0;
 }
 
@@ -201,8 +209,8 @@ unsigned fake_wait(struct stream *stream, struct event *event)
         fake_invalidate(stream->capture);
         return FAKE_CAPTURE_ISOLATION;
     }
-    if (event->recorded > 0) /* otherwise it is no wait at all, as with CUDA */
-        fake_append(stream, (struct work){.kind = WAIT, .event = event, .count = event->recorded});
+    if (event->latest) /* otherwise it is no wait at all, as with CUDA */
+        fake_append(stream, (struct work){.kind = WAIT, .moment = event->latest});
     return 0;
 }
 

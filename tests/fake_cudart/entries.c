@@ -192,6 +192,7 @@ FAKE_DEFINE(MemPoolDestroy, (tarn_cuda_pool pool))
             if (object->alive && (void *)((struct block *)object)->pool == (void *)pool)
                 fake_violation("a pool is destroyed with memory in use");
         }
+        fake_wait_device(((struct object *)(void *)pool)->device); /* it may, as cudaFree does */
         fake_object_end((struct object *)(void *)pool);
     }
     return fake_leave(code);

@@ -91,7 +91,7 @@ FAKE_DEFINE(EventDestroy, (tarn_cuda_event event))
     unsigned code = fake_enter_end(ENTRY_EventDestroy, true, &real);
     if (real && fake_is(event, EVENT, "cudaEventDestroy")) {
         if (fake_event(event)->pending && !fake.sticky)
-            fake_violation("an event is destroyed that work names");
+            fake_violation("an event is destroyed before its record has run");
         fake_object_end(&fake_event(event)->object);
     }
     return fake_leave(code);
@@ -125,7 +125,8 @@ static unsigned look(const struct event *event)
         fake_violation("a query of an event whose latest record was captured");
         return FAKE_CAPTURED_EVENT;
     }
-    return event->reached >= event->recorded ? 0 : TARN_CUDA_NOT_READY;
+    bool is_reached = (!event->latest || event->latest->is_reached) && event->stamping == 0;
+    return is_reached ? 0 : TARN_CUDA_NOT_READY;
 }
 
 FAKE_DEFINE(EventQuery, (tarn_cuda_event event))
@@ -139,7 +140,8 @@ FAKE_DEFINE(EventQuery, (tarn_cuda_event event))
 
 static unsigned elapsed(float *ms, const struct event *from, const struct event *to)
 {
-    if (!from->timed || !to->timed || !from->reached || !to->reached) return FAKE_INVALID_HANDLE;
+    if (!from->timed || !to->timed || !from->was_reached || !to->was_reached)
+        return FAKE_INVALID_HANDLE;
     if (from->object.device != to->object.device) return FAKE_INVALID_HANDLE;
     if (look(from) || look(to)) return TARN_CUDA_NOT_READY;
     *ms = (float)((double)(int64_t)(to->time_ns - from->time_ns) * 1e-6);
@@ -225,7 +227,7 @@ static unsigned launch_graph(struct exec *exec, struct stream *stream)
         return FAKE_CAPTURE_UNSUPPORTED;
     }
     for (uint32_t v = 0; v < exec->count; v++) {
-        if (exec->nodes[v].stamp) exec->nodes[v].stamp->recorded++;
+        if (exec->nodes[v].stamp) exec->nodes[v].stamp->stamping++;
     }
     fake_append(stream, (struct work){.kind = LAUNCH, .exec = exec});
     return 0;
@@ -293,8 +295,10 @@ FAKE_DEFINE(LibraryUnload, (tarn_cuda_library library))
 {
     bool real;
     unsigned code = fake_enter_end(ENTRY_LibraryUnload, false, &real);
-    if (real && fake_is(library, LIBRARY, "cudaLibraryUnload"))
+    if (real && fake_is(library, LIBRARY, "cudaLibraryUnload")) {
+        fake_wait_device(((struct object *)(void *)library)->device); /* it may, as cudaFree does */
         fake_object_end((struct object *)(void *)library);
+    }
     return fake_leave(code);
 }
 

@@ -9,7 +9,7 @@
 #include "fake_cudart.h"
 #include "runtime/cuda/api.h"
 
-enum { INLINE_BYTES = 48, DEVICES_MAX = 16, CHANNELS_MAX = 32 };
+enum { INLINE_BYTES = 48, DEVICES_MAX = 16, CHANNELS_MAX = 32, QUEUE_DEPTH = 1021 };
 
 /* Directions of copies that name them. */
 enum { FAKE_COPY_IN = 1, FAKE_COPY_OUT = 2 };
@@ -62,13 +62,21 @@ struct call {
     _Alignas(8) unsigned char arguments[INLINE_BYTES];
 };
 
+/* One record of an event: a wait keeps to the one that it found. */
+struct moment {
+    uint32_t users; /* the event whose latest it is, and pieces of work */
+    bool is_reached;
+};
+
 struct event {
     struct object object;
     bool timed;
-    uint64_t recorded, reached; /* records enqueued, records that ran */
-    uint64_t time_ns;           /* of the latest that ran */
-    uint32_t pending;           /* pieces of work that name it */
-    struct capture *capture;    /* the latest record was captured there, behind these nodes */
+    struct moment *latest;   /* record that was enqueued; NULL: none was */
+    uint32_t stamping;       /* launches of graphs that have still to record it */
+    bool was_reached;        /* some record ran */
+    uint64_t time_ns;        /* of the latest that ran */
+    uint32_t pending;        /* records that have not run */
+    struct capture *capture; /* the latest record was captured there, behind these nodes */
     struct set *nodes;
 };
 
@@ -121,8 +129,8 @@ struct work {
     enum work_kind kind;
     uint64_t number; /* in the order of all calls */
     struct call call;
-    struct event *event;
-    uint64_t count; /* of the event's records */
+    struct event *event;   /* of RECORD */
+    struct moment *moment; /* of RECORD and WAIT */
     struct exec *exec;
 };
 
@@ -161,8 +169,9 @@ struct fake {
     pthread_mutex_t lock;
     struct context contexts[DEVICES_MAX];
     uint64_t resets;
-    uint64_t works;         /* pieces enqueued since the reset */
-    uint32_t streams;       /* made since the reset */
+    uint64_t works;                               /* pieces enqueued since the reset */
+    uint32_t streams;                             /* made since the reset */
+    uint32_t kernels[CHANNELS_MAX * DEVICES_MAX]; /* by channel: enqueued and not over */
     bool calls_host;        /* a host function runs: the driver has one thread for them */
     uint64_t last_flags;    /* of cudaGraphInstantiate */
     pthread_cond_t changed; /* anything that anybody may wait for */
@@ -253,6 +262,8 @@ unsigned fake_capture_mode(void);
 /* ---- schedule.c ---- */
 
 void fake_append(struct stream *stream, struct work work);
+/* One user less; NULL: nothing. */
+void fake_drop_moment(struct moment *moment);
 void fake_drop_work(void); /* the device has stopped */
 void fake_wait_idle(void); /* until no call runs */
 void fake_wait_stream(struct stream *stream);

@@ -15,8 +15,9 @@
  * calls that its mode forbids to others fail and spoil the capture. cudaFree waits for all work of
  * the device. A copy from or to host memory that is not registered is over when the call returns.
  * Host functions run one at a time. Streams share a few channels: work of a channel begins in the
- * order in which it was enqueued, whatever its stream. Kernels follow the addresses of a peer only
- * where access was enabled.
+ * order in which it was enqueued, whatever its stream; launching a kernel or a graph waits while
+ * the channel holds 1021 of them. Kernels follow the addresses of a peer only where access was
+ * enabled.
  *
  * Without a test around it, the environment says the same: FAKE_CUDART is a list of words:
  * seed=N workers=N devices=N driver=N host capacity=BYTES fail=ENTRY:CALLS:CODE[:sticky] strict
@@ -38,6 +39,7 @@ struct fake_options {
     uint64_t capacity; /* bytes of device memory; 0: 64 GiB */
     bool strangers;    /* no device reaches another's memory */
     uint32_t channels; /* of a device; 0: 8, as CUDA has them */
+    uint32_t depth;    /* kernels and graphs that a channel holds; 0: 1021, as measured */
     bool priorities;   /* of what can go on the most urgent does; otherwise they are but noted */
 };
 

@@ -12,8 +12,28 @@ enum { DAWDLE_ONE_IN = 16, DAWDLE_US_MAX = 40 };
 
 /* ---- Streams ---- */
 
+void fake_drop_moment(struct moment *moment)
+{
+    if (moment && --moment->users == 0) free(moment);
+}
+
+static bool takes_room(const struct work *work)
+{
+    return work->kind == LAUNCH || (work->kind == CALL && work->call.of_kernel);
+}
+
+/* Gives up the lock while there is none. */
+static void take_room(const struct stream *stream)
+{
+    uint32_t depth = fake.options.depth > 0 ? fake.options.depth : QUEUE_DEPTH;
+    while (fake.kernels[stream->channel] >= depth && !fake.sticky)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    fake.kernels[stream->channel]++;
+}
+
 void fake_append(struct stream *stream, struct work work)
 {
+    if (takes_room(&work)) take_room(stream);
     struct work *added = malloc(sizeof *added);
     if (!added) abort();
     *added = work;
@@ -22,6 +42,7 @@ void fake_append(struct stream *stream, struct work work)
     *stream->end = added;
     stream->end = &added->next;
     if (work.event) work.event->pending++;
+    if (work.moment) work.moment->users++;
     if (work.exec) work.exec->pending++;
     fake_start_workers();
     pthread_cond_broadcast(&fake.changed);
@@ -33,7 +54,9 @@ static void pop(struct stream *stream)
     struct work *done = stream->first;
     stream->first = done->next;
     if (!stream->first) stream->end = &stream->first;
+    if (takes_room(done)) fake.kernels[stream->channel]--;
     if (done->event) done->event->pending--;
+    fake_drop_moment(done->moment);
     if (done->exec) done->exec->pending--;
     free(done);
 }
@@ -128,9 +151,9 @@ static void run_call(const struct call *given)
     if (fault) fake_poison(fault);
 }
 
-static void reach(struct event *event, uint64_t count)
+static void reach(struct event *event)
 {
-    if (count > event->reached) event->reached = count;
+    event->was_reached = true;
     event->time_ns = now_ns();
 }
 
@@ -164,9 +187,11 @@ static void run_node(struct stream *stream, struct exec *exec)
     uint32_t at = choose_node(stream);
     uint32_t node = exec->ready[at];
     exec->ready[at] = exec->ready[--exec->ready_count];
-    if (exec->nodes[node].stamp)
-        reach(exec->nodes[node].stamp, exec->nodes[node].stamp->reached + 1);
-    else
+    struct event *stamp = exec->nodes[node].stamp;
+    if (stamp) {
+        stamp->stamping--;
+        reach(stamp);
+    } else
         run_call(&exec->nodes[node].call);
     end_node(exec, node);
     if (exec->left > 0) return;
@@ -197,7 +222,7 @@ static bool can_begin(const struct work *work)
     switch (work->kind) {
     case CALL: return may_call(&work->call);
     case RECORD: return true;
-    case WAIT: return work->event->reached >= work->count;
+    case WAIT: return work->moment->is_reached;
     case LAUNCH: return !work->exec->running;
     }
     return false;
@@ -231,7 +256,8 @@ static void go_on(struct stream *stream)
         pop(stream);
         break;
     case RECORD:
-        reach(work->event, work->count);
+        work->moment->is_reached = true;
+        reach(work->event);
         pop(stream);
         break;
     case WAIT: pop(stream); break;

@@ -213,7 +213,10 @@ static void free_object(struct object *object)
 {
     switch (object->kind) {
     case STREAM: free(((struct stream *)object)->tail); break;
-    case EVENT: free(((struct event *)object)->nodes); break;
+    case EVENT:
+        free(((struct event *)object)->nodes);
+        fake_drop_moment(((struct event *)object)->latest);
+        break;
     case GRAPH:
         fake_nodes_free(((struct graph *)object)->nodes, ((struct graph *)object)->count);
         break;

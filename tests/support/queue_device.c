@@ -1,6 +1,6 @@
 /* A queue is a list of pieces: work, a call, a pattern kernel, the record of an event, a wait, or
- * the launch of a graph. An event counts its records; a wait remembers the count at the time of its
- * call, as accelerators do, and lets its queue go on once that record was reached. A captured piece
+ * the launch of a graph. Each record of an event is a moment; a wait keeps to the moment that it
+ * found, as accelerators do, and lets its queue go on once that one was reached. A captured piece
  * is a node that knows the node before it in its queue and the node that it waits for; a graph's
  * launch runs its nodes in a random legal order. */
 #include "queue_device.h"
@@ -10,16 +10,21 @@
 #include <string.h>
 
 #include "runtime/check/pattern.h"
+#include "streams/base/deadline.h"
 
-enum { FAILURE = 700, NO_MEMORY = 2, MISUSE = 901, ALIGNMENT = 4096, TICK_NS = 1000 };
+enum { FAILURE = 700, NO_MEMORY = 2, MISUSE = 901, ALIGNMENT = 4096 };
 
 #define OFF_HOST (UINT64_C(1) << 62) /* marks addresses that host code cannot follow */
 
 enum piece_kind { NOTHING, WORK, CALL, FILL, COMPARE, RECORD, WAIT, STAMP, LAUNCH };
 
+struct moment {
+    uint32_t users; /* the event whose latest record it is, and pieces */
+    bool is_reached;
+};
+
 struct event {
-    uint64_t recorded;                  /* records enqueued */
-    uint64_t reached;                   /* records that ran */
+    struct moment *latest;              /* NULL: never recorded outside a capture */
     struct queue_device_graph *capture; /* that it was last recorded in; NULL: none */
     uint32_t node;
 };
@@ -27,8 +32,7 @@ struct event {
 struct piece {
     struct piece *next;
     enum piece_kind kind;
-    struct event *event;
-    uint64_t count; /* of the event's records */
+    struct moment *moment; /* of RECORD and WAIT */
     queue_device_work work;
     void (*function)(void *argument);
     void *user;
@@ -77,16 +81,21 @@ static int leave(struct queue_device *device, int code)
     return code;
 }
 
+static void drop(struct moment *moment)
+{
+    if (moment && --moment->users == 0) free(moment);
+}
+
 /* ---- Running ---- */
 
 static void run_kernel(struct queue_device *device, const struct piece *piece)
 {
     device->clock++;
-    if (piece->kind == STAMP) *piece->stamp = device->clock;
+    if (piece->kind == STAMP) *piece->stamp = tarn_now_ns();
     if (piece->kind == WORK) piece->work(piece->user, &piece->call);
     if (piece->kind == CALL) piece->function(piece->user);
     if (piece->kind == FILL) tarn_pattern_fill(piece->bytes, piece->size, *piece->seed);
-    if (piece->kind == RECORD) piece->event->reached = piece->count;
+    if (piece->kind == RECORD) piece->moment->is_reached = true;
     if (piece->kind != COMPARE) return;
     uint64_t equal = tarn_pattern_compare(piece->bytes, piece->size, *piece->seed);
     if (equal < piece->size && equal < *piece->wrong) *piece->wrong = equal;
@@ -122,7 +131,7 @@ static bool run_node(struct queue_device *device, struct queue_device_graph *gra
 static bool can_run(const struct queue_device_queue *queue)
 {
     const struct piece *piece = queue->first;
-    return piece && (piece->kind != WAIT || piece->event->reached >= piece->count);
+    return piece && (piece->kind != WAIT || piece->moment->is_reached);
 }
 
 static void run_piece(struct queue_device *device, struct queue_device_queue *queue)
@@ -132,6 +141,7 @@ static void run_piece(struct queue_device *device, struct queue_device_queue *qu
     run_kernel(device, piece);
     queue->first = piece->next;
     if (!queue->first) queue->end = &queue->first;
+    drop(piece->moment);
     free(piece);
 }
 
@@ -383,6 +393,7 @@ static void event_destroy(void *self, void *event)
     struct queue_device *device = self;
     pthread_mutex_lock(&device->lock);
     device->events_alive--;
+    drop(((struct event *)event)->latest);
     free(event);
     pthread_mutex_unlock(&device->lock);
 }
@@ -392,12 +403,18 @@ static int event_record(void *self, void *argument, void *on)
     struct queue_device_queue *queue = on;
     struct event *event = argument;
     int code = enter(self);
+    if (code) return leave(self, code);
     event->capture = queue->capture;
     event->node = queue->last;
-    if (!queue->capture)
-        append(queue, (struct piece){.kind = RECORD, .event = event, .count = ++event->recorded});
+    if (!queue->capture) {
+        drop(event->latest);
+        event->latest = calloc(1, sizeof *event->latest);
+        assert(event->latest);
+        event->latest->users = 2;
+        append(queue, (struct piece){.kind = RECORD, .moment = event->latest});
+    }
     run_some(self, 6);
-    return leave(self, code);
+    return leave(self, 0);
 }
 
 /* An event of the capture under way draws the queue into it; no other may be mixed in. */
@@ -407,6 +424,7 @@ static int event_wait(void *self, void *argument, void *on)
     struct queue_device_queue *queue = on;
     struct event *event = argument;
     int code = enter(device);
+    if (code) return leave(device, code);
     if (event->capture && event->capture == device->capture && !queue->capture) {
         queue->capture = device->capture;
         queue->last = TARN_NONE;
@@ -420,8 +438,9 @@ static int event_wait(void *self, void *argument, void *on)
         append_node(queue, &(struct piece){.kind = NOTHING}, event->node);
         return leave(device, code);
     }
-    if (event->recorded == 0) device->strange++;
-    append(queue, (struct piece){.kind = WAIT, .event = event, .count = event->recorded});
+    if (!event->latest) device->strange++;
+    if (event->latest) event->latest->users++;
+    if (event->latest) append(queue, (struct piece){.kind = WAIT, .moment = event->latest});
     return leave(device, code);
 }
 
@@ -432,7 +451,7 @@ static int event_query(void *self, void *argument, bool *done)
     int code = enter(device);
     if (event->capture) code = MISUSE;
     run_some(device, 300);
-    *done = event->reached >= event->recorded;
+    *done = !event->latest || event->latest->is_reached;
     return leave(device, code);
 }
 
@@ -616,7 +635,7 @@ static int stamp_record(void *self, void *stamp, void *queue)
 static int stamp_elapsed(void *self, void *from, void *to, double *elapsed_ns)
 {
     int code = enter(self);
-    *elapsed_ns = ((double)*(uint64_t *)to - (double)*(uint64_t *)from) * TICK_NS;
+    *elapsed_ns = (double)*(uint64_t *)to - (double)*(uint64_t *)from;
     return leave(self, code);
 }
 
