@@ -5,10 +5,11 @@
 #include "verbs.h"
 
 struct request {
-    const char *paths[4]; /* graph, plan, names */
+    const char *paths[4]; /* graph, plan or NULL, names */
     const char *order_path;
     struct tarn_load_options load;
     struct tarn_kinds kinds;
+    uint32_t threads;
     bool quick, json;
 };
 
@@ -83,6 +84,18 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
     return status == TARN_SYSTEM ? tarn_print_error(error, status) : status;
 }
 
+/* A plan that is given is proved; without one it is that of `tarn plan GRAPH`. */
+static enum tarn_status get_plan(const struct request *request, struct tarn_graph *graph,
+                                 struct tarn_plan **plan, struct tarn_error *error)
+{
+    if (request->paths[1])
+        return tarn_plan_load_with(request->paths[1], graph, TARN_VERIFY, &request->kinds.allowed,
+                                   plan, error);
+    struct tarn_plan_options *options =
+        TARN_PLAN_OPTIONS(.threads = request->threads, .stop = tarn_interrupt_note());
+    return tarn_plan_create(graph, options, plan, error);
+}
+
 static enum tarn_status carry_out(const struct tarn_command *command, const struct request *request)
 {
     struct tarn_error error = {.text = ""};
@@ -91,9 +104,7 @@ static enum tarn_status carry_out(const struct tarn_command *command, const stru
     struct tarn_model model;
     enum tarn_status status =
         tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
-    if (!status)
-        status = tarn_plan_load_with(request->paths[1], graph, TARN_VERIFY, &request->kinds.allowed,
-                                     &plan, &error);
+    if (!status) status = get_plan(request, graph, &plan, &error);
     if (!status) status = tarn_model_init(&model, plan, &error);
     if (status != TARN_OK) {
         tarn_print_error(&error, status);
@@ -103,14 +114,15 @@ static enum tarn_status carry_out(const struct tarn_command *command, const stru
     }
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
-    return status;
+    return request->paths[1] ? status : tarn_interrupt_tell(status, "plan");
 }
 
 static const char about[] =
     "Without a NAME: why the arena is as large as it is, what is held long after its\n"
     "last use, and what each single change would bring, tried. With the NAME of a\n"
     "tensor or an op: its bytes, and why others may have them before and after it.\n"
-    "With two: why they may share bytes, or an order in which both are in use.\n\n"
+    "With two: why they may share bytes, or an order in which both are in use.\n"
+    "Without a PLAN it is about the one that 'tarn plan' makes by default.\n\n"
     "  certificate  storages that can all be in use at once: no plan is below their\n"
     "               sum, which is the bound; by the kind of the op that writes them,\n"
     "               by its stream, and the largest\n"
@@ -138,20 +150,22 @@ enum tarn_status tarn_verb_explain(char **words)
         {"order", 'o', TARN_OPTION_OUTPUT, &request.order_path, "FILE",
          "two names: write the order in which both are in use,\nfor 'tarn run --order FILE'",
          TARN_EVERYDAY},
+        {"threads", 0, TARN_OPTION_COUNT, &request.threads, "N",
+         "threads to plan with, where no PLAN is given (default: all cores)", TARN_SPECIAL},
         TARN_ALLOW_OPTION(request.kinds),
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
     };
     const struct tarn_command command = {
         .verb = "explain",
-        .usage = "GRAPH PLAN [NAME [NAME]]",
+        .usage = "GRAPH [PLAN [NAME [NAME]]]",
         .about = about,
         TARN_OPTIONS(options),
-        .arguments_min = 2,
+        .arguments_min = 1,
         .arguments_max = 4,
-        .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
-        .example = "  tarn plan examples/graphs/figure2.json -o figure2.plan\n"
-                   "  tarn explain examples/graphs/figure2.json figure2.plan\n",
+        .exits =
+            (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
+        .example = "  tarn explain examples/graphs/figure2.json\n",
     };
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;

@@ -161,7 +161,11 @@ static enum tarn_status run_verb(char **words)
     if (strcmp(name, "help") == 0) return run_help(words + 1);
     if (strcmp(name, "completion") == 0) return run_completion(words + 1);
     const struct tarn_verb *verb = find_verb(name);
-    return verb ? verb->run(words + 1) : TARN_USAGE;
+    if (!verb) return TARN_USAGE;
+    tarn_watch_begin(name, words[1] && words[1][0] != '-' ? words[1] : NULL);
+    enum tarn_status status = verb->run(words + 1);
+    tarn_watch_end();
+    return status;
 }
 
 /* Also where the command line is wrong: whoever asked for JSON gets it. */

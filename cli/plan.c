@@ -14,7 +14,8 @@ struct request {
     struct tarn_plan_options planning;
     struct tarn_transforms transforms;
     uint64_t effort, nanoseconds; /* of search */
-    uint32_t curve_points;        /* 0: no curve */
+    uint32_t curve_points;        /* of budgets; 0: no curve */
+    uint32_t orders_points;       /* of orders; 0: no curve */
     uint64_t shown_footprint;     /* by the last line of progress; 0: none was */
     struct tarn_batch batch;      /* list NULL: one graph */
     bool json;
@@ -131,7 +132,8 @@ static void fill_search(struct request *request)
     planning->seconds = (double)request->nanoseconds * 1e-9;
     if (request->effort == EFFORT_UNSAID) planning->effort = 0;
     planning->progress = print_progress;
-    planning->beat = tarn_progress_begin() ? print_beat : NULL;
+    planning->beat = print_beat;
+    tarn_progress_begin();
     tarn_transforms_watch(&request->transforms, request->graph_path);
     planning->user = request;
     planning->stop = tarn_interrupt_note();
@@ -188,7 +190,7 @@ static bool beat_of_curve(void *user, const struct tarn_transform_progress *last
     return false;
 }
 
-static enum tarn_status draw_curve(const struct request *request)
+static enum tarn_status draw_curve(struct request *request)
 {
     struct tarn_transform_control control = request->transforms.control;
     struct tarn_budget_options budget = request->transforms.budget_options;
@@ -197,21 +199,35 @@ static enum tarn_status draw_curve(const struct request *request)
     control.beat = request->planning.beat ? beat_of_curve : NULL;
     budget.alignment = request->planning.alignment;
     budget.control = &control;
-    return tarn_curve(request->graph_path, &request->load, &budget, request->curve_points,
-                      request->plan_path, request->json);
+    request->planning.progress = NULL; /* of many plans */
+    request->planning.beat = NULL;
+    return tarn_curve(&(struct tarn_curve_request){
+        .graph_path = request->graph_path,
+        .load = &request->load,
+        .budget = &budget,
+        .planning = request->orders_points > 0 ? &request->planning : NULL,
+        .points = request->curve_points + request->orders_points,
+        .output_path = request->plan_path,
+        .json = request->json});
 }
 
 /* A curve is of the graph as it is; what it would leave unheeded is refused. */
 static const char *check_curve(const struct request *request)
 {
     const struct tarn_plan_options *planning = &request->planning;
+    if (request->curve_points > 0 && request->orders_points > 0)
+        return "--budget-curve and --reorder-curve are two curves: ask for one at a time";
+    if (request->orders_points == 1)
+        return "--reorder-curve takes 2 points at least, the graph as given and the least";
     if (planning->assign || planning->reorder || planning->couple || planning->in_place ||
         request->transforms.pad_groups != TARN_GROUPS_AS_GIVEN)
-        return "--budget-curve is of the graph as it is: make another one of it by 'tarn "
-               "transform' first";
-    if (request->transforms.budget_options.budget > 0 || planning->capacity > 0 ||
-        planning->method || request->effort != EFFORT_UNSAID || planning->seed > 0)
-        return "--budget-curve plans nothing: it takes no budget, capacity, method, effort or seed";
+        return "a curve is of the graph as it is: make another one of it by 'tarn transform' first";
+    if (request->transforms.budget.bytes > 0 || request->transforms.budget.share > 0 ||
+        planning->capacity > 0)
+        return "a curve is over all budgets or orders: it takes no budget and no capacity";
+    if (request->curve_points > 0 &&
+        (planning->method || request->effort != EFFORT_UNSAID || planning->seed > 0))
+        return "--budget-curve plans nothing: it takes no method, effort or seed";
     return NULL;
 }
 
@@ -226,11 +242,12 @@ static enum tarn_status plan_batch(struct request *request, const struct tarn_co
     batch->report = &request->transforms.couple_report;
     batch->json = request->json;
     request->planning.progress = NULL; /* a line for each graph is enough */
+    request->planning.beat = NULL;
     if (!batch->list)
         return tarn_options_refuse(command,
                                    batch->share ? "--share needs --batch" : "a graph is missing");
     const char *wrong = tarn_batch_check(batch);
-    if (request->graph_path || request->curve_points > 0)
+    if (request->graph_path || request->curve_points > 0 || request->orders_points > 0)
         wrong = "--batch takes its graphs from the list, and draws no curves";
     return wrong ? tarn_options_refuse(command, "%s", wrong) : tarn_batch_run(batch);
 }
@@ -271,6 +288,7 @@ enum tarn_status tarn_verb_plan(char **words)
 {
     struct request request = {.load.struct_size = sizeof request.load,
                               .planning.struct_size = sizeof request.planning,
+                              .transforms.reorder_slowdown = -1,
                               .effort = EFFORT_UNSAID};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_OUTPUT, &request.plan_path, "PLAN",
@@ -284,6 +302,10 @@ enum tarn_status tarn_verb_plan(char **words)
         {"budget-curve", 0, TARN_OPTION_TIMES, &request.curve_points, "POINTS",
          "plan nothing, tell what this number of budgets costs, down to the least; -o writes CSV, "
          "or a picture to a name that ends in .svg",
+         TARN_SPECIAL},
+        {"reorder-curve", 0, TARN_OPTION_TIMES, &request.orders_points, "POINTS",
+         "write no plan, tell what this number of orders costs, from the one given to the least; "
+         "-o writes CSV, or a picture to a name that ends in .svg",
          TARN_SPECIAL},
         {"batch", 0, TARN_OPTION_INPUT, &request.batch.list, "LIST",
          "plan the graphs whose paths are the lines of this file; -o is the folder for the plans",
@@ -317,12 +339,14 @@ enum tarn_status tarn_verb_plan(char **words)
     if (!tarn_options_parse(&command, words, &request.graph_path, &status)) return status;
     fill_search(&request);
     const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
-    if (!wrong && request.curve_points > 0) wrong = check_curve(&request);
+    if (!wrong && request.curve_points + request.orders_points > 0) wrong = check_curve(&request);
     if (wrong) return tarn_options_refuse(&command, "%s", wrong);
-    if (request.curve_points > TARN_CURVE_POINTS_MAX)
-        return tarn_options_refuse(&command, "--budget-curve takes up to %d points",
+    if (request.curve_points > TARN_CURVE_POINTS_MAX ||
+        request.orders_points > TARN_CURVE_POINTS_MAX)
+        return tarn_options_refuse(&command, "a curve takes up to %d points",
                                    TARN_CURVE_POINTS_MAX);
     if (request.batch.list || request.batch.share || !request.graph_path)
         return plan_batch(&request, &command);
-    return request.curve_points > 0 ? draw_curve(&request) : carry_out(&request);
+    return request.curve_points + request.orders_points > 0 ? draw_curve(&request)
+                                                            : carry_out(&request);
 }

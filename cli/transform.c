@@ -131,7 +131,8 @@ static bool beat(void *user, const struct tarn_plan_progress *progress)
 static void watch(struct request *request)
 {
     tarn_transforms_watch(&request->transforms, request->paths[0]);
-    request->planning.beat = tarn_progress_begin() ? beat : NULL;
+    request->planning.beat = beat;
+    tarn_progress_begin();
     request->planning.user = &request->transforms.watch;
     request->planning.stop = tarn_interrupt_note();
 }
@@ -223,7 +224,7 @@ static enum tarn_status transform(char **words_given, bool assign)
 {
     struct request request = {.load.struct_size = sizeof request.load,
                               .planning.struct_size = sizeof request.planning,
-                              .transforms.assign = assign};
+                              .transforms = {.assign = assign, .reorder_slowdown = -1}};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_OUTPUT, &request.output_path, "GRAPH",
          "where to write the new graph;\nwithout it nothing is written", TARN_EVERYDAY},

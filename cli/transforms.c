@@ -6,7 +6,9 @@ static void ask_budget(struct tarn_transforms *transforms, struct tarn_plan_opti
 {
     struct tarn_budget_options *budget = &transforms->budget_options;
     budget->struct_size = sizeof *budget;
-    if (budget->budget == 0 && budget->method == TARN_BUDGET_SEARCH) return;
+    budget->budget = transforms->budget.bytes;
+    budget->share = transforms->budget.share;
+    if (budget->budget == 0 && budget->share <= 0 && budget->method == TARN_BUDGET_SEARCH) return;
     budget->report = &transforms->budget_report;
     options->budget = budget;
 }
@@ -26,7 +28,11 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
         transforms->assign_options.report = &transforms->assign_report;
         options->assign = &transforms->assign_options;
     }
-    if (transforms->reorder || reorder->keep_time) {
+    if (transforms->reorder_slowdown >= 0 && reorder->keep_time && transforms->reorder_slowdown > 0)
+        return "--reorder-keep-time allows no longer time, --reorder-slowdown does; give one";
+    reorder->keep_time = reorder->keep_time || transforms->reorder_slowdown == 0;
+    reorder->slowdown_max = transforms->reorder_slowdown > 0 ? transforms->reorder_slowdown : 0;
+    if (transforms->reorder || reorder->keep_time || reorder->slowdown_max > 0) {
         reorder->struct_size = sizeof *reorder;
         reorder->report = &transforms->reorder_report;
         options->reorder = reorder;
@@ -108,6 +114,7 @@ static void print_assign(struct tarn_printer *printer, const struct tarn_assign_
 static void print_budget(struct tarn_printer *printer, const struct tarn_budget_report *report)
 {
     tarn_printer_open(printer, "budget", '{');
+    if (report->budget != UINT64_MAX) tarn_printer_bytes(printer, "bytes", report->budget);
     tarn_printer_bytes(printer, "footprint_before_bytes", report->footprint_before);
     tarn_printer_bytes(printer, "footprint_bytes", report->footprint);
     tarn_printer_real(printer, "overhead_percent",

@@ -17,7 +17,9 @@ struct tarn_watch {
 struct tarn_transforms {
     bool assign, reorder, couple, in_place;
     enum tarn_group_padding pad_groups;
-    uint32_t wait_ns;        /* 0: not given */
+    uint32_t wait_ns; /* 0: not given */
+    struct tarn_size_or_share budget;
+    double reorder_slowdown; /* share; below 0: not given */
     struct tarn_kinds kinds; /* that --in-place-kinds allows */
     struct tarn_assign_options assign_options;
     struct tarn_assign_report assign_report;
@@ -53,9 +55,10 @@ struct tarn_transforms {
         TARN_ROW("wait-ns", TIMES, &(transforms).wait_ns, "NS",                                    \
                  "what an event wait between two streams takes in the model (default 3000)",       \
                  SPECIAL),                                                                         \
-        TARN_ROW("budget", SIZE, &(transforms).budget_options.budget, "BYTES",                     \
+        TARN_ROW("budget", BUDGET, &(transforms).budget, "BYTES|PERCENT%",                         \
                  "the arena keeps within that,\nby computing forward results again instead of "    \
-                 "keeping them, and by other implementations, for the least modelled time",        \
+                 "keeping them, and by other implementations, for the least modelled time; 70%: "  \
+                 "of the footprint that the same command has without it, which is planned first",  \
                  EVERYDAY),                                                                        \
         TARN_ROW("budget-method", CHOICE, &(transforms).budget_options.method,                     \
                  "search|keep|chen|checkmate|gist",                                                \
@@ -70,6 +73,10 @@ struct tarn_transforms {
                  "look for an order of ops in which less is alive", EVERYDAY),                     \
         TARN_ROW("reorder-keep-time", FLAG, &(transforms).reorder_options.keep_time, NULL,         \
                  "several streams: no order whose modelled critical path is longer", SPECIAL),     \
+        TARN_ROW("reorder-slowdown", PERCENT, &(transforms).reorder_slowdown, "PERCENT",           \
+                 "several streams: by which another order may make the modelled critical path "    \
+                 "longer (implies --reorder; 0: --reorder-keep-time)",                             \
+                 SPECIAL),                                                                         \
         TARN_ROW("couple", FLAG, &(transforms).couple, NULL,                                       \
                  "add event waits, so that less is alive at once\nin the worst case: down to the " \
                  "capacity if there is one, else to the serial peak",                              \

@@ -18,21 +18,26 @@ enum tarn_status tarn_verb_compare(char **words);
 enum tarn_status tarn_verb_explain(char **words);
 
 /* Rows of an option table for a struct tarn_plan_options. */
-#define TARN_PLANNING_OPTIONS(planning)                                                            \
-    TARN_ROW("alignment", SIZE, &(planning).alignment, "BYTES",                                    \
-             "a power of two that every offset is a multiple of (default 512)", SPECIAL),          \
-        TARN_ROW("capacity", SIZE, &(planning).capacity, "BYTES",                                  \
-                 "the most that the footprint may be, for example 8GiB", EVERYDAY),                \
-        TARN_ROW("method", TEXT, &(planning).method, "NAME",                                       \
-                 "how to place, for example many-objects:size:first-fit (default: all, until the " \
-                 "bound is met)",                                                                  \
-                 SPECIAL),                                                                         \
-        TARN_ROW("boundary", CHOICE, &(planning).boundary, "refined|simple",                       \
-                 "whom ops wait for in the previous iteration: those who touch the same bytes "    \
-                 "(default), or every stream's last",                                              \
-                 SPECIAL),                                                                         \
-        TARN_ROW("threads", COUNT, &(planning).threads, "N",                                       \
-                 "threads to plan with (default: all cores); the plan does not depend on it",      \
+#define TARN_PLANNING_OPTIONS(planning)                                                           \
+    TARN_ROW("alignment", SIZE, &(planning).alignment, "BYTES",                                   \
+             "a power of two that every offset is a multiple of (default 512)", SPECIAL),         \
+        TARN_ROW("capacity", SIZE, &(planning).capacity, "BYTES",                                 \
+                 "the most that the footprint may be, for example 8GiB", EVERYDAY),               \
+        TARN_ROW("method", TEXT, &(planning).method, "NAME",                                      \
+                 "how to place: all (default: every one until the bound is met), lowest, exact; " \
+                 "baseline or somas (the best of the SOMAS paper's twenty), or one of these as "  \
+                 "ALGORITHM:SORT:FIT, for example many-objects:size:first-fit (single-object, "   \
+                 "many-objects; size, breadth, source, unsafe, lifetime; first-fit, best-fit); "  \
+                 "roam-tree or roam (the ROAM paper's tree); llfb (lowest line, longest life "    \
+                 "first: Sekiyama et al., Profile-guided memory optimization for deep neural "    \
+                 "networks)",                                                                     \
+                 SPECIAL),                                                                        \
+        TARN_ROW("boundary", CHOICE, &(planning).boundary, "refined|simple",                      \
+                 "whom ops wait for in the previous iteration: those who touch the same bytes "   \
+                 "(default), or every stream's last",                                             \
+                 SPECIAL),                                                                        \
+        TARN_ROW("threads", COUNT, &(planning).threads, "N",                                      \
+                 "threads to plan with (default: all cores); the plan does not depend on it",     \
                  SPECIAL)
 
 /* Row of an option table for a struct tarn_load_options. */

@@ -74,6 +74,7 @@ static const struct member reorder_members[] = {
     MEMBER(tarn_reorder_options, alignment, U64),
     MEMBER(tarn_reorder_options, effort, U32),
     MEMBER(tarn_reorder_options, keep_time, FLAG),
+    MEMBER(tarn_reorder_options, slowdown_max, REAL),
     {NULL},
 };
 static const struct member couple_members[] = {
@@ -91,6 +92,7 @@ static const struct member budget_members[] = {
     MEMBER(tarn_budget_options, effort, U64),
     MEMBER(tarn_budget_options, alignment, U64),
     MEMBER(tarn_budget_options, known_only, FLAG),
+    MEMBER(tarn_budget_options, share, REAL),
     {NULL},
 };
 static const struct member control_members[] = {
@@ -267,6 +269,7 @@ static enum tarn_status take_all(struct asked *asked, const struct tarn_plan_opt
     struct tarn_plan_options *plan = &asked->plan;
     enum tarn_status status = tarn_plan_options_take(plan, given, error);
     if (status != TARN_OK) return status;
+    plan->method = tarn_plan_method_name(plan->method);
     if (plan->method && strcmp(plan->method, "all") == 0) plan->method = NULL;
 #define TAKE(name, what, alignment) \
     take(&asked->name, sizeof asked->name, plan->name, what " options", alignment, asked, error)

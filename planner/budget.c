@@ -395,7 +395,19 @@ static enum tarn_status take_call(struct call *call, const struct tarn_budget_op
 static enum tarn_status run_budget(const struct tarn_transform_control *control, void *subject)
 {
     struct call *call = subject;
+    struct tarn_share share;
+    const struct tarn_plan_options planning = {.struct_size = sizeof planning,
+                                               .alignment = call->options.alignment,
+                                               .stop = control ? control->stop : NULL,
+                                               .budget = &call->options};
+    const struct tarn_plan_options *options = &planning;
+    struct tarn_plan_options taken;
+    enum tarn_status status = tarn_plan_options_take(&taken, options, call->error);
+    options = &taken;
     call->options.control = control;
+    if (status == TARN_OK) status = tarn_share_settle(&share, call->graph, &options, call->error);
+    if (status != TARN_OK) return status;
+    call->options.budget = options->budget->budget;
     return tarn_budgeting_run(call->graph, &call->options, 0, NULL, &call->planned, call->error);
 }
 

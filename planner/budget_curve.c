@@ -1,6 +1,7 @@
-/* What budgets cost, from the footprint of keeping everything down to the least: as a table for
- * programs (CSV) and as a picture (SVG): overhead in time against memory, persistent part included,
- * both relative to keeping everything. */
+/* What less memory costs, from the footprint of the graph as it is down to the least, as a table
+ * for programs (CSV) and as a figure (SVG): the increase of modelled time against the bytes of the
+ * arena. Rows may come of budgets or of other orders. Cost: linear. */
+#include <math.h>
 #include <string.h>
 
 #include "streams/base/error.h"
@@ -10,7 +11,7 @@
 #include "streams/text/text_file.h"
 #include "tarn/transform.h"
 
-enum { WIDTH = 640, HEIGHT = 400, MARGIN = 56 };
+enum { WIDTH = 640, HEIGHT = 400, LEFT = 76, RIGHT = 28, TOP = 42, BOTTOM = 68 };
 
 struct curve {
     const char *name;
@@ -52,93 +53,138 @@ static void print_table(const void *subject, FILE *file)
     }
 }
 
-/* ---- Picture ---- */
+/* ---- Picture ----
+ * Both axes begin and end at ticks next to what there is, so that points fill the picture. */
 
-/* Round steps of the vertical axis, about five of them. */
-static double step_of(double span)
-{
-    static const double steps[] = {0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500};
-    size_t i = 0;
-    while (i + 1 < sizeof steps / sizeof *steps && span / steps[i] > 6) i++;
-    return steps[i];
-}
-
-struct axes {
-    double low, high, step; /* percent */
+/* From a tick to a tick. */
+struct axis {
+    double low, high, step;
 };
 
-static struct axes axes_of(const struct curve *curve)
+/* 1, 2 or 5 times a power of ten, so that about `count` of them fill the span. */
+static double step_of(double span, int count)
 {
-    struct axes axes = {0, 1, 1};
+    double raw = span / count, ten = pow(10, floor(log10(raw)));
+    return ten * (raw <= ten ? 1 : raw <= 2 * ten ? 2 : raw <= 5 * ten ? 5 : 10);
+}
+
+/* least: the step is at least this. */
+static struct axis axis_of(double low, double high, int count, double least)
+{
+    struct axis axis;
+    axis.step = high > low ? fmax(step_of(high - low, count), least) : least;
+    axis.low = floor(low / axis.step + 1e-9) * axis.step;
+    axis.high = ceil(high / axis.step - 1e-9) * axis.step;
+    if (axis.high <= axis.low) {
+        axis.low = fmax(0, axis.low - axis.step);
+        axis.high += axis.step;
+    }
+    return axis;
+}
+
+struct picture {
+    const struct curve *curve;
+    struct axis x, y; /* x in units, y in percent */
+    const char *unit;
+    double unit_bytes;
+};
+
+static struct picture lay_out(const struct curve *curve)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double least = HUGE_VAL, most = 0, low = 0, high = 0;
+    size_t unit = 0;
+    struct picture picture = {.curve = curve, .unit_bytes = 1};
     for (size_t i = 0; i < curve->count; i++) {
         const struct tarn_budget_report row = row_of(curve, i);
-        double overhead = overhead_of(&row);
-        if (overhead < axes.low) axes.low = overhead;
-        if (overhead > axes.high) axes.high = overhead;
+        least = fmin(least, (double)row.footprint);
+        most = fmax(most, (double)row.footprint);
+        low = fmin(low, overhead_of(&row));
+        high = fmax(high, overhead_of(&row));
     }
-    axes.step = step_of(axes.high - axes.low);
-    return axes;
+    if (curve->count == 0) least = 0;
+    for (; most / picture.unit_bytes >= 2048 && unit < 6; unit++) picture.unit_bytes *= 1024;
+    picture.unit = units[unit];
+    picture.x =
+        axis_of(least / picture.unit_bytes, most / picture.unit_bytes, 7, unit == 0 ? 1 : 0.01);
+    picture.y = axis_of(low, high, 6, 0.1);
+    return picture;
 }
 
-static double x_of(double memory) { return MARGIN + memory * (WIDTH - 2 * MARGIN); }
-
-static double y_of(const struct axes *axes, double overhead)
+static double x_of(const struct picture *picture, double units)
 {
-    double share = (overhead - axes->low) / (axes->high - axes->low);
-    return HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN);
+    double share = (units - picture->x.low) / (picture->x.high - picture->x.low);
+    return LEFT + share * (WIDTH - LEFT - RIGHT);
 }
 
-static void print_axes(const struct axes *axes, FILE *file)
+static double y_of(const struct picture *picture, double percent)
 {
-    for (int i = 0; i <= 10; i += 2)
+    double share = (percent - picture->y.low) / (picture->y.high - picture->y.low);
+    return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
+}
+
+static size_t ticks_of(const struct axis *axis)
+{
+    return (size_t)lround((axis->high - axis->low) / axis->step) + 1;
+}
+
+/* A number as a tick: "0", not "-0" or "1e-15". */
+static double tick_at(const struct axis *axis, size_t i)
+{
+    double at = axis->low + (double)i * axis->step;
+    return fabs(at) < axis->step / 2 ? 0 : at;
+}
+
+static void print_axes(const struct picture *picture, FILE *file)
+{
+    const int floor_y = HEIGHT - BOTTOM, end_x = WIDTH - RIGHT;
+    for (size_t i = 0; i < ticks_of(&picture->x); i++) {
+        double at = tick_at(&picture->x, i), x = x_of(picture, at);
         fprintf(file,
-                "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' stroke='#ddd'/>\n"
-                "<text x='%.1f' y='%d' text-anchor='middle'>%.1f</text>\n",
-                x_of(i / 10.0), MARGIN, x_of(i / 10.0), HEIGHT - MARGIN, x_of(i / 10.0),
-                HEIGHT - MARGIN + 18, i / 10.0);
-    int first = (int)(axes->low / axes->step);
-    for (int i = first; i * axes->step <= axes->high; i++)
+                "<path stroke='#ddd' d='M%.1f %dV%d'/><path stroke='#222' d='M%.1f %dv6'/>\n"
+                "<text x='%.1f' y='%d' text-anchor='middle'>%.7g</text>\n",
+                x, TOP, floor_y, x, floor_y, x, floor_y + 22, at);
+    }
+    for (size_t i = 0; i < ticks_of(&picture->y); i++) {
+        double at = tick_at(&picture->y, i), y = y_of(picture, at);
         fprintf(file,
-                "<line x1='%d' y1='%.1f' x2='%d' y2='%.1f' stroke='#ddd'/>\n"
-                "<text x='%d' y='%.1f' text-anchor='end'>%g %%</text>\n",
-                MARGIN, y_of(axes, i * axes->step), WIDTH - MARGIN, y_of(axes, i * axes->step),
-                MARGIN - 6, y_of(axes, i * axes->step) + 4, i * axes->step);
-    fprintf(file, "<text x='%d' y='%d' text-anchor='middle'>memory, of keeping everything</text>\n",
-            WIDTH / 2, HEIGHT - 12);
-}
-
-struct point {
-    double x, y;
-};
-
-static struct point point_of(const struct curve *curve, const struct axes *axes, size_t i)
-{
-    const struct tarn_budget_report row = row_of(curve, i);
-    return (struct point){x_of(memory_of(curve, &row)), y_of(axes, overhead_of(&row))};
+                "<path stroke='#ddd' d='M%d %.1fH%d'/><path stroke='#222' d='M%d %.1fh-6'/>\n"
+                "<text x='%d' y='%.1f' text-anchor='end'>%.7g</text>\n",
+                LEFT, y, end_x, LEFT, y, LEFT - 10, y + 5, at);
+    }
+    fprintf(file,
+            "<path stroke='#222' stroke-width='1.5' fill='none' d='M%d %dV%dH%d'/>\n"
+            "<text x='%d' y='%d' text-anchor='middle' font-size='16'>arena, %s</text>\n"
+            "<text transform='translate(20 %d) rotate(-90)' text-anchor='middle' "
+            "font-size='16'>increase of modelled time, %%</text>\n",
+            LEFT, TOP, floor_y, end_x, (LEFT + end_x) / 2, HEIGHT - 12, picture->unit,
+            (TOP + floor_y) / 2);
 }
 
 static void print_picture(const void *subject, FILE *file)
 {
     const struct curve *curve = subject;
-    struct axes axes = axes_of(curve);
+    const struct picture picture = lay_out(curve);
     fprintf(file,
-            "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' "
-            "font-family='sans-serif' font-size='12'>\n"
-            "<rect width='100%%' height='100%%' fill='white'/>\n"
-            "<text x='%d' y='28' text-anchor='middle' font-size='14'>",
-            WIDTH, HEIGHT, WIDTH / 2);
+            "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' viewBox='0 0 %d %d' "
+            "font-family='Helvetica,Arial,sans-serif' font-size='14' fill='#222'>\n"
+            "<rect width='100%%' height='100%%' fill='#fff'/>\n"
+            "<text x='%d' y='26' text-anchor='middle' font-size='16'>",
+            WIDTH, HEIGHT, WIDTH, HEIGHT, (LEFT + WIDTH - RIGHT) / 2);
     tarn_escape_write(file, TARN_XML, curve->name);
-    fprintf(file, ": modelled overhead of a budget</text>\n");
-    print_axes(&axes, file);
-    fprintf(file, "<polyline fill='none' stroke='#06c' stroke-width='2' points='");
-    for (size_t i = 0; i < curve->count; i++) {
-        struct point point = point_of(curve, &axes, i);
-        fprintf(file, "%.1f,%.1f ", point.x, point.y);
-    }
-    fprintf(file, "'/>\n");
-    for (size_t i = 0; i < curve->count; i++) {
-        struct point point = point_of(curve, &axes, i);
-        fprintf(file, "<circle cx='%.1f' cy='%.1f' r='3' fill='#06c'/>\n", point.x, point.y);
+    fprintf(file, "</text>\n");
+    print_axes(&picture, file);
+    for (int round = 0; round < 2; round++) {
+        if (round == 0)
+            fprintf(file, "<polyline fill='none' stroke='#06c' stroke-width='2' points='");
+        for (size_t i = 0; i < curve->count; i++) {
+            const struct tarn_budget_report row = row_of(curve, i);
+            fprintf(file,
+                    round == 0 ? "%.1f,%.1f " : "<circle cx='%.1f' cy='%.1f' r='4' fill='#06c'/>\n",
+                    x_of(&picture, (double)row.footprint / picture.unit_bytes),
+                    y_of(&picture, overhead_of(&row)));
+        }
+        if (round == 0) fprintf(file, "'/>\n");
     }
     fprintf(file, "</svg>\n");
 }

@@ -46,6 +46,18 @@ void tarn_joint_tell_kept(struct tarn_reorder_report *report);
 
 /* ---- Budgets: what to keep, what to compute again, and the plan that shows that it fits ---- */
 
+/* What options become whose budget is a share of the footprint without one: its bytes. */
+struct tarn_share {
+    struct tarn_plan_options options;
+    struct tarn_budget_options budget;
+};
+
+/* *options, which are complete, become those of *share if they have such a budget, for which the
+ * graph is planned without it; else they stay. TARN_USAGE: there is no such share. */
+enum tarn_status tarn_share_settle(struct tarn_share *share, struct tarn_graph *graph,
+                                   const struct tarn_plan_options **options,
+                                   struct tarn_error *error);
+
 /* tarn_graph_budget, for a plan by the options `planning` (of their transforms, only `reorder`
  * counts, which is complete: what keeps to the budget is put in order, too): `result` has the plan
  * that keeps to the budget, too, unless the budget is unlimited. The caller finishes it; it is

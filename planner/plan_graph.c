@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 #include "planner/papers/papers.h"
 #include "planner/place/effort/effort.h"
@@ -27,10 +28,34 @@ const char *tarn_plan_method(size_t i)
     return layout ? layout->name : NULL;
 }
 
+const char *tarn_plan_method_name(const char *word)
+{
+    static const char *const names[][2] = {{"somas", "baseline"}, {"roam", "roam-tree"}};
+    for (size_t i = 0; word && i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(word, names[i][0]) == 0) return names[i][1];
+    return word;
+}
+
+/* What to use for the methods of papers that are no placement. NULL: no such word. */
+static const char *instead_of(const char *word)
+{
+    static const char *const uses[][2] = {
+        {"monet", "a budget: --budget BYTES"},
+        {"checkmate", "a budget: --budget BYTES --budget-method checkmate"},
+        {"gist", "a budget: --budget BYTES --budget-method gist"},
+        {"chen", "a budget's method: --budget-method chen"},
+        {"model", "another order: --reorder"},
+    };
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        if (strcasecmp(word, uses[i][0]) == 0) return uses[i][1];
+    return NULL;
+}
+
 static enum tarn_status find_method(struct tarn_place_request *request, const char *word,
                                     struct tarn_error *error)
 {
     const struct tarn_layout *layout;
+    word = tarn_plan_method_name(word);
     if (tarn_place_method_find(word ? word : "all", &request->method, &request->somas))
         return TARN_OK;
     request->method = TARN_PLACE_LAYOUT;
@@ -41,10 +66,13 @@ static enum tarn_status find_method(struct tarn_place_request *request, const ch
     if (tarn_papers_lack(word))
         return tarn_error_set(error, TARN_USAGE,
                               "this build has no methods of papers, such as '%s'", word);
+    if (instead_of(word))
+        return tarn_error_set(error, TARN_USAGE, "'%.80s' is not a method of placement; use %s",
+                              word, instead_of(word));
     return tarn_error_set(
         error, TARN_USAGE,
-        "there is no method '%.80s'; choose \"all\", \"baseline\", \"lowest\", \"exact\", "
-        "\"roam-tree\", \"llfb\", or "
+        "there is no method '%.80s'; choose \"all\", \"baseline\" (or \"somas\"), \"lowest\", "
+        "\"exact\", \"roam-tree\" (or \"roam\"), \"llfb\", or "
         "ALGORITHM:SORT:FIT with ALGORITHM single-object or many-objects, SORT size, breadth, "
         "source, unsafe or lifetime, FIT first-fit or best-fit, and \":paper\" behind it for the "
         "paper's head-size test",

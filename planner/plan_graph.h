@@ -17,6 +17,10 @@ void tarn_planned_finish(struct tarn_planned *planned);
  * assertions. */
 bool tarn_planned_is_valid(const struct tarn_planned *planned);
 
+/* The name of a method of placement, for other words that it goes by, in any case: "somas" is
+ * "baseline", "roam" is "roam-tree". Any other word is returned as it is; NULL stays NULL. */
+const char *tarn_plan_method_name(const char *word);
+
 /* The options that a caller gave (NULL: all defaults), with the default for an alignment of 0.
  * TARN_USAGE: no plan can be made by them. */
 enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,

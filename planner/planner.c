@@ -109,8 +109,11 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     struct creation *creation = subject;
     struct tarn_graph *graph = creation->graph;
     struct tarn_planned final;
+    struct tarn_share share;
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_pipeline_run(graph, options, make_plan, &final, creation->error);
+    enum tarn_status status = tarn_share_settle(&share, graph, &options, creation->error);
+    if (status != TARN_OK) return status;
+    status = tarn_pipeline_run(graph, options, make_plan, &final, creation->error);
     if (status != TARN_OK) return status;
     struct tarn_plan *plan = final.plan;
     assert(tarn_planned_is_valid(&final));

@@ -341,6 +341,10 @@ struct transformation {
 static enum tarn_status transform(const struct tarn_plan_options *options, void *subject)
 {
     struct transformation *transformation = subject;
+    struct tarn_share share;
+    enum tarn_status status =
+        tarn_share_settle(&share, transformation->graph, &options, transformation->error);
+    if (status != TARN_OK) return status;
     return tarn_pipeline_run(transformation->graph, options, NULL, &transformation->final,
                              transformation->error);
 }

@@ -22,6 +22,7 @@ enum tarn_option_kind {
     TARN_OPTION_TIMES,   /* uint32_t: decimal, at least 1 */
     TARN_OPTION_NUMBER,  /* uint64_t: decimal */
     TARN_OPTION_SIZE,    /* uint64_t: bytes, at least 1, with an optional unit: 512, 10MB, 8GiB */
+    TARN_OPTION_BUDGET,  /* struct tarn_size_or_share: the same, or a share: 70% */
     TARN_OPTION_SECONDS, /* uint64_t nanoseconds, at least 1: decimal seconds, for example 0.5 */
     TARN_OPTION_PERCENT, /* double, a share: decimal percent, for example 0.5 */
     TARN_OPTION_CHOICE   /* an enum: which of the words of value_name, "first|second" */
@@ -29,6 +30,12 @@ enum tarn_option_kind {
 
 /* --help shows everyday options, --help-all special ones, too. */
 enum tarn_option_rank { TARN_EVERYDAY, TARN_SPECIAL };
+
+/* Bytes, or a share of a size that is known later; the other one is 0. */
+struct tarn_size_or_share {
+    uint64_t bytes;
+    double share; /* above 0, at most 1 */
+};
 
 struct tarn_option {
     const char *name; /* without the two dashes */

@@ -1,7 +1,11 @@
-/* Messages, and a line of progress. A terminal's is cut at its width: what wraps could not be
- * replaced. */
+/* Messages, and lines of progress. A terminal has one line, cut at its width: what wraps could not
+ * be replaced. Elsewhere a thread prints a line when nothing was printed for a while, so that
+ * whoever reads a log sees that the command is still at work; all output passes one lock. */
 #include "messages.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,18 +15,39 @@
 
 #include "tarn.h"
 
-enum { LATE_MS = 500 };
+enum { LATE_MS = 500, SILENT_MS = 9000, WATCH_MS = 10000 };
 
 static struct {
     bool has_begun, is_open; /* is_open: the terminal's line waits to be replaced */
     double begin_ms;
+    double last_ms; /* when a line was last printed */
 } progress;
+
+/* The thread that breaks silences. */
+static struct {
+    pthread_mutex_t lock; /* of `progress` and of standard error, recursive */
+    pthread_cond_t ends;
+    pthread_t thread;
+    bool is_running, is_over;
+    const char *verb, *path;
+} watch;
 
 double tarn_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* Before the watch has begun there is one thread, and no lock. */
+static void take_lock(void)
+{
+    if (watch.is_running) pthread_mutex_lock(&watch.lock);
+}
+
+static void give_lock(void)
+{
+    if (watch.is_running) pthread_mutex_unlock(&watch.lock);
 }
 
 void tarn_say(const char *format, ...)
@@ -33,8 +58,11 @@ void tarn_say(const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     tarn_text_escape(TARN_PLAIN, text, shown, sizeof shown);
+    take_lock();
     tarn_progress_clear();
     fprintf(stderr, "tarn: %s\n", shown);
+    progress.last_ms = tarn_now_ms();
+    give_lock();
 }
 
 static int terminal_width(void)
@@ -59,25 +87,27 @@ static void shorten(char *path, int room)
     if (length == 0) path[0] = '\0';
 }
 
-bool tarn_progress_begin(void)
+void tarn_progress_begin(void)
 {
-    progress.begin_ms = tarn_now_ms();
+    take_lock();
+    progress.begin_ms = progress.last_ms = tarn_now_ms();
     progress.has_begun = true;
-    return isatty(STDERR_FILENO);
+    give_lock();
 }
 
-bool tarn_progress_is_late(void) { return tarn_now_ms() - progress.begin_ms >= LATE_MS; }
-
-void tarn_progress_tell(const char *of, const char *text, bool is_news)
+bool tarn_progress_is_late(void)
 {
+    take_lock();
     double now = tarn_now_ms();
-    if (!progress.has_begun) progress.begin_ms = now;
-    progress.has_begun = true;
-    double seconds = (now - progress.begin_ms) / 1e3;
-    if (!isatty(STDERR_FILENO)) {
-        if (is_news) tarn_say("%.1f s: %s: %s", seconds, of, text);
-        return;
-    }
+    bool is_late = isatty(STDERR_FILENO) ? now - progress.begin_ms >= LATE_MS
+                                         : now - progress.last_ms >= SILENT_MS;
+    give_lock();
+    return is_late;
+}
+
+/* Replaces the terminal's line. */
+static void print_line(double seconds, const char *of, const char *text)
+{
     char line[2200], shown[2048];
     int width = terminal_width() - 6;
     tarn_text_escape(TARN_PLAIN, of, shown, sizeof shown);
@@ -86,10 +116,91 @@ void tarn_progress_tell(const char *of, const char *text, bool is_news)
     fprintf(stderr, "\r\033[Ktarn: %.*s", width, line);
     fflush(stderr);
     progress.is_open = true;
+    progress.last_ms = tarn_now_ms();
 }
 
+void tarn_progress_tell(const char *of, const char *text, bool is_news)
+{
+    bool is_due = is_news || tarn_progress_is_late();
+    take_lock();
+    double now = tarn_now_ms();
+    if (!progress.has_begun) progress.begin_ms = now;
+    progress.has_begun = true;
+    double seconds = (now - progress.begin_ms) / 1e3;
+    if (isatty(STDERR_FILENO))
+        print_line(seconds, of, text);
+    else if (is_due)
+        tarn_say("%.1f s: %s: %s", seconds, of, text);
+    give_lock();
+}
 void tarn_progress_clear(void)
 {
+    take_lock();
     if (progress.is_open) fputc('\n', stderr);
     progress.is_open = false;
+    give_lock();
+}
+
+/* ---- Breaking silences ---- */
+
+static struct timespec time_at(double ms)
+{
+    return (struct timespec){.tv_sec = (time_t)(ms / 1e3),
+                             .tv_nsec = (long)((ms - 1e3 * (double)(time_t)(ms / 1e3)) * 1e6)};
+}
+
+static void *break_silences(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&watch.lock);
+    while (!watch.is_over) {
+        struct timespec due = time_at(progress.last_ms + WATCH_MS);
+        if (pthread_cond_timedwait(&watch.ends, &watch.lock, &due) != ETIMEDOUT) continue;
+        double now = tarn_now_ms();
+        if (now - progress.last_ms < WATCH_MS - 1) continue; /* something was printed meanwhile */
+        tarn_say("%.0f s: %s%s%s: still at work", (now - progress.begin_ms) / 1e3, watch.verb,
+                 watch.path ? " " : "", watch.path ? watch.path : "");
+    }
+    pthread_mutex_unlock(&watch.lock);
+    return NULL;
+}
+
+static bool init_lock(void)
+{
+    pthread_mutexattr_t recursive;
+    pthread_condattr_t monotonic;
+    if (pthread_mutexattr_init(&recursive) != 0) return false;
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    bool is_made = pthread_mutex_init(&watch.lock, &recursive) == 0;
+    pthread_mutexattr_destroy(&recursive);
+    if (!is_made || pthread_condattr_init(&monotonic) != 0) return false;
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    is_made = pthread_cond_init(&watch.ends, &monotonic) == 0;
+    pthread_condattr_destroy(&monotonic);
+    return is_made;
+}
+
+void tarn_watch_begin(const char *verb, const char *path)
+{
+    sigset_t all, before;
+    if (isatty(STDERR_FILENO) || !init_lock()) return;
+    watch.verb = verb;
+    watch.path = path;
+    progress.begin_ms = progress.last_ms = tarn_now_ms();
+    watch.is_running = true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
+    watch.is_running = pthread_create(&watch.thread, NULL, break_silences, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void tarn_watch_end(void)
+{
+    if (!watch.is_running) return;
+    pthread_mutex_lock(&watch.lock);
+    watch.is_over = true;
+    pthread_cond_signal(&watch.ends);
+    pthread_mutex_unlock(&watch.lock);
+    pthread_join(watch.thread, NULL);
+    watch.is_running = false;
 }

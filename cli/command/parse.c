@@ -69,8 +69,11 @@ static enum tarn_status take_option(const struct tarn_command *command, char ***
         }
     }
     if (tarn_option_parse(option, value)) return TARN_OK;
-    return tarn_options_refuse(command, "--%s needs %s, not '%s'", option->name,
-                               tarn_option_wanted(option), value);
+    char hint[TARN_HINT_MAX];
+    tarn_option_hint(option, value, hint);
+    return tarn_options_refuse(command, "--%s needs %s%s, not '%s'%s", option->name,
+                               hint[0] ? "a whole number of " : "", tarn_option_wanted(option),
+                               value, hint);
 }
 
 bool tarn_is_dash(const char *path)

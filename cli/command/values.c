@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Reads digits from *text on and moves it behind them. */
 static bool read_digits(const char **text, uint64_t *number)
@@ -38,32 +39,86 @@ static bool parse_count(const char *text, uint32_t *count)
     return true;
 }
 
+/* Decimal units and binary ones, smaller units of a kind first. */
+static const struct unit {
+    const char *name;
+    uint64_t bytes;
+} units[] = {
+    {"", 1},
+    {"B", 1},
+    {"KB", 1000},
+    {"MB", 1000000},
+    {"GB", 1000000000},
+    {"TB", 1000000000000},
+    {"KiB", UINT64_C(1) << 10},
+    {"MiB", UINT64_C(1) << 20},
+    {"GiB", UINT64_C(1) << 30},
+    {"TiB", UINT64_C(1) << 40},
+};
+enum { UNITS = sizeof units / sizeof *units, BINARY = 6 /* the first binary one */ };
+
 static bool parse_size(const char *text, uint64_t *size)
 {
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } units[] = {
-        {"", 1},
-        {"B", 1},
-        {"KB", 1000},
-        {"MB", 1000000},
-        {"GB", 1000000000},
-        {"TB", 1000000000000},
-        {"KiB", UINT64_C(1) << 10},
-        {"MiB", UINT64_C(1) << 20},
-        {"GiB", UINT64_C(1) << 30},
-        {"TiB", UINT64_C(1) << 40},
-    };
     uint64_t number;
     if (!read_digits(&text, &number)) return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    for (size_t i = 0; i < UNITS; i++) {
         if (strcmp(text, units[i].name) != 0) continue;
         if (number > UINT64_MAX / units[i].bytes) return false;
         *size = number * units[i].bytes;
         return true;
     }
     return false;
+}
+
+/* ---- What to write instead of a size that is none ---- */
+
+/* By its letters in any case; one letter, as in "8G", is the binary unit. NULL: there is none. */
+static const struct unit *find_unit(const char *name)
+{
+    for (size_t i = 0; i < UNITS; i++)
+        if (strcasecmp(name, units[i].name) == 0) return &units[i];
+    for (size_t i = BINARY; i < UNITS && name[0] && !name[1]; i++)
+        if (tolower((unsigned char)name[0]) == tolower((unsigned char)units[i].name[0]))
+            return &units[i];
+    return NULL;
+}
+
+/* The digits behind the point as bytes, rounded down, by long division from the last one on. */
+static double fraction_of(const char *digits, const char *end, double bytes)
+{
+    double fraction = 0;
+    while (end > digits) fraction = (fraction + (*--end - '0')) / 10;
+    return fraction * bytes;
+}
+
+/* The size in the largest unit of the same kind in which it is a whole number. */
+static void write_size(uint64_t size, const struct unit *unit, char hint[TARN_HINT_MAX])
+{
+    while (unit->bytes > 1 && size % unit->bytes != 0) unit--;
+    if (unit->bytes == 1) unit = units;
+    snprintf(hint, TARN_HINT_MAX, ": write %llu%s", (unsigned long long)(size / unit->bytes),
+             unit->name);
+}
+
+/* "1.5GiB", "8 gib", "8G": a size was meant. False: it was not. */
+static bool hint_size(const char *text, char hint[TARN_HINT_MAX])
+{
+    uint64_t whole = 0;
+    const char *digits = "", *end = digits;
+    if (*text != '.' && !read_digits(&text, &whole)) return false;
+    if (*text == '.' || *text == ',') {
+        digits = end = text + 1;
+        while (isdigit((unsigned char)*end)) end++;
+        text = end;
+    }
+    text += *text == ' ';
+    const struct unit *unit = find_unit(text);
+    if (unit == units && end > digits) return false; /* a part of a byte */
+    if (!unit || whole > (UINT64_MAX >> 1) / unit->bytes) return false;
+    uint64_t size = whole * unit->bytes + (uint64_t)fraction_of(digits, end, (double)unit->bytes);
+    if (size == 0) return false;
+    write_size(size, unit, hint);
+    return true;
 }
 
 static bool parse_seconds(const char *text, uint64_t *ns)
@@ -89,6 +144,20 @@ static bool parse_percent(const char *text, double *share)
     if (!parse_seconds(text, &billionths)) return false;
     *share = (double)billionths * 1e-11;
     return true;
+}
+
+/* "70%": above 0 and at most all. */
+static bool parse_budget(const char *text, struct tarn_size_or_share *budget)
+{
+    char number[32];
+    size_t length = strlen(text);
+    *budget = (struct tarn_size_or_share){0};
+    if (length == 0 || text[length - 1] != '%')
+        return parse_size(text, &budget->bytes) && budget->bytes > 0;
+    if (length > sizeof number) return false;
+    memcpy(number, text, length - 1);
+    number[length - 1] = '\0';
+    return parse_percent(number, &budget->share) && budget->share > 0 && budget->share <= 1;
 }
 
 /* Which of the words between bars it is. */
@@ -119,6 +188,7 @@ bool tarn_option_parse(const struct tarn_option *option, const char *text)
         return parse_count(text, option->value) && *(uint32_t *)option->value > 0;
     case TARN_OPTION_NUMBER: return tarn_number_parse(text, option->value);
     case TARN_OPTION_SIZE: return parse_size(text, option->value) && *(uint64_t *)option->value > 0;
+    case TARN_OPTION_BUDGET: return parse_budget(text, option->value);
     case TARN_OPTION_SECONDS:
         return parse_seconds(text, option->value) && *(uint64_t *)option->value > 0;
     case TARN_OPTION_PERCENT: return parse_percent(text, option->value);
@@ -134,9 +204,19 @@ const char *tarn_option_wanted(const struct tarn_option *option)
     case TARN_OPTION_NUMBER: return "a whole number";
     case TARN_OPTION_TIMES: return "a whole number above 0";
     case TARN_OPTION_SIZE: return "bytes above 0, for example 512, 10MB or 8GiB";
+    case TARN_OPTION_BUDGET:
+        return "bytes above 0, for example 512, 10MB or 8GiB, or a share up to 100%, for example "
+               "70%";
     case TARN_OPTION_SECONDS: return "seconds above 0, for example 2 or 0.5";
     case TARN_OPTION_PERCENT: return "a percentage, for example 1 or 0.5";
     case TARN_OPTION_CHOICE: return option->value_name;
     default: return "a value";
     }
+}
+
+void tarn_option_hint(const struct tarn_option *option, const char *text, char hint[TARN_HINT_MAX])
+{
+    hint[0] = '\0';
+    if (option->kind == TARN_OPTION_SIZE || option->kind == TARN_OPTION_BUDGET)
+        hint_size(text, hint);
 }

@@ -13,6 +13,11 @@ bool tarn_option_parse(const struct tarn_option *option, const char *text);
 /* What such a value looks like, for a message: "a whole number". */
 const char *tarn_option_wanted(const struct tarn_option *option);
 
+/* What to write instead of a value that could not be read, as the end of a message: ": write
+ * 1536MiB" for "1.5GiB", whose number is none that is whole. Empty: there is no telling. */
+enum { TARN_HINT_MAX = 64 };
+void tarn_option_hint(const struct tarn_option *option, const char *text, char hint[TARN_HINT_MAX]);
+
 /* Do two paths lead to one regular file, by whatever spelling, links or hard links, also where none
  * of them is there yet? "-" is standard input as `is_output` says false, else standard output.
  * Pipes and devices are nobody's contents and never the same. */

@@ -91,10 +91,11 @@ struct tarn_plan_options {
      * search ends at the bound. Of several memory spaces it is the first one's; the graph says what
      * the others have. */
     uint64_t capacity;
-    /* NULL or "all": everything until the bound is met. "baseline": the paper's methods, best
-     * footprint wins. "lowest": lowest-offset-first and walks. "exact": complete search. Or one
-     * method of the paper, "ALGORITHM:SORT:FIT[:paper]", for example "many-objects:size:first-fit".
-     */
+    /* NULL or "all": everything until the bound is met. "baseline" or "somas": the methods of the
+     * SOMAS paper, best footprint wins. "lowest": lowest-offset-first and walks. "exact": complete
+     * search. "roam-tree" or "roam": the tree of the ROAM paper. "llfb": lowest line, longest life
+     * first (Sekiyama et al.). Or one method of the SOMAS paper, "ALGORITHM:SORT:FIT[:paper]", for
+     * example "many-objects:size:first-fit". */
     const char *method;
     /* 0: as many as processors that the calling thread may run on. They end before the call
      * returns; where the system refuses one, fewer do the work. The plan does not depend on it,

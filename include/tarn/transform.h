@@ -184,6 +184,11 @@ struct tarn_budget_options {
     /* Run again only ops whose kind Tarn knows (tarn_graph_op_class), or of which the graph says
      * that they are pure or recomputable. */
     bool known_only;
+    /* Instead of `budget`: this share, above 0 and at most 1, of the footprint that the same call
+     * would have without a budget, a capacity and `seconds`. That is planned first, which takes as
+     * long as it would alone. 0: not given. TARN_USAGE: both are given, or it is no such share. A
+     * curve of budgets takes no notice of it. */
+    double share;
 };
 #ifndef __cplusplus
 #define TARN_BUDGET_OPTIONS(...) \
@@ -261,6 +266,9 @@ struct tarn_reorder_options {
     struct tarn_reorder_report *report;           /* filled in; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
     size_t report_size; /* sizeof(struct tarn_reorder_report); 0: that of version 0.1 */
+    /* Several streams: share by which the modelled critical path may grow; 0: without limit, unless
+     * `keep_time` allows no growth at all. Below 0, or not finite: TARN_USAGE. */
+    double slowdown_max;
 };
 #ifndef __cplusplus
 #define TARN_REORDER_OPTIONS(...)                                                       \

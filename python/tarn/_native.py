@@ -80,12 +80,14 @@ Writer = _options("Writer", name=text, write=WRITE)
 AssignOptions = _options("AssignOptions", mode=i32, streams=u32, wait_ns=u32,
                          communication_words=to(text), communication_words_count=size,
                          copy_words=to(text), copy_words_count=size, alignment=u64)
-ReorderOptions = _options("ReorderOptions", alignment=u64, effort=u32, keep_time=flag)
+ReorderOptions = _options("ReorderOptions", alignment=u64, effort=u32, keep_time=flag,
+                          report=pointer, control=pointer, report_size=size, slowdown_max=f64)
 CoupleOptions = _options("CoupleOptions", alignment=u64, capacity=u64, keep=f64, slowdown_max=f64,
                          wait_ns=u32)
 InPlaceOptions = _options("InPlaceOptions", kinds=to(text), kinds_count=size)
 BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, alignment=u64,
-                         report=pointer, control=pointer, report_size=size, known_only=flag)
+                         report=pointer, control=pointer, report_size=size, known_only=flag,
+                         share=f64)
 VerifyOptions = _options("VerifyOptions", in_place_kinds=to(text), in_place_kinds_count=size)
 PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
 PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))

@@ -44,6 +44,27 @@ def _allowed(kinds: Sequence[str]) -> Any:
     return n.make(n.VerifyOptions, in_place_kinds=_words(kinds), in_place_kinds_count=len(kinds))
 
 
+def _budget(budget):
+    """Bytes, or the fields that ask for a share: "70%" or 0.7."""
+    if isinstance(budget, str):
+        number, percent, rest = budget.strip().partition("%")
+        try:
+            share = float(number) / 100
+        except ValueError:
+            share = -1.0
+        if not percent or rest or not 0 < share <= 1:
+            raise UsageError(f'budget is bytes as a number or a share such as "70%", up to "100%", '
+                             f"not {budget!r}")
+        return {"share": share}
+    if isinstance(budget, float):
+        if 0 < budget <= 1:
+            return {"share": budget}
+        if not budget.is_integer() or budget < 1:
+            raise UsageError(f"budget is whole bytes, or a share above 0 and up to 1, not {budget}")
+        return int(budget)
+    return budget
+
+
 class _Search:
     """A graph, struct tarn_plan_options, and all that it points to."""
 
@@ -70,7 +91,7 @@ class _Search:
         self._point("reorder", n.ReorderOptions, "effort", reorder or None)
         self._point("couple", n.CoupleOptions, "keep", None if couple is False else couple)
         self._point("in_place", n.InPlaceOptions, None, in_place or None)
-        self._point("budget", n.BudgetOptions, "budget", budget)
+        self._point("budget", n.BudgetOptions, "budget", _budget(budget))
 
     @classmethod
     def of(cls, graph: Union[Graph, PathLike], options: Fields) -> _Search:
@@ -137,8 +158,8 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
          effort: Optional[int] = None, seconds: float = 0.0,
          assign: Union[int, Fields, None] = None, reorder: Union[bool, Fields] = False,
          couple: Union[bool, float, Fields, None] = None,
-         in_place: Union[bool, Sequence[str]] = False, budget: Union[int, Fields, None] = None,
-         boundary: str = "refined", pad_groups: str = "graph",
+         in_place: Union[bool, Sequence[str]] = False, 
+         budget: Union[int, float, str, Fields, None] = None, boundary: str = "refined", pad_groups: str = "graph",
          progress: Optional[Callable[[int, int, int], Optional[bool]]] = None) -> Plan:
     """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
 
@@ -152,7 +173,9 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     reorder    True: another order of the ops, in which less is alive at once
     couple     share of the excess over the serial peak that may stay, 0 to 1; True: 0
     in_place   True, or kinds of op that may write over their inputs
-    budget     bytes: recompute and choose implementations until the footprint is within it
+    budget     bytes: recompute and choose implementations until the footprint is within it; "70%"
+               or 0.7: that share of the footprint that the same call has without a budget, which
+               is planned first
     boundary   "refined": streams begin the next iteration where that does no harm; "simple"
     pad_groups "exact" or "padded": all contiguous groups, whatever the graph says; "auto": the one
                of the two whose plan is smaller

@@ -4,6 +4,7 @@
 #include "reorder.h"
 
 #include <assert.h>
+#include <float.h>
 
 #include "planner/transform/beat.h"
 #include "planner/transform/recipe.h"
@@ -35,7 +36,9 @@ static enum tarn_status weigh(struct tarn_reordering *reordering, const struct t
     if (!came_in) return TARN_SYSTEM;
     struct tarn_reorder_weights weights = {
         .tries = tarn_reordering_has(reordering, TARN_REORDER_WITNESS) ? options->effort : 0,
-        .keep_time = options->keep_time,
+        .slowdown_max = options->keep_time          ? 0
+                        : options->slowdown_max > 0 ? options->slowdown_max
+                                                    : -1,
         .steps = &reordering->steps,
     };
     enum tarn_status status = tarn_reorder_streams(reordering->region, graph, reserved,
@@ -128,6 +131,10 @@ enum tarn_status tarn_reorder_without(struct tarn_graph *graph,
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "reorder options", error);
     if (status != TARN_OK) return status;
+    if (!(options.slowdown_max >= 0 && options.slowdown_max <= DBL_MAX))
+        return tarn_error_set(error, TARN_USAGE,
+                              "the critical path cannot grow by a share of %g; give one from 0 on",
+                              options.slowdown_max);
     if (options.effort == 0) options.effort = EFFORT_DEFAULT;
     if (tarn_options_alignment(&options.alignment, error) != TARN_OK) return TARN_USAGE;
     struct tarn_reordering reordering = {

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMBERS_MAX = 12 };
+/* Orders between two, with a limit of time more of them, since most of the best take too long. */
+enum { MEMBERS_MAX = 12, PARTS = 8, PARTS_WITHIN_TIME = 32 };
 
 struct search {
     struct tarn_weighing *weighing;
@@ -19,7 +20,7 @@ struct search {
     uint64_t weight;               /* its heaviest antichain, bytes */
     uint32_t *attempt;             /* an order that is tried */
     bool *mark;                    /* op -> is it moved by the change that is made? */
-    uint32_t *room;                /* ops that are put off; in mix, op -> eighths of a place */
+    uint32_t *room;                /* ops that are put off; in mix, op -> parts of a place */
     uint64_t *key;                 /* what mix sorts by */
     uint32_t tries;                /* changes that may still be looked at */
     uint32_t given_up;             /* of them, those that were not when the search was ended */
@@ -87,12 +88,12 @@ static bool pull(struct search *search, const uint32_t *order, uint32_t early, u
     return !search->mark[early];
 }
 
-/* Between two orders: every op at the weighted mean of its places, `part` eighths of the second.
+/* Between two orders: every op at the weighted mean of its places, `part` of `parts` of the second.
  * Whoever comes first in both comes first. */
-static void mix(struct search *search, uint32_t *const order[2], uint32_t part)
+static void mix(struct search *search, uint32_t *const order[2], uint32_t part, uint32_t parts)
 {
     uint32_t count = search->weighing->graph.ops_count;
-    for (uint32_t i = 0; i < count; i++) search->room[order[0][i]] = (8 - part) * i;
+    for (uint32_t i = 0; i < count; i++) search->room[order[0][i]] = (parts - part) * i;
     for (uint32_t i = 0; i < count; i++) search->room[order[1][i]] += part * i;
     for (uint32_t i = 0; i < count; i++)
         search->key[i] = (uint64_t)search->room[order[0][i]] << 32 | i;
@@ -117,9 +118,11 @@ static enum tarn_status judge(const struct search *search, uint64_t weight, bool
 {
     uint64_t ns;
     *better = weight < search->weight;
-    if (!*better || !search->weights->keep_time) return TARN_OK;
+    const struct tarn_reorder_weights *weights = search->weights;
+    if (!*better || weights->slowdown_max < 0) return TARN_OK;
     enum tarn_status status = tarn_weighing_time(search->weighing, &ns);
-    *better = status == TARN_OK && ns <= search->weights->before_ns;
+    double most = (double)weights->before_ns * (1 + weights->slowdown_max);
+    *better = status == TARN_OK && (ns <= weights->before_ns || (double)ns <= most);
     return status;
 }
 
@@ -200,10 +203,11 @@ static enum tarn_status start(struct search *search, uint32_t *const order[2])
     if (status == TARN_OK) status = tarn_weighing_time(weighing, &weights->before_ns);
     search->weight = weights->before;
     memcpy(search->best, order[0], weighing->graph.ops_count * sizeof *search->best);
-    for (uint32_t part = 8; part > 0 && status == TARN_OK; part--) {
+    uint32_t parts = weights->slowdown_max > 0 ? PARTS_WITHIN_TIME : PARTS;
+    for (uint32_t part = parts; part > 0 && status == TARN_OK; part--) {
         uint64_t weight;
-        if (part < 8 && tarn_steps_is_over(weights->steps)) break;
-        mix(search, order, part);
+        if (part < parts && tarn_steps_is_over(weights->steps)) break;
+        mix(search, order, part, parts);
         status = tarn_weighing_weigh(weighing, search->attempt, &weight);
         if (status == TARN_OK) status = judge(search, weight, &better);
         if (status != TARN_OK || !better) continue;

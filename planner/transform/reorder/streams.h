@@ -12,7 +12,7 @@
 struct tarn_reorder_weights {
     uint32_t tries;           /* changes to look at */
     struct tarn_steps *steps; /* one for each change */
-    bool keep_time;           /* no order in which the modelled critical path is longer */
+    double slowdown_max;      /* share by which the modelled critical path may grow; < 0: any */
     /* Filled in: the heaviest antichain of the first order, of the best one between the two, and
      * of the result; the critical path of the first and of the result; changes looked at. */
     uint64_t before, start, after;
