@@ -8,6 +8,8 @@
 #include "kinds.h"
 #include "verbs.h"
 
+enum { WIDTH_MIN = 480, WIDTH_MAX = 10000 };
+
 enum kind { KIND_HTML, KIND_SVG, KIND_TXT, KIND_JSON, KINDS };
 
 struct request {
@@ -17,6 +19,7 @@ struct request {
     uint32_t kind; /* KINDS: by the output's name */
     uint32_t axis; /* TARN_AXES: the plan's */
     uint32_t threads;
+    uint32_t width; /* of an SVG; 0: not given */
     struct tarn_load_options load;
     struct tarn_kinds kinds;
 };
@@ -78,6 +81,7 @@ static enum tarn_status draw(const struct request *request, const struct tarn_pl
                                runs_count, error);
     tarn_free(runs);
     if (status == TARN_OK) {
+        picture.width = request->width;
         status = save(request, &picture, error);
         tarn_picture_finish(&picture);
     }
@@ -135,6 +139,10 @@ static const char *settle(struct request *request)
     if (request->kind == KINDS) request->kind = kind_of(request->output_path);
     if (request->kind == KINDS)
         return "by its name it is none of .html, .svg, .txt and .json; say which with --of";
+    if (request->width > 0 && request->kind != KIND_SVG)
+        return "--width is of an .svg: the others have no width of their own";
+    if (request->width > 0 && (request->width < WIDTH_MIN || request->width > WIDTH_MAX))
+        return "--width is 480 to 10000 pixels";
     return tarn_kinds_split(&request->kinds);
 }
 
@@ -156,6 +164,10 @@ enum tarn_status tarn_verb_show(char **words)
          TARN_EVERYDAY},
         {"trace", 0, TARN_OPTION_INPUT, &request.trace_path, "TRACE",
          "what 'tarn run --trace' wrote: when launches really ran", TARN_EVERYDAY},
+        {"width", 0, TARN_OPTION_TIMES, &request.width, "PIXELS",
+         "of an .svg, whose type stays as large as it is: 480 for a column of a paper\n(default: "
+         "960)",
+         TARN_SPECIAL},
         {"threads", 0, TARN_OPTION_COUNT, &request.threads, "N",
          "threads to plan with, where no PLAN is given (default: all cores)", TARN_SPECIAL},
         TARN_ALLOW_OPTION(request.kinds),

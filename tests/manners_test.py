@@ -248,4 +248,105 @@ def shells_complete_verbs_options_words_and_files():
         assert {"refined", "simple"} <= fish("tarn plan --boundary ")
 
 
+@test
+def methods_go_by_the_names_of_their_papers():
+    for words, same in [(["somas"], "baseline"), (["SOMAS"], "baseline"), (["roam"], "roam-tree"), (["Roam"], "roam-tree")]:
+        made = [json.loads(run("plan", real, "--method", word, "--json").stdout) for word in (*words, same)]
+        assert made[0]["method"] == made[1]["method"] and made[0]["footprint_bytes"] == made[1]["footprint_bytes"], made
+    for word, instead in [("monet", "--budget"), ("MONeT", "--budget"), ("checkmate", "--budget-method checkmate"),
+                          ("gist", "--budget-method gist"), ("chen", "--budget-method chen"), ("model", "--reorder")]:
+        done = run("plan", toy, "--method", word)
+        assert done.returncode == 2 and instead in done.stderr, done.stderr
+    done = run("plan", toy, "--method", "nonsense")
+    assert done.returncode == 2 and all(f'"{word}"' in done.stderr for word in ("somas", "roam", "llfb", "lowest", "exact")), done.stderr
+    told = " ".join(run("plan", "--help-all").stdout.split())
+    assert all(word in told for word in ("somas", "roam", "llfb", "Sekiyama", "lowest", "exact", "lifetime", "best-fit"))
+
+
+@test
+def a_size_that_is_no_whole_number_is_told_what_to_write():
+    for verb, option in [("plan", "--capacity"), ("plan", "--budget"), ("transform", "--budget"), ("plan", "--alignment"), ("run", "--capacity"), ("info", "--text-max")]:
+        for text, instead in [("1.5GiB", "1536MiB"), ("0.5GB", "500MB"), ("1,5MB", "1500KB"), (".5MiB", "512KiB"), ("8G", "8GiB"), ("8 gib", "8GiB"),
+                              ("2kb", "2KB"), ("1.0GiB", "1GiB"), ("0.3KiB", "307"), ("17.25TB", "17250GB")]:
+            done = run(verb, toy, option, text)
+            assert done.returncode == 2 and f"not '{text}': write {instead}; see" in done.stderr and "whole number" in done.stderr, (verb, text, done.stderr)
+            assert f"{option} needs" not in run(verb, toy, option, instead).stderr
+        for text in ("x", "1.5", "0", "-1", "1.5XB", "0.1B", "99999999999999999999GiB", "", "1..5GB", "9999999999.5TiB"):
+            done = run(verb, toy, option, text)
+            assert done.returncode == 2 and ": write" not in done.stderr and "needs" in done.stderr, (verb, text, done.stderr)
+
+
+@test
+def a_budget_is_a_share_of_the_footprint_without_one():
+    for more in ([], ["--reorder"], ["--alignment", "64"], ["--reorder", "--couple", "--in-place"]):
+        whole = json.loads(run("plan", real, *more, "--json").stdout)["footprint_bytes"]
+        for share in (90, 95.5):
+            budget = int(whole * share / 100)
+            made = [json.loads(run("plan", real, *more, "--budget", text, "--json").stdout) for text in (f"{share}%", str(budget))]
+            assert made[0]["budget"]["bytes"] == budget and made[0]["footprint_bytes"] <= budget, (made[0], whole)
+            for one in made:
+                del one["ms"]
+            assert made[0] == made[1], made
+    made = [run("transform", real, "--budget", text, "-o", "-") for text in ("90%", str(int(json.loads(run("plan", real, "--json").stdout)["footprint_bytes"] * 0.9)))]
+    assert made[0].stdout == made[1].stdout and made[0].returncode == 0
+    for text in ("0%", "101%", "%", "x%", "-5%", "70%%"):
+        done = run("plan", toy, "--budget", text)
+        assert done.returncode == 2 and "share up to 100%" in done.stderr, (text, done.stderr)
+    assert run("plan", toy, "--budget", "100%").returncode == 0
+    assert run("plan", toy, "--budget-curve", "3", "--budget", "70%").returncode == 2
+
+
+@test
+def explain_plans_where_no_plan_is_given():
+    assert run("plan", toy, "-o", "explained.plan").returncode == 0
+    assert run("explain", toy, "--json").stdout == run("explain", toy, "explained.plan", "--json").stdout != ""
+    assert run("explain", toy, "--quick").returncode == 0
+
+
+@test
+def a_checked_run_says_that_every_byte_was_right():
+    assert re.search("^verdict +every byte was right$", run("run", toy, "--check").stdout, re.M)
+    assert json.loads(run("run", toy, "--json").stdout)["verdict"] == "every byte was right"
+    assert "verdict" not in run("run", toy, "--kernel", "empty").stdout
+
+
+@test
+def a_log_hears_that_a_command_is_at_work():
+    pipe = os.path.join(folder, "slow.json")
+    os.mkfifo(pipe)
+    with subprocess.Popen([tarn, "info", pipe], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
+        with open(pipe, "w") as writer, open(os.path.join(folder, toy)) as graph:
+            line = waiting.stderr.readline()  # nothing is written before there is one
+            writer.write(graph.read())
+        assert re.fullmatch(r"tarn: \d+ s: info .*slow\.json: still at work\n", line), line
+        assert waiting.wait() == 0
+
+
+@test
+def orders_within_more_time_need_no_more_memory():
+    curve = json.loads(run("plan", real, "--reorder-curve", "4", "-o", "orders.svg", "--json").stdout)["orders"]
+    assert len(curve) >= 2 and curve[0]["overhead_percent"] == 0 and curve[0]["footprint_percent"] == 100
+    assert all(a["footprint_bytes"] > b["footprint_bytes"] for a, b in zip(curve[1:], curve[2:])), curve
+    for row in curve[1:-1]:
+        limit = max(0, row["overhead_percent"])
+        made = json.loads(run("plan", real, "--reorder-slowdown", f"{limit + 0.001:.3f}", "--json").stdout)
+        assert made["reorder_time"]["critical_path_percent"] <= limit + 0.001, made
+    with open(os.path.join(folder, "orders.svg")) as file:
+        text = file.read()
+    assert "arena, MiB" in text and "increase of modelled time" in text and text.count("<circle") == len(curve)
+    for words in (["--reorder-curve", "1"], ["--reorder-curve", "3", "--budget-curve", "3"], ["--reorder-curve", "3", "--reorder"],
+                  ["--reorder-curve", "3", "--budget", "1MiB"], ["--reorder-slowdown", "5", "--reorder-keep-time"], ["--reorder-slowdown", "-1"]):
+        assert run("plan", toy, *words).returncode == 2, words
+
+
+@test
+def a_figure_of_budgets_is_filled_by_its_points():
+    assert run("plan", real, "--budget-curve", "3", "-o", "budgets.svg").returncode == 0
+    with open(os.path.join(folder, "budgets.svg")) as file:
+        text = file.read()
+    width = float(re.search("viewBox='0 0 ([0-9]+)", text)[1])
+    xs = [float(x) for x in re.findall("<circle cx='([0-9.]+)'", text)]
+    assert max(xs) - min(xs) > width / 2 and "arena, MiB" in text and "increase of modelled time, %" in text, xs
+
+
 run_tests()

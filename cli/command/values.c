@@ -142,7 +142,7 @@ static bool parse_percent(const char *text, double *share)
 {
     uint64_t billionths;
     if (!parse_seconds(text, &billionths)) return false;
-    *share = (double)billionths * 1e-11;
+    *share = (double)billionths / 1e11;
     return true;
 }
 

@@ -15,6 +15,7 @@ struct tarn_picture {
     struct tarn_span *spans;
     struct tarn_level *levels;
     size_t levels_count;
+    uint32_t width; /* of an SVG, in CSS pixels; 0: 960 */
 };
 
 /* The words of axes, in the order of the enum; for command lines and pages. */

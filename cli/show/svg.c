@@ -5,12 +5,16 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "words.h"
 #include "writers.h"
 
 enum { SIZE_MAX_BYTES = 300000, GRAIN_MAX = 64 };
-enum { WIDTH = 1920, LEFT = 180, ACROSS = 1560, ROWS_HEIGHT = 300, ROWS_MAX = 30 };
+/* What stands beside the parts, and how high they are; SCALE: units to a CSS pixel. */
+enum { SCALE = 2, WIDTH = 960, LEFT = 208, RIGHT = 190, ROWS_HEIGHT = 320, ROWS_MAX = 30 };
+/* Type: about as wide as a letter is on average, and as high as a line. */
+enum { TYPE = 26, LETTER = 14, LINE = 32, TITLE_LETTER = 21 };
 
 /* Kinds: fill in light, in dark, text on it in light and dark. Apart by lightness in every colour
  * vision; see page/colours.js. */
@@ -25,7 +29,8 @@ static const char *const kinds[TARN_HOLDER_KINDS] = {"intermediate", "gradient",
 
 static void write_style(FILE *file)
 {
-    fputs("<style>text{fill:#444b57}.t{fill:#16181d;font-weight:600;font-size:28px}.b{fill:#fff}"
+    fputs("<style>text{fill:#444b57}.t{fill:#16181d;font-weight:600;font-size:32px}.l{stroke:#"
+          "16181d;stroke-opacity:.14;fill:none}.b{fill:#fff}"
           ".e{fill:#f2f2f0}.i{stroke:#16181d;fill:none}.g{stroke:#a3246f;fill:none}.c,.o{fill:"
           "#8b95a5}.w{stroke:#16181d;fill:none;stroke-opacity:.35;stroke-width:1.3}.r{fill:#f0f1f4}"
           ".x{fill:#b3401d}",
@@ -33,11 +38,11 @@ static void write_style(FILE *file)
     for (int k = 0; k < TARN_HOLDER_KINDS; k++)
         fprintf(file, ".k%d{fill:%s}.h%d{fill:url(#h%d)}.n%d{fill:%s}", k, colours[k][0], k, k, k,
                 colours[k][2]);
-    fputs(
-        "@media(prefers-color-scheme:dark){text{fill:#a7aebb}.t{fill:#eceef2}.b{fill:#121418}"
-        ".e{fill:#181b20}.i{stroke:#eceef2}.g{stroke:#f08cc4}.c,.o{fill:#76808f}.w{stroke:#eceef2}"
-        ".r{fill:#1c2026}.x{fill:#ff9a70}",
-        file);
+    fputs("@media(prefers-color-scheme:dark){text{fill:#a7aebb}.t{fill:#eceef2}.b{fill:#121418}"
+          ".e{fill:#181b20}.l{stroke:#eceef2}.i{stroke:#eceef2}.g{stroke:#f08cc4}.c,.o{fill:#"
+          "76808f}.w{stroke:#eceef2}"
+          ".r{fill:#1c2026}.x{fill:#ff9a70}",
+          file);
     for (int k = 0; k < TARN_HOLDER_KINDS; k++)
         fprintf(file, ".k%d{fill:%s}.n%d{fill:%s}", k, colours[k][1], k, colours[k][3]);
     fputs("}</style>\n", file);
@@ -59,34 +64,70 @@ static void write_text(struct tarn_svg *svg, int x, int y, const char *anchor, c
 
 /* ---- Head and curve ---- */
 
-static void draw_head(struct tarn_svg *svg, int height)
+/* "12 storages, 3 streams, 4 waits; footprint 1 MiB = bound" */
+static void write_summary(const struct tarn_svg *svg, char line[200])
 {
     const struct tarn_model *model = &svg->picture->model;
     const struct tarn_plan_summary *summary = &model->summary;
-    char line[200];
-    fprintf(svg->file,
-            "<rect class=\"b\" width=\"%d\" height=\"%d\"/><text class=\"t\" x=\"%d\" "
-            "y=\"40\">",
-            WIDTH, height, LEFT);
-    tarn_write_name(svg->file, TARN_XML, tarn_graph_name(model->graph), 40);
-    fputs("</text>\n", svg->file);
-    int length = snprintf(line, sizeof line, "%s storages, %u stream%s, %u waits; footprint %s",
+    int length = snprintf(line, 200, "%s storages, %u stream%s, %u waits; footprint %s",
                           tarn_grouped(model->holders_count).text, model->streams_count,
                           model->streams_count == 1 ? "" : "s", summary->waits,
                           tarn_amount(summary->footprint).text);
     if (summary->optimal)
-        snprintf(line + length, sizeof line - (size_t)length, " = bound");
+        snprintf(line + length, 200 - (size_t)length, " = bound");
     else if (model->has_certificate)
-        snprintf(line + length, sizeof line - (size_t)length, ", bound %s",
+        snprintf(line + length, 200 - (size_t)length, ", bound %s",
                  tarn_amount(summary->bound).text);
-    write_text(svg, LEFT + ACROSS, 40, "end", line);
+}
+
+/* Letters of the title that there is room for. */
+static size_t title_room(const struct tarn_svg *svg)
+{
+    size_t room = (size_t)(svg->width - LEFT) / TITLE_LETTER;
+    return room < 40 ? room : 40;
+}
+
+/* Is there room for both, title and summary, in one line? */
+static bool is_one_line(const struct tarn_svg *svg)
+{
+    char line[200];
+    size_t title = strlen(tarn_graph_name(svg->picture->model.graph));
+    write_summary(svg, line);
+    if (title > title_room(svg)) title = title_room(svg);
+    return (int)(title * TITLE_LETTER + strlen(line) * LETTER) + LINE < svg->width - LEFT;
+}
+
+static void draw_head(struct tarn_svg *svg)
+{
+    char line[200];
+    bool one_line = is_one_line(svg);
+    int y = 44;
+    fprintf(svg->file,
+            "<rect class=\"b\" width=\"%d\" height=\"%d\"/><text class=\"t\" x=\"%d\" "
+            "y=\"%d\">",
+            svg->width, svg->height, LEFT, y);
+    tarn_write_name(svg->file, TARN_XML, tarn_graph_name(svg->picture->model.graph),
+                    title_room(svg));
+    fputs("</text>\n", svg->file);
+    write_summary(svg, line);
+    char *second = one_line ? NULL : strchr(line, ';');
+    if (second) *second = '\0';
+    if (!one_line) y += LINE;
+    write_text(svg, one_line ? svg->width - 20 : LEFT, y, one_line ? "end" : "start", line);
+    if (second) write_text(svg, LEFT, y += LINE, "start", second + 2);
     if (tarn_verdict_count(svg->picture->verdict) == 0) return;
     snprintf(line, sizeof line, "REFUSED: %.180s",
              tarn_verdict_get(svg->picture->verdict, 0)->text);
     fputs("<g class=\"x\">", svg->file);
-    fprintf(svg->file, "<text class=\"x\" x=\"%d\" y=\"70\">", LEFT);
-    tarn_write_name(svg->file, TARN_XML, line, 150);
+    fprintf(svg->file, "<text class=\"x\" x=\"%d\" y=\"%d\">", LEFT, y + LINE);
+    tarn_write_name(svg->file, TARN_XML, line, (size_t)(svg->width - LEFT) / LETTER);
     fputs("</text></g>\n", svg->file);
+}
+
+static int head_height(const struct tarn_svg *svg)
+{
+    bool is_refused = tarn_verdict_count(svg->picture->verdict) > 0;
+    return 44 + (2 * !is_one_line(svg) + is_refused) * LINE + 40;
 }
 
 static void draw_levels(struct tarn_svg *svg)
@@ -106,15 +147,17 @@ static void draw_levels(struct tarn_svg *svg)
     fprintf(svg->file, "V%dH%dV%dz\"/>\n", tarn_svg_y(frame, most), frame->x + frame->width, floor);
 }
 
+/* A line with its name and bytes beside it, below those of the lines above it. */
 static void draw_mark(struct tarn_svg *svg, uint64_t bytes, const char *dashes, const char *name,
                       int *free_y)
 {
-    int y = tarn_svg_y(&svg->curve, bytes);
+    int y = tarn_svg_y(&svg->curve, bytes), x = svg->curve.x + svg->curve.width + 10;
     fprintf(svg->file, "<path class=\"i\" stroke-width=\"1.6\"%s d=\"M%d %dh%d\"/>\n", dashes,
             svg->curve.x, y, svg->curve.width);
-    int text_y = y + 8 > *free_y ? y + 8 : *free_y;
-    write_text(svg, svg->curve.x + svg->curve.width + 10, text_y, "start", name);
-    *free_y = text_y + 24;
+    int text_y = y + 9 > *free_y ? y + 9 : *free_y;
+    write_text(svg, x, text_y, "start", name);
+    write_text(svg, x, text_y + LINE - 4, "start", tarn_amount(bytes).text);
+    *free_y = text_y + 2 * LINE;
 }
 
 static void draw_curve(struct tarn_svg *svg)
@@ -126,7 +169,7 @@ static void draw_curve(struct tarn_svg *svg)
     if (model->has_certificate && !model->summary.optimal)
         draw_mark(svg, model->summary.bound, " stroke-dasharray=\"12 6\"", "bound", &free_y);
     draw_mark(svg, model->serial_peak, " stroke-dasharray=\"4 5\"", "serial peak", &free_y);
-    write_text(svg, LEFT - 12, svg->curve.y + svg->curve.height, "end", "bytes in use");
+    write_text(svg, LEFT - 18, svg->curve.y + svg->curve.height, "end", "bytes in use");
 }
 
 /* ---- Scale and legend ---- */
@@ -142,89 +185,167 @@ static void draw_space(struct tarn_svg *svg, uint32_t s)
     double step = fmax(exp2(ceil(log2(svg->map.top / 6))), 1), top = (double)space->footprint;
     for (double bytes = is_one ? 0 : step; bytes <= top; bytes += step) {
         int y = tarn_svg_y(&svg->map, space->begin + (uint64_t)bytes);
-        if (is_last || y > high + 24)
-            write_text(svg, LEFT - 12, y + 8, "end", tarn_round_amount((uint64_t)bytes).text);
+        if (!is_last && y <= high + 24) continue;
+        write_text(svg, LEFT - 18, y + 9, "end", tarn_round_amount((uint64_t)bytes).text);
+        fprintf(svg->file,
+                "<path class=\"l\" stroke-width=\"1.4\" d=\"M%d %dh%d\"/><path class=\"i\" "
+                "stroke-width=\"1.6\" d=\"M%d %dh-10\"/>\n",
+                LEFT, y, svg->map.width, LEFT, y);
     }
     if (is_one) return;
     int y = tarn_svg_y(&svg->map, space->begin);
-    fprintf(svg->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 12, y + 8);
-    tarn_write_name(svg->file, TARN_XML, space->name, 14);
+    fprintf(svg->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 18, y + 9);
+    tarn_write_name(svg->file, TARN_XML, space->name, 13);
     fprintf(svg->file, "</text>\n<path class=\"i\" stroke-width=\"3\" d=\"M%d %dh%d\"/>\n", LEFT, y,
-            ACROSS);
+            svg->map.width);
+}
+
+/* A step of the x axis as its tick: 12,000 launches, or 1.5 ms. */
+static struct tarn_amount tick_text(const struct tarn_svg *svg, double at, double step)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    struct tarn_amount text;
+    size_t unit = 0;
+    if (!svg->schedule->is_time) return tarn_grouped((uint64_t)(at + 0.5));
+    while (unit < 3 && (double)svg->schedule->length >= 2 * units[unit + 1].ns) unit++;
+    int places = step >= units[unit].ns ? 0 : step >= units[unit].ns / 10 ? 1 : 2;
+    snprintf(text.text, sizeof text.text, "%.*f %s", places, at / units[unit].ns, units[unit].name);
+    return text;
+}
+
+/* 1, 2 or 5 times a power of ten, no nearer to each other than the numbers have room. */
+static void draw_ticks(struct tarn_svg *svg)
+{
+    double length = (double)svg->schedule->length, count = (double)svg->map.width / (12 * LETTER);
+    double raw = fmax(length / fmax(count, 1), 1), ten = pow(10, floor(log10(raw)));
+    double step = ten * (raw <= ten ? 1 : raw <= 2 * ten ? 2 : raw <= 5 * ten ? 5 : 10);
+    int y = svg->rows.y + svg->rows.height;
+    for (double at = 0; at <= length; at += step) {
+        int x = tarn_svg_x(svg, at);
+        fprintf(svg->file, "<path class=\"i\" stroke-width=\"1.6\" d=\"M%d %dv10\"/>\n", x, y);
+        write_text(svg, x, y + 10 + LINE - 6, "middle", tick_text(svg, at, step).text);
+    }
+    char text[160];
+    snprintf(text, sizeof text, "%s%s", tarn_axis_text(svg->picture),
+             svg->schedule->has_mark ? "; dashed: the cut" : "");
+    if (svg->picture->axis == TARN_AXIS_WRONG)
+        snprintf(text, sizeof text, "%s (dashed: where)", tarn_axis_text(svg->picture));
+    bool has_room = (int)strlen(text) * LETTER < svg->map.width + 2 * RIGHT;
+    write_text(svg, has_room ? LEFT + svg->map.width / 2 : svg->width / 2, y + 10 + 2 * LINE - 4,
+               "middle", text);
 }
 
 static void draw_scale(struct tarn_svg *svg)
 {
     for (uint32_t s = 0; s < svg->picture->model.spaces_count; s++) draw_space(svg, s);
     uint32_t named =
-        (uint32_t)(19 + svg->row_height) / (uint32_t)svg->row_height; /* each such one */
+        (uint32_t)(TYPE - 3 + svg->row_height) / (uint32_t)svg->row_height; /* each such one */
     for (tarn_stream s = 0; s < svg->rows_count; s += named) {
-        fprintf(svg->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 12,
-                svg->rows.y + (int)s * svg->row_height + svg->row_height / 2 + 6);
+        fprintf(svg->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 18,
+                svg->rows.y + (int)s * svg->row_height + svg->row_height / 2 + 7);
         tarn_write_name(svg->file, TARN_XML, tarn_graph_stream_name(svg->picture->model.graph, s),
-                        14);
+                        13);
         fputs("</text>\n", svg->file);
     }
+    draw_ticks(svg);
 }
 
-static int draw_key(struct tarn_svg *svg, int x, int y, const char *class, const char *text)
+/* ---- Legend ---- */
+
+/* Where the next key goes; a key that has no room goes into the next line. file NULL: only that. */
+struct legend {
+    FILE *file;
+    int x, y, width;
+};
+
+static void draw_key(struct legend *legend, const char *attributes, const char *text)
 {
-    fprintf(svg->file,
-            "<rect class=\"%s\" stroke-width=\"2\" x=\"%d\" y=\"%d\" width=\"20\" height=\"20\"/>",
-            class, x, y - 18);
-    fprintf(svg->file, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 28, y, text);
-    return x;
+    int width = 30 + (int)strlen(text) * LETTER + 26;
+    if (legend->x > LEFT && legend->x + width > legend->width) {
+        legend->x = LEFT;
+        legend->y += LINE + 4;
+    }
+    if (legend->file)
+        fprintf(legend->file,
+                "<rect %s stroke-width=\"2\" x=\"%d\" y=\"%d\" width=\"22\" height=\"22\"/>"
+                "<text x=\"%d\" y=\"%d\">%s</text>\n",
+                attributes, legend->x, legend->y - 20, legend->x + 30, legend->y, text);
+    legend->x += width;
 }
 
-static void draw_legend(struct tarn_svg *svg, int y)
+static void draw_keys(const struct tarn_svg *svg, struct legend *legend)
 {
     const struct tarn_model *model = &svg->picture->model;
     bool is_there[TARN_HOLDER_KINDS] = {false}, is_certified = false, is_grouped = false;
-    bool is_held = false;
-    char text[160];
-    int x = LEFT;
+    bool is_held = false, has_pale = false;
+    char attributes[48], pale[48] = "";
     for (uint32_t h = 0; h < model->holders_count; h++) {
-        is_there[model->holders[h].kind] = true;
-        is_certified = is_certified || model->holders[h].certified;
-        is_grouped = is_grouped || model->holders[h].group != TARN_NONE;
+        const struct tarn_holder *holder = &model->holders[h];
+        is_there[holder->kind] = true;
+        is_certified = is_certified || holder->certified;
+        is_grouped = is_grouped || holder->group != TARN_NONE;
         is_held = is_held || svg->picture->spans[h].free > svg->picture->spans[h].end;
+        if (!tarn_svg_is_pale(svg, holder)) continue;
+        has_pale = true;
+        snprintf(pale, sizeof pale, "class=\"k%d\" opacity=\".45\"", (int)holder->kind);
     }
     for (int k = 0; k < TARN_HOLDER_KINDS; k++) {
-        char class[16];
-        snprintf(class, sizeof class, "k%d", k);
-        if (is_there[k]) x = draw_key(svg, x, y, class, kinds[k]) + 190;
+        snprintf(attributes, sizeof attributes, "class=\"k%d\"", k);
+        if (is_there[k]) draw_key(legend, attributes, kinds[k]);
     }
-    if (is_held) x = draw_key(svg, x, y, "h0", "held") + 190;
-    if (is_certified) x = draw_key(svg, x, y, "i", "certificate") + 190;
-    if (is_grouped) draw_key(svg, x, y, "g", "contiguous group");
-    snprintf(text, sizeof text, "x: %s%s", tarn_axis_text(svg->picture),
-             svg->schedule->has_mark ? " (dashed)" : "");
-    write_text(svg, LEFT + ACROSS, y + 32, "end", text);
-    int length = svg->rows_count < model->streams_count
-                     ? snprintf(text, sizeof text, "%u more streams are not drawn. ",
-                                model->streams_count - svg->rows_count)
-                     : 0;
+    if (is_certified) draw_key(legend, "class=\"i\"", "in the certificate of the bound");
+    if (has_pale) draw_key(legend, pale, "pale: not in the certificate");
+    if (is_held) draw_key(legend, "class=\"h0\"", "held: used no more, not free yet");
+    if (is_grouped) draw_key(legend, "class=\"g\"", "contiguous group");
+}
+
+/* What the picture does not show. False: it shows all. */
+static bool write_rest(const struct tarn_svg *svg, char text[160])
+{
+    uint32_t streams = svg->picture->model.streams_count;
+    int length = svg->rows_count < streams ? snprintf(text, 160, "%u more streams are not drawn. ",
+                                                      streams - svg->rows_count)
+                                           : 0;
     if (svg->merged > 0)
-        snprintf(text + length, sizeof text - (size_t)length,
+        snprintf(text + length, 160 - (size_t)length,
                  "%s storages coincide with others at this size", tarn_grouped(svg->merged).text);
-    if (length > 0 || svg->merged > 0) write_text(svg, LEFT, y + 32, "start", text);
+    return length > 0 || svg->merged > 0;
+}
+
+static struct legend begin_legend(const struct tarn_svg *svg, FILE *file)
+{
+    return (struct legend){.file = file,
+                           .x = LEFT,
+                           .y = svg->rows.y + svg->rows.height + 10 + 3 * LINE + 20,
+                           .width = svg->width};
+}
+
+static void draw_legend(struct tarn_svg *svg)
+{
+    char text[160];
+    struct legend legend = begin_legend(svg, svg->file);
+    draw_keys(svg, &legend);
+    if (write_rest(svg, text)) write_text(svg, LEFT, legend.y + LINE + 4, "start", text);
 }
 
 /* ---- The whole ---- */
 
 static bool draw(struct tarn_svg *svg)
 {
-    int legend_y = svg->rows.y + svg->rows.height + 36, height = legend_y + 52;
     fprintf(svg->file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\""
-            "system-ui,Helvetica,Arial,sans-serif\" font-size=\"22\" role=\"img\" aria-label=\""
-            "Memory plan\">\n",
-            WIDTH, height);
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\" font-family=\"system-ui,Helvetica,Arial,sans-serif\" "
+            "font-size=\"%d\" role=\"img\" aria-label=\"Memory plan\">\n",
+            svg->width / SCALE, svg->height / SCALE, svg->width, svg->height, TYPE);
     write_style(svg->file);
-    draw_head(svg, height);
+    draw_head(svg);
     draw_curve(svg);
     fprintf(svg->file, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
             svg->map.x, svg->map.y, svg->map.width, svg->map.height);
+    draw_scale(svg);
     bool is_complete = tarn_svg_map(svg);
     tarn_svg_rows(svg);
     if (svg->schedule->has_mark) {
@@ -233,8 +354,7 @@ static bool draw(struct tarn_svg *svg)
                 "<path class=\"i\" stroke-width=\"2\" stroke-dasharray=\"8 5\" d=\"M%d %dV%d\"/>\n",
                 tarn_svg_x(svg, middle), svg->curve.y, svg->rows.y + svg->rows.height);
     }
-    draw_scale(svg);
-    draw_legend(svg, legend_y);
+    draw_legend(svg);
     fputs("</svg>\n", svg->file);
     return is_complete;
 }
@@ -245,12 +365,19 @@ static struct tarn_svg lay_out(const struct tarn_picture *picture)
     double footprint = fmax((double)model->summary.footprint, 1);
     double high = fmax(footprint, (double)model->serial_peak);
     struct tarn_svg svg = {.picture = picture, .schedule = tarn_picture_schedule(picture)};
+    svg.width = SCALE * (int)(picture->width > 0 ? picture->width : WIDTH);
+    int across = svg.width - LEFT - RIGHT, y = head_height(&svg);
+    int map = across < 1400 ? (int)fmax(across / 2, 360) : 680;
     svg.rows_count = model->streams_count < ROWS_MAX ? model->streams_count : ROWS_MAX;
     svg.row_height = ROWS_HEIGHT / (int)(svg.rows_count > 0 ? svg.rows_count : 1);
-    if (svg.row_height > 32) svg.row_height = 32;
-    svg.curve = (struct tarn_svg_frame){LEFT, 84, ACROSS, 168, high * 1.06};
-    svg.map = (struct tarn_svg_frame){LEFT, 284, ACROSS, 680, footprint};
-    svg.rows = (struct tarn_svg_frame){LEFT, 984, ACROSS, (int)svg.rows_count * svg.row_height, 1};
+    if (svg.row_height > 36) svg.row_height = 36;
+    svg.curve = (struct tarn_svg_frame){LEFT, y, across, 168, high * 1.06};
+    svg.map = (struct tarn_svg_frame){LEFT, y + 200, across, map, footprint};
+    svg.rows = (struct tarn_svg_frame){LEFT, y + 220 + map, across,
+                                       (int)svg.rows_count * svg.row_height, 1};
+    struct legend legend = begin_legend(&svg, NULL);
+    draw_keys(&svg, &legend);
+    svg.height = legend.y + LINE + 24;
     return svg;
 }
 

@@ -17,6 +17,7 @@ struct tarn_svg {
     const struct tarn_picture *picture;
     const struct tarn_schedule *schedule;
     struct tarn_svg_frame curve, map, rows;
+    int width, height; /* of the whole */
     int row_height;
     uint32_t rows_count; /* streams that are drawn */
     int grain;           /* what lies closer together is drawn as one */
@@ -33,6 +34,13 @@ static inline int tarn_svg_y(const struct tarn_svg_frame *frame, uint64_t bytes)
 {
     double share = (double)bytes / frame->top;
     return frame->y + frame->height - (int)(share * frame->height + 0.5);
+}
+
+/* Is it drawn pale, since it is not one of those that the bound counts, where the axis is about
+ * them? */
+static inline bool tarn_svg_is_pale(const struct tarn_svg *svg, const struct tarn_holder *holder)
+{
+    return svg->schedule->axis == TARN_AXIS_CUT && !holder->certified && holder->space == 0;
 }
 
 /* The storages, held and alive, groups, the certificate, and names where there is room. False: no

@@ -6,7 +6,7 @@
 #include "svg.h"
 #include "words.h"
 
-enum { LABELS_MAX = 40, LABEL_HEIGHT = 24, LABEL_WIDTH = 92, LETTER_WIDTH = 11 };
+enum { LABELS_MAX = 40, LABEL_HEIGHT = 28, LABEL_WIDTH = 92, LETTER_WIDTH = 13 };
 
 struct rectangle {
     int x, y, width, height;
@@ -36,7 +36,7 @@ static struct item make_item(const struct tarn_svg *svg, uint32_t h)
 {
     const struct tarn_holder *holder = &svg->picture->model.holders[h];
     const struct tarn_span *span = &svg->picture->spans[h];
-    bool is_pale = svg->schedule->axis == TARN_AXIS_CUT && !holder->certified && holder->space == 0;
+    bool is_pale = tarn_svg_is_pale(svg, holder);
     int y = tarn_svg_y(&svg->map, holder->offset + holder->size);
     int height = at_least(tarn_svg_y(&svg->map, holder->offset) - y, 1);
     int begin = tarn_svg_x(svg, span->begin), end = tarn_svg_x(svg, span->end);
@@ -206,7 +206,7 @@ static void draw_names(struct tarn_svg *svg, struct item *items, size_t count)
 {
     qsort(items, count, sizeof *items, compare_areas);
     int labels = 0;
-    fputs("<g font-size=\"22\">\n", svg->file);
+    fputs("<g font-size=\"24\">\n", svg->file);
     for (size_t i = 0; i < count && labels < LABELS_MAX; i++) {
         const struct tarn_holder *holder = &svg->picture->model.holders[items[i].holder];
         const struct rectangle *r = &items[i].alive;

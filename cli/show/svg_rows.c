@@ -4,7 +4,7 @@
 #include "svg.h"
 #include "words.h"
 
-enum { WAITS_MAX = 300, NAMED_MAX = 60, NAMED_HEIGHT = 24, LETTER_WIDTH = 12 };
+enum { WAITS_MAX = 300, NAMED_MAX = 60, NAMED_HEIGHT = 26, LETTER_WIDTH = 13 };
 
 static void draw_row(struct tarn_svg *svg, tarn_stream s)
 {
@@ -38,7 +38,7 @@ static void draw_names(struct tarn_svg *svg)
 {
     const struct tarn_model *model = &svg->picture->model;
     if (model->launches_count > NAMED_MAX || svg->row_height < NAMED_HEIGHT) return;
-    fputs("<g font-size=\"20\">\n", svg->file);
+    fputs("<g font-size=\"22\">\n", svg->file);
     for (uint32_t v = 0; v < model->launches_count; v++) {
         struct tarn_op_info info;
         int x = tarn_svg_x(svg, (double)svg->schedule->begin[v]);
