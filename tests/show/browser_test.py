@@ -461,6 +461,64 @@ def a_small_window_shows_all_parts():
     assert page.run("tarn.layout.map.height >= 40 && document.getElementById('panel').getBoundingClientRect().top > 300")
 
 
+# What is on the canvas, read from a copy: Chromium warns of a canvas that is read more than once.
+COPY = """(() => {
+  const { canvas } = document.getElementById("base").getContext("2d"), copy = document.createElement("canvas");
+  Object.assign(copy, { width: canvas.width, height: canvas.height });
+  const g = copy.getContext("2d", { willReadFrequently: true });
+  g.drawImage(canvas, 0, 0);
+  return g;
+})()"""
+
+RESIZED = """new Promise((done) => {
+  const chart = document.getElementById("chart");
+  const observer = new ResizeObserver(() => { // behind the page's own, before anything is shown
+    const base = COPY, { width, height } = base.canvas, pixels = base.getImageData(0, 0, width, height).data;
+    let empty = 0, black = 0;
+    for (let i = 0; i < pixels.length; i += 4) {
+      empty += pixels[i + 3] === 0;
+      black += pixels[i + 3] > 0 && pixels[i] + pixels[i + 1] + pixels[i + 2] === 0;
+    }
+    if (Math.abs(width - HERE) > 2) return;
+    observer.disconnect();
+    done([empty, black / (width * height), width]);
+  });
+  observer.observe(chart);
+  chart.style.width = HERE + "px";
+})"""
+
+
+def the_chart_is_drawn_in_the_call_that_resizes_it():
+    page = opened(GOOGLENET)
+    for width in (700, 900, 650):
+        empty, black, drawn = page.run(RESIZED.replace("HERE", str(width)).replace("COPY", COPY))
+        assert empty == 0 and black < 0.2 and abs(drawn - width) <= 2, (width, empty, black, drawn)
+
+
+def ten_screenshots_show_the_same_picture():
+    tarn("show", os.path.join(SOURCE, "examples/graphs/bert_base_b1_adam.ddp.json.gz"), "-o", "bert.html")
+    taken = {chromium.screenshot("bert.html", f"bert{i}.png", 1400, 900, "#theme=light") for i in range(10)}
+    assert len(taken) == 1, [len(one) for one in taken]
+    page = browser.open("bert.html", 1400, 900, "#theme=light")
+    page.screenshot("settled.png")
+    with open("settled.png", "rb") as file:
+        assert len(file.read()) * 0.8 < len(*taken)  # the whole picture, not an empty page
+
+
+def paper_gets_the_whole_picture_in_light_colours():
+    page = opened(GOOGLENET, fragment="#theme=dark")
+    before, theme = ink(page), "document.documentElement.dataset.theme"
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    assert page.run(theme) == "light" and ink(page) != before
+    strip = "new Set(COPY.getImageData(tarn.layout.strip.x, tarn.layout.map.y, tarn.layout.strip.width, tarn.layout.map.height).data).size".replace("COPY", COPY)
+    assert page.run(strip) > 2, "the strip is not on the canvas that is printed"
+    assert page.run("getComputedStyle(document.getElementById('toolbar')).display + getComputedStyle(document.getElementById('over')).display") == "nonenone"
+    page.run("dispatchEvent(new Event('afterprint'))")
+    page.settle()
+    assert page.run(theme) == "dark" and ink(page) == before
+    assert page.pdf().startswith(b"%PDF") and ink(page) == before
+
+
 def no_page_complains_or_loads_anything():
     assert len(pages) >= 10
     for page in pages:

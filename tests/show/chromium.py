@@ -182,3 +182,16 @@ class Page:
         self.settle()
         with open(path, "wb") as file:
             file.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+    def pdf(self):
+        return base64.b64decode(self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"])
+
+
+def screenshot(path, picture, width, height, fragment=""):
+    """As programs take it that know nothing of the page: once it says that it has loaded. The file's bytes."""
+    with tempfile.TemporaryDirectory(prefix="tarn-browser-") as folder:
+        subprocess.run([program(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
+                        "--force-color-profile=srgb", "--user-data-dir=" + folder, f"--window-size={width},{height}",
+                        "--screenshot=" + str(pathlib.Path(picture).resolve()), pathlib.Path(path).resolve().as_uri() + fragment],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=SECONDS_MAX, check=True)
+    return pathlib.Path(picture).read_bytes()

@@ -41,16 +41,43 @@ function chooseAsAsked(asked) {
   limitView();
 }
 
+// In the call that resizes: between it and the next frame the browser may show the page.
+function fitToPage() {
+  layOut();
+  drawBase();
+  drawOver();
+}
+
+// Paper is white, and as large as page.css says.
+let themeOnScreen = null;
+
+function beginPrint() {
+  themeOnScreen ??= state.theme;
+  document.documentElement.dataset.printed = "";
+  setTheme("light");
+  drawPanel();
+  fitToPage();
+  base.setTransform(1, 0, 0, 1, 0, 0);
+  base.drawImage(over.canvas, 0, 0); // a canvas above it would be printed white where nothing is drawn
+}
+
+function endPrint() {
+  delete document.documentElement.dataset.printed;
+  if (themeOnScreen) setTheme(themeOnScreen);
+  themeOnScreen = null;
+  drawPanel();
+  fitToPage();
+}
+
 async function start() {
   plan = preparePlan(await unpack(byId("data").textContent.trim()));
   layOut();
   chooseAsAsked(beginAsAsked());
   drawBase();
   drawOver();
-  new ResizeObserver(() => {
-    layOut();
-    redraw();
-  }).observe(chart);
+  new ResizeObserver(fitToPage).observe(chart);
+  addEventListener("beforeprint", beginPrint);
+  addEventListener("afterprint", endPrint);
   // For tests, and for questions of one's own at the console.
   window.tarn = {
     plan, state, view, search, zoom, choose, setAxis, find, neighbours, findWay, setSpace, waysBetween, meanwhile, besides, axisOf, prepareAxis, drawBase, drawOver, toX, toY, rowY, offsetTicks, launchesOf,
@@ -60,4 +87,17 @@ async function start() {
   };
 }
 
-start();
+// The page has loaded when it is drawn, for whoever takes a picture of it then: a document that is still open in a
+// frame holds up the event `load`, which would not wait for the unpacking.
+function holdLoad() {
+  const frame = element("iframe");
+  frame.hidden = true;
+  document.body.append(frame);
+  frame.contentDocument.open();
+  return () => {
+    frame.contentDocument.close();
+    frame.remove();
+  };
+}
+
+start().finally(holdLoad());

@@ -1,7 +1,7 @@
 // What is looked at: the state of the page, where its parts lie, and the window on axis and arena.
 
 const chart = byId("chart"), tip = byId("tip");
-const base = byId("base").getContext("2d", { alpha: false }), over = byId("over").getContext("2d");
+const base = byId("base").getContext("2d"), over = byId("over").getContext("2d");
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
 const state = {
@@ -24,7 +24,7 @@ let ratio = 1; // device pixels to a CSS pixel
 function layOut() {
   const { width, height } = chart.getBoundingClientRect(), streams = plan.streams.length;
   ratio = devicePixelRatio || 1;
-  for (const canvas of [base.canvas, over.canvas]) {
+  for (const canvas of [base.canvas, over.canvas]) { // empty from then on: who lays out draws in the same call
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
   }
