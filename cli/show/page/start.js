@@ -46,6 +46,9 @@ function fitToPage() {
   layOut();
   drawBase();
   drawOver();
+  if (document.documentElement.dataset.printed === undefined) return;
+  base.setTransform(1, 0, 0, 1, 0, 0);
+  base.drawImage(over.canvas, 0, 0); // a canvas above it would be printed white where nothing is drawn
 }
 
 // Paper is white, and as large as page.css says.
@@ -57,8 +60,6 @@ function beginPrint() {
   setTheme("light");
   drawPanel();
   fitToPage();
-  base.setTransform(1, 0, 0, 1, 0, 0);
-  base.drawImage(over.canvas, 0, 0); // a canvas above it would be printed white where nothing is drawn
 }
 
 function endPrint() {
