@@ -8,7 +8,7 @@ source=$1 work=$2
 project=$work/project build=$work/build installed=$work/installed
 number=0
 
-echo "1..13"
+echo "1..15"
 log=$work/log
 mkdir -p "$project/subprojects"
 exec 3>&1 >>"$log" 2>&1
@@ -149,6 +149,24 @@ by_cmake() {
         -DRUN_ONLY="$work/run_only.c" -DCONFORMANCE="$work/conformance.c" && cmake --build "$work/cmake" &&
         "$work/cmake/embed" && "$work/cmake/embed_cpp" && "$work/cmake/run_only" && "$work/cmake/conformance"
 }
+# An installation that was moved, and a library in a folder of two names, as Debian has it: nothing leads to the old place.
+by_cmake_moved() {
+    rm -rf "$work/moved" "$work/cmake_moved" && mkdir -p "$work/moved" && cp -a "$installed" "$work/moved/there" &&
+        cmake -S "$project" -B "$work/cmake_moved" -DCMAKE_PREFIX_PATH="$work/moved/there" -DSOURCE="$source/examples" \
+            -DRUN_ONLY="$work/run_only.c" -DCONFORMANCE="$work/conformance.c" && cmake --build "$work/cmake_moved" &&
+        LD_LIBRARY_PATH=$work/moved/there/lib "$work/cmake_moved/embed" && ! grep -rIq "$installed/" "$work/cmake_moved"
+}
+# Each file of an installation has a tag, and parts that no program links are not there.
+tags() {
+    local all=$work/tags tag
+    for tag in "" runtime devel; do
+        rm -rf "$all$tag" && DESTDIR=$all$tag meson install -C "$build" --quiet --no-rebuild ${tag:+--tags $tag} || return 1
+    done
+    (cd "$all" && find . -type f -o -type l) | sort >"$work/all"
+    (cd "${all}runtime" && find . -type f -o -type l; cd "${all}devel" && find . -type f -o -type l) | sort >"$work/tagged"
+    diff "$work/all" "$work/tagged" && grep -q "/LICENSE$" "$work/tagged" && ! grep -q "libtarn-p" "$work/all"
+}
+check files_have_tags tags
 # The recipe in docs/embedding.md as it stands there, with the folder in place of the repository.
 by_fetch_content() {
     local folder=$work/fetch
@@ -165,8 +183,10 @@ by_fetch_content() {
 }
 if command -v cmake >/dev/null; then
     check cmake_finds_it by_cmake
+    check cmake_finds_it_where_it_was_moved by_cmake_moved
     check cmake_fetches_it by_fetch_content
 else
     skip cmake_finds_it "cmake is not here"
+    skip cmake_finds_it_where_it_was_moved "cmake is not here"
     skip cmake_fetches_it "cmake is not here"
 fi

@@ -21,7 +21,8 @@ static void print_text(const char *text)
 
 void tarn_manual_begin(const char *page, const char *brief)
 {
-    printf(".TH %s 1 \"\" \"tarn %s\" \"User commands\"\n.SH NAME\n", page, tarn_version());
+    printf(".TH %s 1 \"" TARN_RELEASE_DATE "\" \"tarn %s\" \"User commands\"\n.SH NAME\n", page,
+           tarn_version());
     print_text(page);
     printf(" \\- ");
     print_text(brief);
