@@ -10,7 +10,7 @@
 
 enum { WIDTH_MIN = 480, WIDTH_MAX = 10000 };
 
-enum kind { KIND_HTML, KIND_SVG, KIND_TXT, KIND_JSON, KINDS };
+enum kind { KIND_HTML, KIND_SVG, KIND_TXT, KIND_JSON, KIND_CSV, KINDS };
 
 struct request {
     const char *paths[2];    /* graph, plan or NULL */
@@ -25,12 +25,12 @@ struct request {
 };
 
 static bool (*const writers[KINDS])(FILE *file, const struct tarn_picture *picture) = {
-    tarn_write_page, tarn_write_svg, tarn_write_text, tarn_write_trace};
+    tarn_write_page, tarn_write_svg, tarn_write_text, tarn_write_trace, tarn_write_table};
 
 /* KINDS: the name says nothing. */
 static enum kind kind_of(const char *path)
 {
-    static const char *const endings[KINDS] = {".html", ".svg", ".txt", ".json"};
+    static const char *const endings[KINDS] = {".html", ".svg", ".txt", ".json", ".csv"};
     size_t length = strlen(path);
     for (int i = 0; i < KINDS; i++) {
         size_t size = strlen(endings[i]);
@@ -74,6 +74,8 @@ static enum tarn_status draw(const struct request *request, const struct tarn_pl
     enum tarn_status status = TARN_OK;
     if (request->kind == KIND_JSON && request->axis == TARN_AXES && !request->trace_path)
         axis = TARN_AXIS_TIME; /* a viewer of traces shows time */
+    if (request->kind == KIND_CSV && request->axis == TARN_AXES && !request->trace_path)
+        axis = TARN_AXIS_ORDER;
     if (request->trace_path)
         status = tarn_trace_load(request->trace_path, &runs, &runs_count, error);
     if (status != TARN_OK) return tarn_print_error(error, status);
@@ -138,7 +140,7 @@ static const char *settle(struct request *request)
     }
     if (request->kind == KINDS) request->kind = kind_of(request->output_path);
     if (request->kind == KINDS)
-        return "by its name it is none of .html, .svg, .txt and .json; say which with --of";
+        return "by its name it is none of .html, .svg, .txt, .json and .csv; say which with --of";
     if (request->width > 0 && request->kind != KIND_SVG)
         return "--width is of an .svg: the others have no width of their own";
     if (request->width > 0 && (request->width < WIDTH_MIN || request->width > WIDTH_MAX))
@@ -152,10 +154,10 @@ enum tarn_status tarn_verb_show(char **words)
         .kind = KINDS, .axis = TARN_AXES, .load.struct_size = sizeof request.load};
     const struct tarn_option options[] = {
         {"output", 'o', TARN_OPTION_OUTPUT, &request.output_path, "FILE",
-         ".html: a page to explore; .svg; .txt; .json: for Perfetto\n(default: text in 80 columns "
-         "on standard output)",
+         ".html: a page to explore; .svg; .txt; .json: for Perfetto; .csv: a table\n(default: text "
+         "in 80 columns on standard output)",
          TARN_EVERYDAY},
-        {"of", 0, TARN_OPTION_CHOICE, &request.kind, "html|svg|txt|json",
+        {"of", 0, TARN_OPTION_CHOICE, &request.kind, "html|svg|txt|json|csv",
          "which of them, whatever the file's name", TARN_EVERYDAY},
         {"axis", 0, TARN_OPTION_CHOICE, &request.axis, "order|time|cut|real|wrong",
          "what lies along x; the last that the plan has is the default:\n"

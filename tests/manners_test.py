@@ -204,6 +204,7 @@ def manual_pages_are_sound_and_have_every_option():
     for verb in [None] + verbs():
         page = run("help", "--man", *([verb] if verb else [])).stdout
         assert page.startswith(f".TH tarn{'-' + verb if verb else ''} 1 "), page[:40]
+        assert re.match(r'\.TH \S+ 1 "\d{4}-\d{2}-\d{2}" "tarn \d', page), page[:60]
         for option in options_of(verb) if verb else ():
             assert "\\fB" in page and option.replace("-", "\\-") in page, (verb, option)
         if shutil.which("groff"):

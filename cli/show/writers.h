@@ -10,6 +10,7 @@
 bool tarn_write_text(FILE *file, const struct tarn_picture *picture);  /* 80 columns, UTF-8 */
 bool tarn_write_trace(FILE *file, const struct tarn_picture *picture); /* Chrome trace events */
 bool tarn_write_svg(FILE *file, const struct tarn_picture *picture);   /* about 300 kB at most */
+bool tarn_write_table(FILE *file, const struct tarn_picture *picture); /* CSV */
 bool tarn_write_page(FILE *file, const struct tarn_picture *picture);  /* HTML, all in one */
 
 /* What the page is made of, as JSON; see columns.c. */

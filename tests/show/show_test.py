@@ -1,10 +1,12 @@
 """What `tarn show` writes, without a browser. TAP on stdout.
 
     show_test.py SOURCE TARN"""
+import csv
 import itertools
 import json
 import os
 import re
+import subprocess
 import sys
 import unicodedata
 import xml.etree.ElementTree
@@ -103,6 +105,47 @@ def text_is_80_columns_wide():
 def text_is_what_standard_output_gets():
     assert tarn("show", GRAPHS["figure7"]) == tarn("show", GRAPHS["figure7"], "-o", "-", "--of", "txt") == read(drawn("figure7", "txt"))
     assert "2.00 KiB" in tarn("show", GRAPHS["figure7"]) and "optimal" in tarn("show", GRAPHS["figure7"])
+
+
+def a_table_has_the_rectangles_of_the_map():
+    for name in [*GRAPHS, hostile_graph("table.json")]:
+        graph = GRAPHS.get(name, name)
+        tarn("plan", graph, "-o", "table.plan")
+        with open(drawn(name, "csv", "table.plan"), newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert list(rows[0]) == ["name", "kind", "stream", "space", "size", "offset", "first", "last", "free"]
+        spaces = {row["space"] for row in rows}
+        for space in spaces:
+            own = [(int(r["offset"]), int(r["offset"]) + int(r["size"]), float(r["first"]), float(r["free"])) for r in rows if r["space"] == space]
+            assert all(first < free for _, _, first, free in own)
+            own.sort()
+            for i, a in enumerate(own):  # no two have a byte at one time
+                for b in own[i + 1:]:
+                    if b[0] >= a[1]:
+                        break
+                    assert a[3] <= b[2] or b[3] <= a[2], (name, a, b)
+        made = tarn.json("plan", graph)
+        if len(spaces) == 1:
+            end = max(int(row["offset"]) + int(row["size"]) for row in rows)
+            assert made["footprint_bytes"] - 512 < end <= made["footprint_bytes"], (name, end)
+        assert {row["kind"] for row in rows} <= {"intermediate", "gradient", "output", "workspace"}
+        assert all(float(row["first"]) < float(row["last"]) <= float(row["free"]) for row in rows)
+
+
+def an_svg_has_numbers_at_its_lines_and_axes():
+    for words, room in (((), 960), (("--width", "480"), 480)):
+        root = xml.etree.ElementTree.parse(drawn("googlenet_b1_adam.ddp_branch4", "svg", *words)).getroot()
+        texts = ["".join(element.itertext()) for element in root.iter(SVG + "text")]
+        made = tarn.json("plan", GRAPHS["googlenet_b1_adam.ddp_branch4"])
+        assert root.get("width") == str(room) and float(root.get("viewBox").split()[2]) == 2 * room
+        for line in ("footprint", "serial peak"):
+            amount = texts[texts.index(line) + 1]
+            bytes_told = float(amount.split()[0]) * 1024 ** ["B", "KiB", "MiB", "GiB"].index(amount.split()[1])
+            assert abs(bytes_told / made[{"footprint": "footprint_bytes", "serial peak": "serial_peak_bytes"}[line]] - 1) < 0.01, (line, amount)
+        assert "0" in texts and any("certificate's cut" in text for text in texts) and "pale: not in the certificate" in texts, texts
+    for words in (("-o", "wide.html"), ("-o", "wide.svg")):
+        done = subprocess.run([tarn.program, "show", GRAPHS["googlenet_b1_adam.ddp_branch4"], *words, "--width", "479" if "svg" in words[1] else "960"], capture_output=True, text=True)
+        assert done.returncode == 2 and "--width" in done.stderr, done
 
 
 def an_svg_is_well_formed_and_small():
