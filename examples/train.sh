@@ -15,13 +15,18 @@ out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
 printf '%-8s %5s  %-8s %-14s %11s %8s  %s\n' network ranks loss evaluation "arena, KB" "ms/step" "bits of losses, parameters"
+same=yes
 for network in digits text; do
+    bits=
     for ranks in 1 2; do
         mpirun -n $ranks --oversubscribe --bind-to none build/tests/train --network $network --steps 120 \
-            --save-graph "build/train_$network.json" --trace "build/train_$network.trace.json" >"$out" || { cat "$out" && exit 1; }
+            --save-graph "build/train_$network.json" --trace "build/train_$network.trace.json" >"$out" ||
+            { cat "$out" && echo "Verdict: FAILED. The run above ended with an error." && exit 1; }
+        of_run="$(value '^bits: losses ([0-9a-f]+)'), $(value '^bits:.*parameters ([0-9a-f]+)')"
+        [ "$of_run" != ", " ] && [ "${bits:=$of_run}" = "$of_run" ] || same=no
         printf '%-8s %5s  %-8s %-14s %11s %8s  %s\n' $network $ranks "$(value '^step +119  loss ([0-9.]+)')" \
             "$(value '^evaluation: ([0-9]+ of [0-9]+)')" "$(($(value '^arena: ([0-9]+)') / 1000))" \
-            "$(value '^arena: .*, ([0-9.]+) ms')" "$(value '^bits: losses ([0-9a-f]+)'), $(value '^bits:.*parameters ([0-9a-f]+)')"
+            "$(value '^arena: .*, ([0-9.]+) ms')" "$of_run"
     done
     build/tarn plan "build/train_$network.json" --effort 1000 -o "build/train_$network.plan.json" >/dev/null
     build/tarn show "build/train_$network.json" "build/train_$network.plan.json" -o "build/train_$network.html" >/dev/null
@@ -29,3 +34,9 @@ done
 echo
 echo "The plans of two ranks, for a browser: build/train_digits.html, build/train_text.html"
 echo "Their streams at work (chrome://tracing, ui.perfetto.dev): build/train_digits.trace.json, build/train_text.trace.json"
+echo
+if [ $same = no ]; then
+    echo "Verdict: FAILED. A network's losses or parameters have other bits with 2 ranks than with 1: see the table."
+    exit 1
+fi
+echo "Verdict: it works. Both networks trained in planned arenas; losses and parameters have the same bits with 1 and 2 ranks."

@@ -94,6 +94,11 @@ def printed():
             made = json.load(known)
         made["ops"][0]["kind"] = "some_kind_of_ones_own"
         json.dump(made, file)
+    tensors = [{"id": i, "name": f"t{i}", "size": 4096, "kind": kind} for i, kind in enumerate(["input", "intermediate", "intermediate", "output"])]
+    ops = [{"id": i, "name": f"o{i}", "kind": "relu", "stream": 0, "cost": 1, "inputs": [i], "outputs": [i + 1]} for i in range(3)]
+    with open("chain.json", "w", encoding="utf-8") as file:
+        json.dump({"format": "tarn.graph", "version": 1, "name": "chain", "meta": {}, "streams": [{"id": 0, "name": "s"}], "ops": ops, "tensors": tensors,
+                   "contiguous": []}, file)
     for name in (FIGURE2, OFFLOAD, GOOGLENET, "unknown.json"):
         ask("info", name)
     for name, plan, *more in ((FIGURE2, "f.plan"), (OFFLOAD, "o.plan"), (GOOGLENET, "g.plan"), (FIGURE7, "7.plan"), (FIGURE7, "7b.plan", "--alignment", "64"),
@@ -118,7 +123,7 @@ def printed():
     ask("run", FIGURE2)
     ask("run", FIGURE2, "--kernel", "empty")
     for verb in ("transform", "assign"):
-        ask(verb, GOOGLENET, "--in-place", "--changes")
+        ask(verb, "chain.json", "--in-place-kinds", "relu", "--changes")
         ask(verb, ALEXNET, *ALL[:-1], "100%", "--changes", "--implementations", os.path.join(source, "examples/costs.csv"), "--split-backward")
     ask("convert", FIGURE7, "figure7.csv", "--plan", "7.plan")
     ask("convert", FIGURE7, "figure7.csv")
