@@ -392,6 +392,19 @@ static enum tarn_status take_call(struct call *call, const struct tarn_budget_op
     return status ? status : tarn_control_take(&call->control, &call->options.control, call->error);
 }
 
+/* Without transforms. */
+static enum tarn_status plan_as_it_is(struct tarn_graph *graph,
+                                      const struct tarn_plan_options *options,
+                                      tarn_pipeline_plan *plan, struct tarn_planned *result,
+                                      struct tarn_error *error)
+{
+    struct tarn_plan_options own = *options;
+    *result = (struct tarn_planned){.graph = tarn_graph_retain(graph)};
+    enum tarn_status status = plan(&own, result, error);
+    if (status != TARN_OK) tarn_planned_finish(result);
+    return status;
+}
+
 static enum tarn_status run_budget(const struct tarn_transform_control *control, void *subject)
 {
     struct call *call = subject;
@@ -405,7 +418,8 @@ static enum tarn_status run_budget(const struct tarn_transform_control *control,
     enum tarn_status status = tarn_plan_options_take(&taken, options, call->error);
     options = &taken;
     call->options.control = control;
-    if (status == TARN_OK) status = tarn_share_settle(&share, call->graph, &options, call->error);
+    if (status == TARN_OK)
+        status = tarn_share_settle(&share, call->graph, &options, plan_as_it_is, call->error);
     if (status != TARN_OK) return status;
     call->options.budget = options->budget->budget;
     return tarn_budgeting_run(call->graph, &call->options, 0, NULL, &call->planned, call->error);

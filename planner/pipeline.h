@@ -52,10 +52,18 @@ struct tarn_share {
     struct tarn_budget_options budget;
 };
 
+/* What makes the graph of which the footprint without a budget is: tarn_pipeline_run, or one of its
+ * kind. */
+typedef enum tarn_status tarn_share_run(struct tarn_graph *graph,
+                                        const struct tarn_plan_options *options,
+                                        tarn_pipeline_plan *plan, struct tarn_planned *result,
+                                        struct tarn_error *error);
+
 /* *options, which are complete, become those of *share if they have such a budget, for which the
- * graph is planned without it; else they stay. TARN_USAGE: there is no such share. */
+ * graph is planned without it; else they stay. Of bytes and a share the smaller one counts.
+ * TARN_USAGE: there is no such share. */
 enum tarn_status tarn_share_settle(struct tarn_share *share, struct tarn_graph *graph,
-                                   const struct tarn_plan_options **options,
+                                   const struct tarn_plan_options **options, tarn_share_run *run,
                                    struct tarn_error *error);
 
 /* tarn_graph_budget, for a plan by the options `planning` (of their transforms, only `reorder`

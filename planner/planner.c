@@ -111,7 +111,8 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     struct tarn_planned final;
     struct tarn_share share;
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_share_settle(&share, graph, &options, creation->error);
+    enum tarn_status status =
+        tarn_share_settle(&share, graph, &options, tarn_pipeline_run, creation->error);
     if (status != TARN_OK) return status;
     status = tarn_pipeline_run(graph, options, make_plan, &final, creation->error);
     if (status != TARN_OK) return status;

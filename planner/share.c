@@ -51,13 +51,13 @@ static enum tarn_status plan_alone(struct tarn_plan_options *options, struct tar
 }
 
 static enum tarn_status find_footprint(struct tarn_graph *graph,
-                                       const struct tarn_plan_options *options, uint64_t *footprint,
-                                       struct tarn_error *error)
+                                       const struct tarn_plan_options *options, tarn_share_run *run,
+                                       uint64_t *footprint, struct tarn_error *error)
 {
     struct alone alone;
     struct tarn_planned made = {0};
     enum tarn_status status = take_alone(&alone, options, error);
-    if (status == TARN_OK) status = tarn_pipeline_run(graph, &alone.plan, plan_alone, &made, error);
+    if (status == TARN_OK) status = run(graph, &alone.plan, plan_alone, &made, error);
     if (status != TARN_OK) return status;
     *footprint = made.plan->spaces ? made.plan->spaces[0].footprint : made.plan->footprint;
     tarn_planned_finish(&made);
@@ -65,7 +65,7 @@ static enum tarn_status find_footprint(struct tarn_graph *graph,
 }
 
 enum tarn_status tarn_share_settle(struct tarn_share *share, struct tarn_graph *graph,
-                                   const struct tarn_plan_options **options,
+                                   const struct tarn_plan_options **options, tarn_share_run *run,
                                    struct tarn_error *error)
 {
     uint64_t footprint;
@@ -74,18 +74,16 @@ enum tarn_status tarn_share_settle(struct tarn_share *share, struct tarn_graph *
     enum tarn_status status =
         tarn_options_take(budget, sizeof *budget, (*options)->budget, "budget options", error);
     if (status != TARN_OK || (budget->share >= 0 && budget->share <= 0)) return status;
-    if (budget->budget > 0)
-        return tarn_error_set(error, TARN_USAGE,
-                              "a budget is given twice, as bytes and as a share; give one");
     if (!(budget->share > 0 && budget->share <= 1))
         return tarn_error_set(error, TARN_USAGE,
                               "a share of %g is no budget: give one above 0 and up to 1, which is "
                               "the footprint without a budget",
                               budget->share);
-    status = find_footprint(graph, *options, &footprint, error);
+    status = find_footprint(graph, *options, run, &footprint, error);
     if (status != TARN_OK) return status;
-    budget->budget = (uint64_t)((double)footprint * budget->share);
-    if (budget->budget == 0) budget->budget = 1; /* 0 would be no budget */
+    uint64_t bytes = (uint64_t)((double)footprint * budget->share);
+    if (bytes == 0) bytes = 1; /* 0 would be no budget */
+    if (budget->budget == 0 || bytes < budget->budget) budget->budget = bytes;
     budget->share = 0;
     share->options = **options;
     share->options.budget = budget;

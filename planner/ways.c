@@ -342,8 +342,8 @@ static enum tarn_status transform(const struct tarn_plan_options *options, void 
 {
     struct transformation *transformation = subject;
     struct tarn_share share;
-    enum tarn_status status =
-        tarn_share_settle(&share, transformation->graph, &options, transformation->error);
+    enum tarn_status status = tarn_share_settle(&share, transformation->graph, &options,
+                                                tarn_pipeline_run, transformation->error);
     if (status != TARN_OK) return status;
     return tarn_pipeline_run(transformation->graph, options, NULL, &transformation->final,
                              transformation->error);

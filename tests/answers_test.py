@@ -102,7 +102,7 @@ def printed():
     for name in (FIGURE2, OFFLOAD, GOOGLENET, "unknown.json"):
         ask("info", name)
     for name, plan, *more in ((FIGURE2, "f.plan"), (OFFLOAD, "o.plan"), (GOOGLENET, "g.plan"), (FIGURE7, "7.plan"), (FIGURE7, "7b.plan", "--alignment", "64"),
-                              (OFFLOAD, "o2.plan", "--method", "somas"), (ALEXNET, "a.plan"), (ALEXNET, "a2.plan", "--reorder")):
+                              (OFFLOAD, "o2.plan", "--method", "many-objects:lifetime:first-fit"), (ALEXNET, "a.plan"), (ALEXNET, "a2.plan", "--reorder")):
         ask("plan", name, "-o", plan, *more)
     ask("plan", ALEXNET, *ALL[:-1], "100%", "--pad-groups", "exact")
     ask("plan", FIGURE2, "--budget-curve", "2")
@@ -118,7 +118,7 @@ def printed():
     ask("explain", GOOGLENET, "g.plan", "mm_9")
     ask("compare", "f.plan", "f.plan")
     ask("compare", "7.plan", "7b.plan")
-    ask("compare", "o.plan", "o2.plan")
+    ask("compare", "o.plan", "o2.plan", OFFLOAD, "--changes")
     ask("compare", "a.plan", "a2.plan")
     ask("run", FIGURE2)
     ask("run", FIGURE2, "--kernel", "empty")

@@ -81,7 +81,7 @@ static const struct probe probes[] = {
     BUDGET(effort, uint64_t, 100),
     BUDGET(alignment, uint64_t, 1),
     BUDGET(known_only, bool, true),
-    BUDGET(share, double, 0.75),
+    BUDGET(share, double, 1),
     CONTROL(of_reorder, steps, uint64_t, 5),
     CONTROL(of_couple, seconds, double, 2),
     CONTROL(of_budget, steps, uint64_t, 5),

@@ -478,11 +478,10 @@ static void several_streams_are_judged_by_their_heaviest_antichain(void **state)
         bool keep_time = seed % 2;
         double slowdown = seed % 4 == 2 ? 0.1 : 0;
         assert_int_equal(
-            tarn_graph_reorder(
-                graph,
-                TARN_REORDER_OPTIONS(.alignment = 1, .keep_time = keep_time, .slowdown_max = slowdown,
-                                     .report = &report),
-                &result, NULL),
+            tarn_graph_reorder(graph,
+                               TARN_REORDER_OPTIONS(.alignment = 1, .keep_time = keep_time,
+                                                    .slowdown_max = slowdown, .report = &report),
+                               &result, NULL),
             TARN_OK);
         assert_int_equal(report.peak_before, heaviest_antichain(graph));
         assert_int_equal(report.peak_after, heaviest_antichain(result));

@@ -186,7 +186,7 @@ struct tarn_budget_options {
     bool known_only;
     /* Instead of `budget`: this share, above 0 and at most 1, of the footprint that the same call
      * would have without a budget, a capacity and `seconds`. That is planned first, which takes as
-     * long as it would alone. 0: not given. TARN_USAGE: both are given, or it is no such share. A
+     * long as it would alone. 0: not given; of both the smaller one counts. TARN_USAGE: no share. A
      * curve of budgets takes no notice of it. */
     double share;
 };
