@@ -90,7 +90,8 @@ static void draw_transforms(struct choice *choice, struct random_source *source)
                              .streams = 1 + random_below(source, 4), .alignment = alignment);
     choice->reorder =
         *TARN_REORDER_OPTIONS(.alignment = alignment, .effort = 4,
-                              .keep_time = random_below(source, 2), .control = &choice->control);
+                              .keep_time = random_below(source, 2), .control = &choice->control,
+                              .slowdown_max = random_below(source, 3) * 0.1);
     choice->couple =
         *TARN_COUPLE_OPTIONS(.alignment = alignment, .slowdown_max = random_below(source, 3) * 0.05,
                              .control = &choice->control);

@@ -215,6 +215,7 @@ static enum tarn_status transform(struct world *world, struct tarn_graph *graph,
     if (which == 1 && !may_cost(world, 3)) which = 4;
     uint64_t alignment = next_byte(world) < 200 ? 0 : next_number(world);
     const char *words[] = {next_name(world), next_name(world)};
+    static const double shares[] = {0, 0.5, 1, -1, 2, 1e300, 0.0 / 0.0};
     switch (which) {
     case 0:
         return tarn_graph_assign(
@@ -230,23 +231,23 @@ static enum tarn_status transform(struct world *world, struct tarn_graph *graph,
             graph,
             TARN_BUDGET_OPTIONS(.budget = next_number(world), .effort = 1 + next_below(world, 20),
                                 .method = (enum tarn_budget_method)next_below(world, 6),
-                                .alignment = alignment, .control = &control),
+                                .alignment = alignment, .control = &control,
+                                .share = shares[next_below(world, 7)]),
             result, error);
     case 2:
         return tarn_graph_reorder(
             graph,
             TARN_REORDER_OPTIONS(.alignment = alignment, .effort = 1 + next_below(world, 4),
-                                 .control = &control, .keep_time = next_below(world, 2)),
+                                 .control = &control, .keep_time = next_below(world, 2),
+                                 .slowdown_max = shares[next_below(world, 7)]),
             result, error);
-    case 3: {
-        static const double shares[] = {0, 0.5, 1, -1, 2, 1e300, 0.0 / 0.0};
+    case 3:
         return tarn_graph_couple(
             graph,
             TARN_COUPLE_OPTIONS(.alignment = alignment, .capacity = next_number(world),
                                 .keep = shares[next_below(world, 7)],
                                 .slowdown_max = shares[next_below(world, 7)], .control = &control),
             result, error);
-    }
     case 4: return in_place(world, graph, result, error);
     case 5:
         return tarn_graph_implementations(
