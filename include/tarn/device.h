@@ -164,8 +164,9 @@ struct tarn_device_table {
                           uint64_t size);
 
     /* ---- Depth of queues (a table may end before it) ----
-     * How many kernels (launches, checking kernels, captured graphs) a queue takes whatever it
-     * waits for; the call for the next one may then wait for room. Records and waits do not count.
+     * How many kernels of one kind (launches, checking kernels, or captured graphs) a queue takes
+     * whatever it waits for; the call for the next one may then wait for room. Records and waits do
+     * not count. Where kinds take turns, or one is used for the first time, room may end earlier.
      * 0: as many as there is memory for. A submit behind events or a queue of its caller's looks at
      * it, see tarn_session_submit_with. */
     uint32_t queue_depth;

@@ -44,7 +44,7 @@ def _allowed(kinds: Sequence[str]) -> Any:
     return n.make(n.VerifyOptions, in_place_kinds=_words(kinds), in_place_kinds_count=len(kinds))
 
 
-def _budget(budget):
+def _budget(budget: Any) -> Any:
     """Bytes, or the fields that ask for a share: "70%" or 0.7."""
     if isinstance(budget, str):
         number, percent, rest = budget.strip().partition("%")

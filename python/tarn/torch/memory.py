@@ -22,10 +22,11 @@ def library(name: str) -> tuple[str, Any]:
     cudart = (torch.version.cuda or "13").split(".", maxsplit=1)[0]
     headers, flags = [], []
     if name == "cuda":  # not with_cuda, which wants a compiler for kernels
-        found = [*Path(torch.__file__).parents[1].glob("nvidia/*/include/cuda_runtime_api.h"),
-                 Path(cpp_extension.CUDA_HOME or "/usr/local/cuda", "include/cuda_runtime_api.h"),
-                 Path("/usr/include/cuda_runtime_api.h")]
-        headers = [str(header.parent) for header in found if header.exists()][:1]
+        packages = sorted(Path(torch.__file__).parents[1].glob("nvidia/*/include"))
+        found = [Path(cpp_extension.CUDA_HOME or "/usr/local/cuda", "include"), *packages,
+                 Path("/usr/include")]  # a package may have the header, and not what it includes
+        headers = [str(folder) for folder in found if (folder / "cuda_runtime_api.h").exists()
+                   and (folder / "crt/host_defines.h").exists()][:1]
         if not headers:
             raise RuntimeError("the allocator is compiled with cuda_runtime_api.h, which is not "
                                "here: pip install nvidia-cuda-runtime, or set CUDA_HOME")
