@@ -223,6 +223,19 @@ static void open_patterns(struct tarn_kit *kit)
     }
 }
 
+/* A device may load a kernel at its first use, and wait for that until all queues are empty. */
+static void warm_up(struct tarn_kit *kit)
+{
+    const struct tarn_device_table *table = kit->table;
+    if (kit->is_warm || kit->queues_count == 0) return;
+    kit->is_warm = true;
+    OK(table->pattern_fill(kit->self, kit->queues[0], kit->slot[0], TARN_KIT_SLOT_BYTES, kit->seeds,
+                           0));
+    OK(table->pattern_compare(kit->self, kit->queues[0], kit->slot[0], TARN_KIT_SLOT_BYTES,
+                              kit->seeds, 0, kit->wrongs, 0));
+    tarn_kit_finish(kit);
+}
+
 bool tarn_kit_choose(struct tarn_kit *kit, enum tarn_kit_means means)
 {
     kit->means = means;
@@ -230,7 +243,10 @@ bool tarn_kit_choose(struct tarn_kit *kit, enum tarn_kit_means means)
     memset(kit->words, 0, sizeof kit->words);
     memset(kit->closures, 0, TARN_KIT_EXPECTATIONS * sizeof *kit->closures);
     if (means == TARN_KIT_BY_CLOSURES) return kit->table->launch;
-    if (kit->table->pattern_fill) open_patterns(kit);
+    if (kit->table->pattern_fill) {
+        open_patterns(kit);
+        warm_up(kit);
+    }
     return kit->table->pattern_fill;
 }
 

@@ -9,9 +9,12 @@ namespace {
 
 void *allocate(size_t size, int device, cudaStream_t stream) {
     void *address = tarn_cuda_allocate(ptrdiff_t(size), device, stream);
-    TORCH_CHECK_WITH(OutOfMemoryError, address || !size, "CUDA out of memory: cudaMalloc of ", size,
-                     " bytes has failed");
-    return address;
+    if (address || !size) return address;
+    /* No stream writes the number: a compiler that links the C++ library statically brings a second
+     * one, whose streams do not know the first one's locale. */
+    const std::string text =
+        "CUDA out of memory: cudaMalloc of " + std::to_string(size) + " bytes has failed";
+    TORCH_CHECK_WITH(OutOfMemoryError, false, text);
 }
 
 class Allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
