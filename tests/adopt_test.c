@@ -300,7 +300,7 @@ static void a_pool_that_refuses_every_task_is_told(void **state)
         assert_int_equal(status, way == 1 ? TARN_DEADLINE : TARN_SYSTEM);
         assert_says(&error, "refused tasks");
         assert_says(&error, "with code 11");
-        assert_true(refuser.calls < refuser.before + 400);
+        assert_true(refuser.calls < refuser.before + 1500); /* not thousands */
         close_world(&w);
     }
 }

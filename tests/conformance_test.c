@@ -191,12 +191,14 @@ static void each_broken_promise_fails_its_test(void **state)
 static void spoil_table(struct tarn_device_table *table) { table->copy_out = NULL; }
 
 /* Everything after it would crash. */
-static void is_the_end(void (*spoil)(struct tarn_device_table *table), const char *why)
+static void is_the_end(void (*spoil)(struct tarn_device_table *table), const char *only,
+                       const char *why)
 {
     struct broken broken = {.spoil = spoil};
-    assert_int_equal(run(&broken, NULL, false), 1);
+    assert_int_equal(run(&broken, only, false), 1);
     join_launch();
     const char *last = strstr(broken.text, "Bail out! ");
+    if (!last || !strstr(broken.text, why)) print_error("%s\n", broken.text);
     assert_true(last && strstr(broken.text, why));
     assert_ptr_equal(strchr(last, '\n') + 1, broken.text + strlen(broken.text));
 }
@@ -204,8 +206,9 @@ static void is_the_end(void (*spoil)(struct tarn_device_table *table), const cha
 static void a_device_on_which_nothing_more_can_be_tested_ends_the_suite(void **state)
 {
     (void)state;
-    is_the_end(spoil_ends, "event_query says of an event that it is reached, and it is not");
-    is_the_end(spoil_table, "the table of device 'paper' lacks functions: memory, copies");
+    is_the_end(spoil_ends, "a_query_tells_when_the_end_is_reached",
+               "event_query says that an event is reached while a launch");
+    is_the_end(spoil_table, NULL, "the table of device 'paper' lacks functions: memory, copies");
 }
 
 /* Every closure on a thread of its own, which the call waits for: its order is that of the calls.
@@ -252,7 +255,9 @@ static void a_device_that_is_not_here_is_skipped_or_missed(void **state)
                                               .required = true, .only = "names_can_be_given",
                                               .line = note_line, .line_user = &broken)),
         1);
-    assert_non_null(strstr(broken.text, "not ok 1 - names_can_be_given\n# the device is not here"));
+    assert_non_null(strstr(broken.text,
+                           "not ok 1 - names_can_be_given\n# what happened: the device is "
+                           "not here"));
 }
 
 static void bad_arguments_are_refused(void **state)
