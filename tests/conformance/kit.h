@@ -49,7 +49,7 @@ struct tarn_kit {
     struct tarn_kit_closure *closures;
     uint32_t closures_count;
     uint32_t expectations;
-    bool is_warm; /* each of the device's kernels has run */
+    bool is_warm;                  /* each of the device's kernels has run */
     struct tarn_session *session;  /* NULL: none */
     struct tarn_session *turns[2]; /* on the arena */
     struct tarn_arena *arena;
