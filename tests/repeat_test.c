@@ -95,6 +95,19 @@ static const struct said said[] = {
      "HorovodAllreduce HorovodBroadcast CollectiveReduceV2 CollectiveBcastSendV2 XlaAllReduce "
      "CrossReplicaSum AllReduce AllGather ReduceScatter AlltoAll NeighborExchange Broadcast Reduce "
      "Receive HcomAllReduce SyncBatchNorm _Send _HostRecv"},
+    {TARN_CLASS_RANDOM,
+     "_npi_choice _npi_gamma _npi_pareto AnonymousRandomSeedGenerator FractionalMaxPool "
+     "AllCandidateSampler NonDeterministicInts CudnnRNNV3 prims.inductor_seeds "
+     "quantize_stochastic"},
+    {TARN_CLASS_COLLECTIVE,
+     "_AllSwap All2All c_broadcast global_scatter CrossReplicaMean wait_tensor async-start "
+     "async-done Iallreduce"},
+    {TARN_CLASS_OPTIMIZER,
+     "ApplyAddSign ApplyPowerSign Momentum MomentumV2 signsgd_update signum_update nag_mom_update "
+     "ftml_update ResourceApplyKerasMomentum"},
+    {TARN_CLASS_COPY, "prims.device_put device_get DeviceCopy aten.cuda d2d GetNext"},
+    {TARN_CLASS_PURE, "exponential.2 broadcast.7 reduce.11"},
+    {TARN_CLASS_UNKNOWN, "io_callback PrintV2 Assert"},
     {TARN_CLASS_COPY,
      "tarn.h2d tarn.d2h Memcpy MemcpyHtoD MemcpyToHost MemcpyFromHost cudaMemcpyAsync copy-start "
      "copy-done infeed outfeed _CrossDeviceCopy device_to_host DtoH ao.offload ao.reload "
@@ -112,7 +125,8 @@ static const struct said said[] = {
      "stablehlo.exponential stablehlo.uniform_quantize gather scatter reduce reduce-window "
      "select-and-scatter opt-barrier optimization_barrier dot_general conv_general_dilated"},
     {TARN_CLASS_PURE,
-     "random_bits threefry2x32 Conv2D Conv2DBackpropInput FusedBatchNormV3 BiasAddGrad BroadcastTo "
+     "random_bits threefry2x32 aten.lstm_cell Conv2D Conv2DBackpropInput FusedBatchNormV3 "
+     "BiasAddGrad BroadcastTo "
      "StatelessRandomUniformV2 MatMul BatchMatMulV2 LayerNormGrad DropoutDoMask DropoutGrad Relu6 "
      "LayerNormalization GatherND ScatterElements ReduceSum Softmax Gemm BatchNormalization "
      "FullyConnected elemwise_add linear_backward_input gelu loss copy"},
