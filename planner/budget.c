@@ -316,6 +316,16 @@ static bool has_implementations(const struct tarn_graph *graph)
 /* In a larger graph chains that take most of both passes are of no use, and there are too many. */
 enum { REPEAT_ANY_OPS = 256 };
 
+/* Whatever can run again may, also where that is not likely to pay. */
+static void ask_any(const struct question *question, struct answer *best)
+{
+    struct answer other;
+    if (question->graph->ops_count > REPEAT_ANY_OPS || tarn_deadline_is_over(&question->deadline))
+        return;
+    ask(question, question->graph, TARN_BUDGET_SEARCH, TARN_REPEAT_ANY, &other);
+    take_better(best, &other);
+}
+
 /* The search is no proof that nothing keeps to a budget: before it is refused, or an answer as
  * small as it comes is given, every other method is asked. interleaved: the search has looked at
  * another list than the graph's. */
@@ -333,11 +343,25 @@ static void ask_others(const struct question *question, bool interleaved, struct
         ask(question, question->graph, others[i], 0, &other);
         take_better(best, &other);
     }
-    if (question->graph->ops_count > REPEAT_ANY_OPS || tarn_deadline_is_over(&question->deadline))
-        return;
-    struct answer other;
-    ask(question, question->graph, TARN_BUDGET_SEARCH, TARN_REPEAT_ANY, &other);
-    take_better(best, &other);
+    ask_any(question, best);
+}
+
+/* Where ops have faster implementations that need room, a plan for a smaller budget may be the
+ * faster one: what runs again there makes the room. */
+static void ask_for_less(const struct question *question, struct answer *best)
+{
+    uint64_t asked = best->report.budget, most = best->report.footprint;
+    if (best->status != TARN_OK || question->graph->ops_count > REPEAT_ANY_OPS) return;
+    if (best->report.footprint_before < most) most = best->report.footprint_before;
+    for (uint64_t part = 15; part >= 12; part--) {
+        struct question less = *question;
+        struct answer other;
+        less.options.budget = most / 16 * part;
+        if (less.options.budget == 0 || tarn_deadline_is_over(&question->deadline)) return;
+        ask(&less, question->graph, TARN_BUDGET_SEARCH, 0, &other);
+        take_better(best, &other);
+    }
+    best->report.budget = asked;
 }
 
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
@@ -364,7 +388,10 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     else
         ask(&question, graph, question.options.method, 0, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
-    if (searches && known && best.near_least) ask_others(&question, other != NULL, &best);
+    if (searches && known && best.near_least)
+        ask_others(&question, other != NULL, &best);
+    else if (searches && known && has_implementations(graph))
+        ask_for_less(&question, &best);
     if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
         tarn_report_give(question.options.report, question.options.report_size, &best.report,
                          sizeof best.report);

@@ -582,9 +582,32 @@ static void kinds_that_are_not_known_run_once_if_that_is_asked(void **state)
     }
 }
 
+/* With implementations: room that running something again makes may be worth more than it costs.
+ * The search promises no least time, so few may be slower. */
+static void a_larger_budget_is_rarely_slower(void **state)
+{
+    uint32_t kept = 0, slower = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(60); seed++) {
+        struct tarn_graph *graph = random_training(&(struct random_training_options){
+            .seed = seed, .ops = 2 + (uint32_t)(seed % 6), .implementation_share = 60});
+        uint64_t footprint = budget_footprint_of(graph);
+        struct tarn_budget_report less, more;
+        struct tarn_error error;
+        enum tarn_status status = plan_within(graph, footprint / 16 * 15, &less, &error);
+        require(plan_within(graph, footprint, &more, &error), &error);
+        slower += status == TARN_OK && more.time_ns > less.time_ns;
+        kept += status == TARN_OK;
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u of %u slower\n", slower, kept);
+    assert_true(kept * 4 > DRAWS(60) && slower * 10 <= kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_larger_budget_is_rarely_slower),
         cmocka_unit_test(what_may_run_again_follows_from_structure_and_class_alone),
         cmocka_unit_test(kinds_that_are_not_known_run_once_if_that_is_asked),
         cmocka_unit_test(the_least_is_one_number_and_every_budget_from_it_on_is_kept),
