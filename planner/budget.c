@@ -353,11 +353,11 @@ static void ask_for_less(const struct question *question, struct answer *best)
     uint64_t asked = best->report.budget, most = best->report.footprint;
     if (best->status != TARN_OK || question->graph->ops_count > REPEAT_ANY_OPS) return;
     if (best->report.footprint_before < most) most = best->report.footprint_before;
-    for (uint64_t part = 15; part >= 12; part--) {
+    for (uint64_t part = 15; part >= 12 && !tarn_deadline_is_over(&question->deadline); part--) {
         struct question less = *question;
         struct answer other;
         less.options.budget = most / 16 * part;
-        if (less.options.budget == 0 || tarn_deadline_is_over(&question->deadline)) return;
+        if (less.options.budget == 0) break; /* 0 would ask for no budget */
         ask(&less, question->graph, TARN_BUDGET_SEARCH, 0, &other);
         take_better(best, &other);
     }
