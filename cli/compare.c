@@ -188,8 +188,7 @@ static enum tarn_status compare(struct comparison *comparison,
         qsort(comparison->changes, comparison->count, sizeof *comparison->changes, compare_changes);
         return TARN_OK;
     }
-    snprintf(error->text, sizeof error->text, "out of memory");
-    return error->status = TARN_SYSTEM;
+    return tarn_no_memory(error);
 }
 
 /* ---- Printing ---- */

@@ -74,10 +74,7 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
     if (done && names == 0 && !request->quick)
         status = tarn_explain_changes(&printer, model, source, stop);
     tarn_printer_end(&printer);
-    if (!done || status == TARN_SYSTEM) {
-        snprintf(error->text, sizeof error->text, "out of memory");
-        status = TARN_SYSTEM;
-    }
+    if (!done || status == TARN_SYSTEM) status = tarn_no_memory(error);
     if (status == TARN_OK && names == 2)
         status = save_order(request, model, order, why_none, error);
     tarn_memory_finish(&memory);

@@ -85,10 +85,7 @@ static enum tarn_status print_unknown_kinds(struct tarn_printer *printer,
                                             struct tarn_error *error)
 {
     const char **kinds = calloc((size_t)tarn_graph_ops_count(graph) + 1, sizeof *kinds);
-    if (!kinds) {
-        snprintf(error->text, sizeof error->text, "out of memory");
-        return error->status = TARN_SYSTEM;
-    }
+    if (!kinds) return tarn_no_memory(error);
     size_t count = collect_unknown(graph, kinds);
     if (count > 0) tarn_printer_open_list(printer, "unknown_kinds");
     for (size_t i = 0, end; i < count; i = end) {

@@ -225,6 +225,12 @@ enum tarn_status tarn_fail(enum tarn_status status, const char *place, const cha
     return status;
 }
 
+enum tarn_status tarn_no_memory(struct tarn_error *error)
+{
+    snprintf(error->text, sizeof error->text, "out of memory");
+    return error->status = TARN_SYSTEM;
+}
+
 enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status)
 {
     char line[64];

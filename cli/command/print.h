@@ -63,6 +63,9 @@ enum tarn_status tarn_fail(enum tarn_status status, const char *place, const cha
 /* The same for a failed call of the library. */
 enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_status status);
 
+/* Fills in *error for memory that was refused; returns TARN_SYSTEM. */
+enum tarn_status tarn_no_memory(struct tarn_error *error);
+
 /* How far a footprint or a peak is above its bound, or a time above what it was, in percent of
  * that; 0 without one. */
 double tarn_gap_percent(uint64_t bytes, uint64_t bound);
