@@ -19,8 +19,8 @@ constexpr std::array<std::size_t, plans_count> batches{2, 5, 8};
 constexpr std::uint64_t steps = 300, slots = 4; // slots: steps whose buffers are in use
 using row = std::array<word, width>;
 struct slot {
-    std::array<word, batch_max * width> x;
-    std::array<word, batch_max> y;
+    alignas(16) std::array<word, batch_max * width> x; // what tarn_session_bind_memory asks for
+    alignas(16) std::array<word, batch_max> y;
 };
 
 // ---- What is computed: x is loaded into h; y is h by w, row by row; w is raised by all of h ----

@@ -23,7 +23,8 @@
  * takes a NULL builder for one that had no memory (TARN_SYSTEM). `error` may always be NULL; other
  * arguments may where their comment says so.
  *
- * Forks: between calls the library keeps no threads and no locks, but for those of sessions. A
+ * Forks: between calls the library keeps no locks, and no threads but those of sessions and, of
+ * each thread that has planned, a pool of OpenMP's, which the planner leaves alone in a child. A
  * forked child may use graphs and plans of its parent and make new ones, also where other threads
  * of the parent were inside the library; it may make sessions where none of them was making one. A
  * session of the parent is of no use to the child, not even to be destroyed: its threads and queues

@@ -37,7 +37,7 @@ struct probe {
 };
 #define PROBE(structure, part, member, type, ...)                                               \
     {                                                                                           \
-        structure, #member, offsetof(struct question, part.member), sizeof(type), &(const type) \
+        structure, #member, offsetof(struct question, part.member), sizeof(type), &(type const) \
         {                                                                                       \
             __VA_ARGS__                                                                         \
         }                                                                                       \

@@ -139,7 +139,7 @@ static char *text_of(const struct tarn_plan *plan)
 {
     char path[] = "/tmp/tarn-property-test-XXXXXX";
     struct tarn_error error;
-    char *text;
+    char *text = NULL;
     size_t size;
     int file = mkstemp(path);
     assert_true(file >= 0);
@@ -161,7 +161,7 @@ static void check_file(const struct tarn_plan *plan, struct tarn_graph *source,
                             .in_place_kinds_count = asked ? asked->kinds_count : 0);
     char path[] = "/tmp/tarn-property-test-XXXXXX";
     struct tarn_error error;
-    struct tarn_plan *loaded;
+    struct tarn_plan *loaded = NULL;
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);

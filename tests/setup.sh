@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
-# and tests/run.sh; names on the command line ask for more: tests, coverage, starpu, opencl, cross, fuzz,
+# and tests/run.sh; names on the command line ask for more: tests, archer, coverage, starpu, opencl, cross, fuzz,
 # train, browser, docs; torch (PyTorch, ExecuTorch and mypy in a virtual environment of 6 GB: TARN_TORCH, else in the
 # user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 5 GB, whose name ends in
 # -oldest); and gpu, for which nothing can be installed.
@@ -21,6 +21,9 @@ fuzzer_package() {
     version=$(apt-cache depends clang | sed -nE 's/.*Depends: clang-([0-9]+)$/\1/p' | head -1)
     ! apt-cache show "libclang-rt-$version-dev" >/dev/null 2>&1 || echo "libclang-rt-$version-dev"
 }
+
+# Archer lies beside clang's OpenMP.
+has_archer() { command -v clang >/dev/null && [ -e "$(clang -print-resource-dir)/../../libarcher.so" ]; }
 
 need_command cc gcc
 need_command pkg-config pkg-config
@@ -55,6 +58,7 @@ for extra in "$@"; do
         [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
         [ -e /usr/arm-linux-gnueabihf/include/stdio.h ] || missing+=(libc6-dev-armhf-cross)
         ;;
+    archer) has_archer || missing+=(clang libomp-dev) ;;
     fuzz) command -v clang >/dev/null && has_fuzzer || missing+=(clang) ;;
     train)
         [ -e /usr/include/dnnl.h ] || missing+=(libdnnl-dev)
@@ -67,7 +71,7 @@ for extra in "$@"; do
         python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
         ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, torch-oldest, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, archer, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, torch-oldest, gpu)" >&2
         exit 2
         ;;
     esac

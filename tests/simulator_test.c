@@ -265,7 +265,8 @@ static void worst_case_is_no_less_than_the_peak(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < GRAPHS; seed++) {
-        struct random_graph_options options = random_graph_knobs(seed, LARGE_OPS_MAX << seed % 2);
+        struct random_graph_options options =
+            random_graph_knobs(seed, (uint32_t)LARGE_OPS_MAX << seed % 2);
         struct tarn_graph *graph = random_graph(&options);
         draw_costs(graph, seed, true);
         struct tarn_simulation *simulation = simulate(graph, alignment_of(seed), 0);

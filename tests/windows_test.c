@@ -406,7 +406,6 @@ static uint64_t check_team(const struct fixture *fixture, struct tarn_windows_se
     }
     const struct tarn_decodes every = {0, TARN_KEYS_COUNT, 0};
     int32_t *offset = decode_all(fixture, settings, every, &reached);
-    if (threads > 0) tarn_team_finish(&team);
     assert_int_equal(reached, top);
     assert_memory_equal(offset, expected, fixture->problem.blocks.count * sizeof *offset);
     free(offset);

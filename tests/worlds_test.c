@@ -207,7 +207,7 @@ static void cross_features(const struct small_graph *graph, struct tally *tally)
         do {
             if (small_world_has_its_roles(&world)) cross_groups(world, tally);
         } while (next_digits(world.role, graph->ops, SMALL_ROLES));
-    } while (next_digits(arcs, graph->ops, 1u << (graph->ops - 1)));
+    } while (next_digits(arcs, graph->ops, (uint8_t)(1u << (graph->ops - 1))));
 }
 
 static void every_world_of_up_to_3_ops_is_planned_right(void **state)

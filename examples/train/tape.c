@@ -227,7 +227,7 @@ static int execute(void *user, const struct tarn_call *call)
         dnnl_memory_set_data_handle(e->arguments[i].memory, at);
     }
     omp_set_num_threads(1);
-    return dnnl_primitive_execute(e->primitive, stream, (int)e->count, e->arguments);
+    return (int)dnnl_primitive_execute(e->primitive, stream, (int)e->count, e->arguments);
 }
 
 static void add_argument(struct executable *e, const struct layer *l, const struct op *op,

@@ -97,8 +97,10 @@ struct tarn_plan_options {
      * first (Sekiyama et al.). Or one method of the SOMAS paper, "ALGORITHM:SORT:FIT[:paper]", for
      * example "many-objects:size:first-fit". */
     const char *method;
-    /* 0: as many as processors that the calling thread may run on. They end before the call
-     * returns; where the system refuses one, fewer do the work. The plan does not depend on it,
+    /* Threads that search, of OpenMP's, the calling one included. 0: OMP_NUM_THREADS, else as many
+     * as processors that the calling thread may run on or its control group grants. If the system
+     * refuses one, fewer do the work; in a forked child, in a parallel region of the caller's own,
+     * and without OpenMP the calling thread works alone. The plan does not depend on the number,
      * unless a deadline ended the search. */
     uint32_t threads;
     uint64_t seed; /* of the search */

@@ -328,7 +328,6 @@ enum tarn_status tarn_core_place(const struct tarn_problem *problem,
     *report = (struct tarn_core_report){false, 0};
     if (status == TARN_OK) status = search(&core, offset, footprint, &report->impossible);
     report->work = work_max - core.work_left;
-    tarn_team_finish(&core.team);
     tarn_region_finish(&core.region);
     return status;
 }

@@ -195,8 +195,4 @@ enum tarn_status tarn_search_init(struct tarn_search *search, const struct tarn_
                                                                                      : TARN_SYSTEM;
 }
 
-void tarn_search_finish(struct tarn_search *search)
-{
-    tarn_team_finish(&search->team);
-    tarn_region_finish(&search->region);
-}
+void tarn_search_finish(struct tarn_search *search) { tarn_region_finish(&search->region); }

@@ -3,9 +3,9 @@
 #define TARN_PLANNER_PLACE_SEARCH_H
 
 #include "improve.h"
+#include "planner/parallel/parallel.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
-#include "streams/base/parallel.h"
 #include "streams/base/region.h"
 
 /* The keys of the portfolio, and last the order of the plan that came in. */

@@ -11,7 +11,7 @@
 #include "streams/base/deadline.h"
 #include "streams/base/log.h"
 #include "streams/base/options.h"
-#include "streams/base/parallel.h"
+#include "streams/base/thread.h"
 
 #define LOOK_MS 50.0 /* at the caller's stop */
 #define BEAT_MS 250.0

@@ -10,7 +10,7 @@
 
 #include "device.h"
 #include "streams/base/memory.h"
-#include "streams/base/parallel.h"
+#include "streams/base/thread.h"
 
 enum { PATIENCE_S = 1 };
 

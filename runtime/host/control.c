@@ -14,6 +14,7 @@
 #include "listeners.h"
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
+#include "streams/base/cpu_quota.h"
 #include "streams/base/log.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"

@@ -248,15 +248,6 @@ static uint64_t read_number(const char *path, const char *format)
     return found ? number : UINT64_MAX;
 }
 
-uint32_t tarn_cpu_quota(void)
-{
-    uint64_t quota = read_number("/sys/fs/cgroup/cpu.max", "%llu");
-    uint64_t period = read_number("/sys/fs/cgroup/cpu.max", "%*u %llu");
-    if (quota == UINT64_MAX || period == UINT64_MAX || quota == 0 || period == 0) return UINT32_MAX;
-    uint64_t cpus = (quota - 1) / period + 1;
-    return cpus < UINT32_MAX ? (uint32_t)cpus : UINT32_MAX;
-}
-
 uint64_t tarn_memory_available(void)
 {
     uint64_t available = read_number("/proc/meminfo", "MemAvailable: %llu kB");

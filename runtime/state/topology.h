@@ -42,9 +42,6 @@ bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size
 /* That node; -1: not known. root: as above. */
 int tarn_topology_node_of_pci(const char *root, const char *bus_id);
 
-/* CPUs' worth of time that the control group grants, rounded up; UINT32_MAX without a limit. */
-uint32_t tarn_cpu_quota(void);
-
 /* Bytes that can still be allocated without the system starting to kill: what is available on the
  * machine, or less where the control group has a limit. UINT64_MAX when the system does not say. */
 uint64_t tarn_memory_available(void);

@@ -54,12 +54,12 @@ void rival_openmp_run(const struct rival_graph *rival, uint64_t iterations, uint
 {
     char *tokens = calloc(rival->count, 1);
     assert(tokens);
-#pragma omp parallel num_threads(workers)
+#pragma omp parallel num_threads((int)workers)
 #pragma omp single
     for (uint64_t k = 0; k < iterations; k++) {
         for (uint32_t v = 0; v < rival->count; v++) {
             const uint32_t *arcs = rival->arcs + rival->begin[v];
-            uint32_t count = rival->begin[v + 1] - rival->begin[v];
+            int count = (int)(rival->begin[v + 1] - rival->begin[v]);
             const struct tarn_call *call = &rival->calls[rival->ops[v]];
             (void)count; /* gcc does not count its use below */
                          /* clang-format off */

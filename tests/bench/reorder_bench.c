@@ -23,7 +23,7 @@ static double percent(uint64_t part, uint64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void fail(const char *path, const struct tarn_error *error)
+static _Noreturn void fail(const char *path, const struct tarn_error *error)
 {
     fprintf(stderr, "%s: %s\n", path, error->text);
     exit(1);

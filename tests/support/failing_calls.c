@@ -38,6 +38,8 @@ static bool is_next(enum failing_kind kind)
     return true;
 }
 
+static _Thread_local bool is_openmp_creating __attribute__((tls_model("initial-exec")));
+
 #ifdef FAILING_BY_LINKER
 
 #define REAL(name) __real_##name
@@ -52,6 +54,12 @@ static bool fails(enum failing_kind kind, const char *name)
 {
     (void)name;
     return is_next(kind);
+}
+#define CALLER NULL
+static bool is_of_openmp(const void *caller)
+{
+    (void)caller;
+    return false; /* the linker's way has no calls of other libraries */
 }
 
 #else
@@ -75,6 +83,7 @@ void *__libc_memalign(size_t alignment, size_t size);
 #define REAL(name) __libc_##name
 #define OURS(name) name
 #define __libc_pthread_create NEXT(pthread_create)
+#define CALLER __builtin_return_address(0)
 
 /* The function that a call would have reached without this file. */
 #define NEXT(name) ((__typeof__(&name))next(#name))
@@ -125,6 +134,15 @@ static const char *path_of(int file, char *path, size_t size)
 static void die(void)
 {
     if (way == KILL) kill(getpid(), SIGKILL);
+}
+
+/* Is the call one of OpenMP's, or made while it creates a thread? */
+static bool is_of_openmp(const void *caller)
+{
+    Dl_info info;
+    return is_openmp_creating ||
+           (dladdr(caller, &info) != 0 && info.dli_fname &&
+            (strstr(info.dli_fname, "libgomp") || strstr(info.dli_fname, "libomp")));
 }
 
 static bool fails(enum failing_kind kind, const char *name)
@@ -291,28 +309,36 @@ static bool gives_nothing(size_t size)
 
 void *OURS(malloc)(size_t size)
 {
+    if (is_of_openmp(CALLER)) return REAL(malloc)(size);
     return fails(FAILING_MEMORY, "malloc") || gives_nothing(size) ? NULL : REAL(malloc)(size);
 }
 
 void *OURS(calloc)(size_t count, size_t size)
 {
+    if (is_of_openmp(CALLER)) return REAL(calloc)(count, size);
     if (fails(FAILING_MEMORY, "calloc") || gives_nothing(count * size)) return NULL;
     return REAL(calloc)(count, size);
 }
 
 void *OURS(realloc)(void *block, size_t size)
 {
+    if (is_of_openmp(CALLER)) return REAL(realloc)(block, size);
     return fails(FAILING_MEMORY, "realloc") ? NULL : REAL(realloc)(block, size);
 }
 
 void *OURS(aligned_alloc)(size_t alignment, size_t size)
 {
+    if (is_of_openmp(CALLER)) return REAL(aligned_alloc)(alignment, size);
     return fails(FAILING_MEMORY, "aligned_alloc") ? NULL : REAL(aligned_alloc)(alignment, size);
 }
 
 int OURS(pthread_create)(pthread_t *thread, const pthread_attr_t *attributes,
                          void *(*begin_thread)(void *), void *user)
 {
-    if (fails(FAILING_THREADS, "pthread_create")) return EAGAIN;
-    return REAL(pthread_create)(thread, attributes, begin_thread, user);
+    bool is_its = is_of_openmp(CALLER);
+    if (!is_its && fails(FAILING_THREADS, "pthread_create")) return EAGAIN;
+    is_openmp_creating = is_its;
+    int code = REAL(pthread_create)(thread, attributes, begin_thread, user);
+    is_openmp_creating = false;
+    return code;
 }

@@ -13,6 +13,9 @@
  *                 part    does half of its bytes (files: what reads or writes)
  *                 kill    kills the process; a write has written half of its bytes by then
  *
+ *             Calls of OpenMP's own, which ends the process by them (docs/trust.md), are let
+ * through.
+ *
  *             FAILING_REPORT is a file that gets the line "KIND CALLS" for each kind at exit, and
  *             "failed NAME PATH" when the call happens. */
 #ifndef TARN_TESTS_SUPPORT_FAILING_CALLS_H

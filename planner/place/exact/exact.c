@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "instance.h"
+#include "planner/parallel/parallel.h"
 #include "search.h"
-#include "streams/base/parallel.h"
 #include "streams/base/random.h"
 
 enum { SEARCHERS = 8, NODES_PER_BLOCK = 3, EAGER_BLOCKS = 256 };
@@ -224,7 +224,6 @@ static struct searcher *run_rounds(struct contest *contest)
 
 static void contest_finish(struct contest *contest)
 {
-    tarn_team_finish(&contest->team);
     for (uint32_t i = 0; i < SEARCHERS; i++) {
         tarn_exact_search_finish(contest->searchers[i].search);
         tarn_region_finish(&contest->searchers[i].region);

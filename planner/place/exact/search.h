@@ -4,7 +4,7 @@
 
 #include "exact.h"
 #include "instance.h"
-#include "streams/base/parallel.h"
+#include "planner/parallel/parallel.h"
 
 struct tarn_exact_search;
 

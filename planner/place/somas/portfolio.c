@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "streams/base/parallel.h"
+#include "planner/parallel/parallel.h"
 
 enum { EAGER_BLOCKS = 256 };
 
@@ -139,7 +139,6 @@ static enum tarn_status run_methods(struct run *run, uint32_t threads, uint64_t 
     struct tarn_team team;
     tarn_team_init(&team, threads, run->problem->blocks.count >= EAGER_BLOCKS);
     tarn_team_run(&team, METHODS_COUNT, run_method, run);
-    tarn_team_finish(&team);
     for (uint32_t t = 0; t < METHODS_COUNT; t++)
         if (run->workers[t].trial.offset) keep_better(&best, &run->workers[t].best);
     if (!run->no_memory) {

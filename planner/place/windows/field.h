@@ -2,10 +2,10 @@
 #ifndef TARN_PLANNER_PLACE_WINDOWS_FIELD_H
 #define TARN_PLANNER_PLACE_WINDOWS_FIELD_H
 
+#include "planner/parallel/parallel.h"
 #include "planner/place/effort/effort.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
-#include "streams/base/parallel.h"
 #include "streams/base/region.h"
 
 /* Shared by threads, which place different blocks. */

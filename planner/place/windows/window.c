@@ -23,7 +23,7 @@
 
 #include "around.h"
 #include "cuts.h"
-#include "streams/base/parallel.h"
+#include "planner/parallel/parallel.h"
 
 /* BATCH: windows that are placed again at once. BUNDLED_SPAN: cuts crossed in the mean from which
  * on bundles are made. WIDER: how much wider the windows of what crosses are. */
@@ -308,7 +308,6 @@ static void windows_finish(struct windows *windows)
 {
     for (uint32_t i = 0; windows->work && i < windows->team.threads; i++)
         tarn_region_finish(&windows->work[i]);
-    tarn_team_finish(&windows->team);
     tarn_region_finish(&windows->region);
 }
 

@@ -1,0 +1,17 @@
+/* Threads that leave the host's signals to the host. */
+#ifndef TARN_STREAMS_BASE_THREAD_H
+#define TARN_STREAMS_BASE_THREAD_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+
+/* Starts a thread that blocks all signals but those of its own faults, so that the host's handlers
+ * run on the host's threads. The caller joins or detaches the thread. False: the system refuses. */
+bool tarn_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
+
+/* Blocks the same signals in the calling thread, whose mask new threads inherit. Returns the mask
+ * that it had, which the caller sets again. */
+sigset_t tarn_thread_block_signals(void);
+
+#endif
