@@ -74,7 +74,11 @@ long __wrap_syscall(long number, ...)
                                     .nodes = *(const uint64_t *)a[3]});
     if (number == SYS_set_mempolicy)
         record((struct policy_call){.mode = (int)a[0], .nodes = *(const uint64_t *)a[1]});
-    if (number == SYS_mbind || number == SYS_set_mempolicy) return 0;
+    if (number == SYS_get_mempolicy) {
+        *(int *)a[0] = 0; /* the default */
+        *(uint64_t *)a[1] = 0;
+    }
+    if (number == SYS_mbind || number == SYS_set_mempolicy || number == SYS_get_mempolicy) return 0;
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

@@ -539,6 +539,7 @@ def numbers_that_do_not_fit_are_refused():
     raises(tarn.UsageError, b.alias, 2**32)
     assert list(b.finish().ops) == []
     raises(tarn.UsageError, tarn.Session, tarn.plan(graph), workers=-1)
+    raises(tarn.UsageError, tarn.Session, tarn.plan(graph), bind="cores")
     with tarn.Session(tarn.plan(graph)) as session:
         raises(tarn.UsageError, session.submit, -1)
 
