@@ -82,11 +82,9 @@ static enum tarn_status save_long_texts(const char *path)
     return fclose(file) == 0 ? copy_graph(path, path, NULL) : TARN_SYSTEM;
 }
 
-/* The machine is read first: allocations that fail inside hwloc may end the process. */
 static int set_up(void **state)
 {
     (void)state;
-    tarn_host_cores();
     if (!mkdtemp(folder)) return -1;
     graph = random_graph(&(struct random_graph_options){.seed = 3,
                                                         .ops = 12,

@@ -1,7 +1,8 @@
 /* Copies what Tarn needs of a machine from hwloc. The only file that includes hwloc's header: the
  * topology is loaded, copied and destroyed here, so that no other call, thread or forked child
- * meets hwloc. Objects of the operating system are left out, because plugins would start OpenCL,
- * CUDA or an X client to find them; the binding of threads is left alone.
+ * meets hwloc. Components of other libraries are left out: they would start OpenCL, CUDA or an X
+ * client, and libpciaccess, which leaks, where hwloc can read PCI devices from Linux itself. The
+ * binding of threads is left alone.
  * Cost: some milliseconds, most of them for the PCI devices. */
 #include <hwloc.h>
 
@@ -23,6 +24,11 @@ struct core {
 static bool configure(hwloc_topology_t topology, enum tarn_machine_form form, const char *text)
 {
     static const hwloc_obj_type_t kept[] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_CORE};
+    static const char *const others[] = {"cuda",   "gl",  "levelzero", "nvml",
+                                         "opencl", "pci", "rsmi"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) /* fails if it is not there */
+        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                      others[i]);
     bool is_right = hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE) == 0;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         is_right &= !hwloc_topology_set_type_filter(topology, kept[i], HWLOC_TYPE_FILTER_KEEP_ALL);
