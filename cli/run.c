@@ -21,6 +21,7 @@ struct request {
     struct tarn_session_options session;
     struct tarn_check_options check;
     const char *device; /* NULL: the host */
+    const char *bind;   /* a word of `bindings`, or NULL */
     const char *flight; /* file for the flight recorder's dump, or NULL */
     const char *trace;  /* file for the trace, or NULL */
     bool checked, unverified, json;
@@ -265,6 +266,21 @@ static bool parse_kernel(struct request *request)
            tarn_number_parse(request->kernel + 5, &request->spin_ns);
 }
 
+static bool parse_binding(struct request *request)
+{
+    static const char *const bindings[] = {[TARN_BIND_AUTO] = "auto",
+                                           [TARN_BIND_NONE] = "none",
+                                           [TARN_BIND_NODE] = "node",
+                                           [TARN_BIND_CACHE] = "cache",
+                                           [TARN_BIND_CORE] = "core"};
+    bool is_known = !request->bind;
+    for (size_t i = 0; i < sizeof bindings / sizeof *bindings && !is_known; i++) {
+        is_known = strcmp(request->bind, bindings[i]) == 0;
+        if (is_known) request->host.binding = (enum tarn_worker_binding)i;
+    }
+    return is_known;
+}
+
 /* "seed:N" draws an order; anything else is a file. */
 static bool parse_order(struct request *request)
 {
@@ -290,6 +306,11 @@ static enum tarn_status settle(const struct tarn_command *command, struct reques
     if (!tarn_cli_device_parse(request->device, &is_cuda, &ordinal))
         return tarn_options_refuse(command, "--device is host, cuda or cuda:N, not '%s'",
                                    request->device);
+    if (!parse_binding(request))
+        return tarn_options_refuse(command, "--bind is auto, none, node, cache or core, not '%s'",
+                                   request->bind);
+    if (request->bind && is_cuda)
+        return tarn_options_refuse(command, "--bind is for workers: --device host");
     if (request->session.unroll > 0) request->session.capture = true;
     if (request->session.capture && !is_cuda)
         return tarn_options_refuse(command, "--capture and --unroll are for --device cuda");
@@ -351,6 +372,10 @@ enum tarn_status tarn_verb_run(char **words)
          "measure instead of checking", TARN_EVERYDAY},
         {"workers", 0, TARN_OPTION_COUNT, &request.host.workers, "N",
          "threads that run ops (default: cores, at most streams)", TARN_SPECIAL},
+        {"bind", 0, TARN_OPTION_TEXT, &request.bind, "auto|none|node|cache|core",
+         "processors that a worker may use: those of its NUMA node, outermost cache or core\n"
+         "(default auto: its core if workers fill the machine, else the nodes of all workers)",
+         TARN_SPECIAL},
         {"device", 0, TARN_OPTION_TEXT, &request.device, "host|cuda[:N]",
          "where to run (default: host)", TARN_EVERYDAY},
         {"capture", 0, TARN_OPTION_FLAG, &request.session.capture, NULL,

@@ -122,7 +122,7 @@ def list_cases():
         "plan in/g.json --threads 1 --method llfb", "plan in/g.json --threads 4 --method baseline",
         "verify in/g.json in/plan.json", "verify in/pack.csv in/pack.plan --json", "run in/g.json --check",
         "run in/g.json in/plan.json --iterations 3 --json", "run in/g.json in/plan.json --order seed:1",
-        "run in/g.json in/plan.json --kernel empty --iterations 5 --workers 3")]
+        "run in/g.json in/plan.json --kernel empty --iterations 5 --workers 3 --bind core")]
     cases += [Case(words.split() + ["-o", "out.json"], ["out.json"]) for words in (
         "plan in/g.json --threads 1", "plan in/g.json.gz --threads 1 --json", "plan in/g.json --threads 1 --assign",
         "plan in/train2.json --threads 1 --reorder --couple --in-place", "plan in/train.json --threads 1 --budget 28KB",

@@ -316,6 +316,21 @@ def kernels_in_python_compute_in_the_arena():
     raises(tarn.UsageError, session.run)
 
 
+def workers_are_bound_as_asked():
+    plan, own = tarn.plan(chain(3)), os.sched_getaffinity(0)
+    assert 1 <= tarn.host_cores() <= len(own)
+    for bind in ("auto", "none", "node", "cache", "core"):
+        seen = []
+        with tarn.Session(plan, lambda _, seen=seen: seen.append(os.sched_getaffinity(0)), workers=1,
+                          bind=bind) as session:
+            session.run(2)
+        assert seen and all(mask == own if bind == "none" else mask <= own for mask in seen)
+        with tarn.Arena([plan], bind=bind) as arena, tarn.Session(plan, arena=arena):
+            pass
+    with tarn.Arena([plan]) as arena:
+        raises(tarn.UsageError, tarn.Session, plan, arena=arena, bind="core")
+
+
 def a_session_computes_in_several_memory_spaces():
     size = 1000
     graph, state, last = offloading(5, size)
@@ -539,6 +554,7 @@ def numbers_that_do_not_fit_are_refused():
     raises(tarn.UsageError, b.alias, 2**32)
     assert list(b.finish().ops) == []
     raises(tarn.UsageError, tarn.Session, tarn.plan(graph), workers=-1)
+    raises(tarn.UsageError, tarn.Session, tarn.plan(graph), bind="cores")
     with tarn.Session(tarn.plan(graph)) as session:
         raises(tarn.UsageError, session.submit, -1)
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "runtime/state/state.h"
-#include "runtime/state/topology.h"
 #include "streams/graph/builder.h"
 #include "support/queue_device.h"
 #include "support/session_calls.h"
@@ -398,60 +397,6 @@ static void options_of_another_size_and_unknown_streams_are_refused(void **state
         TARN_USAGE);
 }
 
-/* ---- The machine ---- */
-
-/* Two nodes with two cores of two threads each, numbered as systems do it: 0 and 4 are one core, 0
- * and 1 are on different nodes. */
-static void workers_sit_on_few_nodes_and_fill_a_machine_core_by_core(void **state)
-{
-    (void)state;
-    static const char machine[] = TARN_SOURCE_DIR "/tests/data/machines/two_nodes";
-    struct tarn_topology *topology = tarn_topology_create(machine);
-    assert_non_null(topology);
-    assert_int_equal(tarn_topology_cores(topology), 4); /* two threads of a core count once */
-    for (uint32_t cpu = 0; cpu < 10; cpu++) {
-        bool first_node = cpu < 8 && cpu % 2 == 0;
-        for (uint32_t workers = 1; workers < 4; workers++)
-            assert_int_equal(tarn_topology_may_run(topology, workers - 1, workers, cpu),
-                             workers < 3 ? first_node : cpu < 8);
-        for (uint32_t worker = 0; worker < 5; worker++) {
-            static const uint32_t core_of[8] = {0, 2, 1, 3, 0, 2, 1, 3};
-            assert_int_equal(tarn_topology_may_run(topology, worker, 5, cpu),
-                             cpu < 8 && core_of[cpu] == worker % 4);
-        }
-    }
-    char bytes[64];
-    tarn_topology_bind_memory(topology, bytes, sizeof bytes, 1); /* not this machine: no effect */
-    assert_int_equal(tarn_topology_node_of_pci(machine, "0000:65:00.0"), 1);
-    assert_int_equal(tarn_topology_node_of_pci(machine, "0000:AF:00.0"), 0);
-    assert_int_equal(tarn_topology_node_of_pci(machine, "0000:66:00.0"), -1); /* says -1 */
-    assert_int_equal(tarn_topology_node_of_pci(machine, "0000:67:00.0"), -1); /* is not there */
-    assert_int_equal(tarn_topology_node_of_pci(machine, "../../devices"), -1);
-    assert_int_equal(tarn_topology_node_of_pci(machine, ""), -1);
-    tarn_topology_destroy(topology);
-}
-
-static void a_machine_that_tells_nothing_has_one_core(void **state)
-{
-    (void)state;
-    struct tarn_topology *topology = tarn_topology_create("/nowhere");
-    assert_non_null(topology);
-    assert_int_equal(tarn_topology_cores(topology), 1);
-    assert_true(tarn_topology_may_run(topology, 0, 1, 0));
-    tarn_topology_destroy(topology);
-}
-
-static void this_machine_has_cores_and_memory(void **state)
-{
-    (void)state;
-    struct tarn_topology *topology = tarn_topology_create(NULL);
-    assert_non_null(topology);
-    assert_true(tarn_topology_cores(topology) >= 1);
-    assert_true(tarn_topology_pin(topology, pthread_self(), 0, 1));
-    assert_true(tarn_memory_available() > 0);
-    tarn_topology_destroy(topology);
-}
-
 /* ---- Inside ---- */
 
 static void an_arena_is_valid_while_each_storage_is_where_the_plan_says(void **state)
@@ -568,9 +513,6 @@ int main(void)
         WITH_SUBJECT(tickets_that_were_never_given_are_refused),
         WITH_SUBJECT(devices_of_another_abi_and_incomplete_tables_are_refused),
         WITH_SUBJECT(options_of_another_size_and_unknown_streams_are_refused),
-        cmocka_unit_test(workers_sit_on_few_nodes_and_fill_a_machine_core_by_core),
-        cmocka_unit_test(a_machine_that_tells_nothing_has_one_core),
-        cmocka_unit_test(this_machine_has_cores_and_memory),
         WITH_SUBJECT(an_arena_is_valid_while_each_storage_is_where_the_plan_says),
         WITH_SUBJECT(a_plan_is_compiled_once_and_sessions_run_what_the_verifier_has_proved),
         WITH_SUBJECT(threads_that_ask_first_at_the_same_time_get_one_program),

@@ -32,9 +32,11 @@ need_command ninja ninja-build
 need_command python3 python3
 [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
 need_library zlib zlib1g-dev
+need_library hwloc libhwloc-dev
 for extra in "$@"; do
     case $extra in
     tests)
+        need_library libudev libudev-dev # which hwloc names for programs that link it statically
         need_command g++ g++
         need_library cmocka libcmocka-dev
         need_command zsh zsh

@@ -200,10 +200,24 @@ struct tarn_memory_source {
     (&(struct tarn_memory_source){.struct_size = sizeof(struct tarn_memory_source), __VA_ARGS__})
 #endif
 
+/* The processors on which a worker of the host device may run, among those that the thread that
+ * creates the session may use. Cores are taken node by node, in a node the fastest kind first;
+ * worker i belongs to core i, and if there are more workers than cores, they begin anew. Memory
+ * that the device allocates is asked for on the NUMA nodes of these cores, unless TARN_BIND_NONE.
+ * Without hwloc in the build nothing is bound. */
+enum tarn_worker_binding {
+    TARN_BIND_AUTO, /* its core, if there are workers for all cores; else any core of the NUMA nodes
+                       of all workers' cores, so that two sessions do not sit on the same cores */
+    TARN_BIND_NONE, /* as the creating thread */
+    TARN_BIND_NODE, /* the NUMA node of its core */
+    TARN_BIND_CACHE, /* the outermost cache of its core */
+    TARN_BIND_CORE   /* its core, with all hardware threads */
+};
+
 struct tarn_host_options {
     size_t struct_size;
     uint32_t workers; /* 0: min(cores, streams) */
-    bool unpinned;    /* leave the workers where the system puts them */
+    bool unpinned;    /* the same as TARN_BIND_NONE */
     bool small_pages; /* do not ask for huge pages */
     /* NULL: workers are threads of Tarn's. Else a function that has task(argument) called once, on
      * any thread of the caller's, and returns 0, or another number when it cannot: then it is asked
@@ -216,6 +230,9 @@ struct tarn_host_options {
     int (*execute)(void *user, void (*task)(void *argument), void *argument);
     void *execute_user;
     const struct tarn_memory_source *memory; /* NULL: pages of the system's */
+    /* Of workers that are threads of Tarn's; streams that may block are never bound. Anything but
+     * AUTO and NONE together with `unpinned` or `execute` is TARN_USAGE. */
+    enum tarn_worker_binding binding;
 };
 #ifndef __cplusplus
 #define TARN_HOST_OPTIONS(...) \
@@ -225,6 +242,13 @@ struct tarn_host_options {
 /* This machine's cores as queues. options (NULL: defaults) must live as long as the device, see
  * above. Kernels run on worker threads. */
 TARN_API struct tarn_device tarn_device_host(const struct tarn_host_options *options);
+
+/* Cores that the calling thread may use, at least 1; hardware threads of one core count once. The
+ * machine is read once, by the first of this call, the creation of a session or arena on the host
+ * device, and the opening of a CUDA device. A forked child uses what its parent has read, and reads
+ * nothing: a program that forks its workers calls this before, as otherwise a child knows
+ * processors alone and binds nothing. Any thread. */
+TARN_API uint32_t tarn_host_cores(void);
 
 /* ---- Events of the host ----
  * A counter that only grows. Steps of others and submits of sessions (tarn_session_submit_with)

@@ -14,8 +14,9 @@ extern "C" {
 /* ---- Memory ----
  * All that the library keeps or works with on the host: graphs, plans, sessions without their
  * arenas, what a search needs, texts, memory for copies (tarn_session_host_memory_create). Not
- * through it go arenas (tarn_memory_source of device.h), what device libraries and OpenMP take, and
- * what the C library takes for itself: threads, files, sorting. */
+ * through it go arenas (tarn_memory_source of device.h), what device libraries and OpenMP take,
+ * what hwloc takes while it reads the machine (tarn_host_cores), and what the C library takes for
+ * itself: threads, files, sorting. */
 struct tarn_allocator {
     size_t struct_size;
     void *user;

@@ -21,7 +21,7 @@ from .graph import Builder, Graph, Implementation, Op, Space, Tensor
 from .ids import GroupId, OpId, SpaceId, StreamId, TensorId
 from .many import plan_many
 from .planning import Plan, PlanSpace, plan, plan_family
-from .session import Arena, Call, Session
+from .session import Arena, Call, Session, host_cores
 
 __version__ = version()
 __all__ = [
@@ -29,5 +29,5 @@ __all__ = [
     "DeviceError", "DoesNotFit", "FileMissing", "Graph", "GroupId", "Implementation", "Interrupted",
     "IsDirectory", "NoDirectory", "Op", "OpId", "OutOfResources", "Plan", "PlanSpace", "Rejected",
     "Session", "Space", "SpaceId", "StreamId", "TarnError", "Tensor", "TensorId", "UsageError",
-    "plan", "plan_family", "plan_many", "version",
+    "host_cores", "plan", "plan_family", "plan_many", "version",
 ]

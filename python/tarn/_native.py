@@ -107,7 +107,8 @@ PlanSpaceSummary = _struct("PlanSpaceSummary", method=text, footprint=u64, persi
 PlanIdentity = _struct("PlanIdentity", source=Hash, plan=Hash)
 
 Device = _struct("Device", table=pointer, self=pointer)
-HostOptions = _options("HostOptions", workers=u32)
+HostOptions = _options("HostOptions", workers=u32, unpinned=flag, small_pages=flag, execute=pointer,
+                       execute_user=pointer, memory=pointer, binding=i32)
 Call = _options("Call", op=u32, origin=u32, implementation=u32, recomputed=flag, stream=u32,
                 iteration=u64, queue=pointer, inputs=to(pointer), outputs=to(pointer),
                 workspace=pointer, inputs_count=size, outputs_count=size, input_sizes=to(u64),
@@ -178,6 +179,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "plan_identify": (PlanIdentity, pointer),
     "plan_verify": (i32, pointer, pointer, pointer, error),
     "device_host": (Device, to(HostOptions)),
+    "host_cores": (u32,),
     "session_space_size_sized": (i32, plan, Device, to(SessionOptions), u32, *SIZED, error),
     "arena_space_size_sized": (i32, to(plan), size, Device, to(ArenaOptions), u32, *SIZED, error),
     "arena_create": (i32, to(plan), size, Device, to(ArenaOptions), to(arena), error),

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Optional, TypeVar
+from typing import Any, Literal, Optional, TypeVar, get_args
 
 from . import _native as n
 from ._native import call, check, result
@@ -71,6 +71,22 @@ def _needs(function: Callable[..., int], *arguments: Any) -> Callable[[int], Any
     return lambda space: n.filled(n.SessionMemory, call, function, *arguments, space)
 
 
+Bind = Literal["auto", "none", "node", "cache", "core"]
+
+
+def _host_options(workers: int, bind: str) -> Any:
+    words = get_args(Bind)
+    if bind not in words:
+        raise UsageError(f"bind: {bind!r} is none of {', '.join(words)}")
+    return n.make(n.HostOptions, workers=workers, binding=words.index(bind))
+
+
+def host_cores() -> int:
+    """Cores that this thread may use. A program that forks its workers calls this before: a forked
+    child does not look at the machine, and without what its parent knows binds nothing."""
+    return int(n.lib.host_cores())
+
+
 class Arena:
     """One memory for several plans, of which a session each may be on it: those of
     tarn.plan_family, or any whose persistent tensors agree. The sessions take turns, and are used
@@ -82,12 +98,13 @@ class Arena:
             with tarn.Session(large, kernel, arena=arena) as one, \\
                     tarn.Session(small, kernel, arena=arena) as other: ...
 
-    workers, memory: as those of tarn.Session."""
+    workers, memory, bind: as those of tarn.Session."""
 
-    def __init__(self, plans: Iterable[Plan], *, workers: int = 0, memory: Optional[Memory] = None):
+    def __init__(self, plans: Iterable[Plan], *, workers: int = 0, memory: Optional[Memory] = None,
+                 bind: Bind = "auto"):
         self.plans = list(plans)
         self._dropped = False
-        count, self._host = len(self.plans), n.make(n.HostOptions, workers=workers)
+        count, self._host = len(self.plans), _host_options(workers, bind)
         host = n.lib.device_host(self._host)
         if not count:
             raise UsageError("an arena needs at least one plan")
@@ -150,16 +167,22 @@ class Session:
     writable buffer (mmap, bytearray, numpy array), which is kept, or (address, bytes), which the
     caller keeps as long as the session and its views; or a list of these by memory space.
     Persistent tensors must then be bound, too (see bind_memory). arena: a tarn.Arena instead.
+
+    workers: threads that run kernels; 0: as many as cores, at most as streams. bind: the processors
+    on which a worker may run. "core", "cache", "node": those of its core, of its core's outermost
+    cache, of its NUMA node; "none": as the creating thread; "auto": its core if there are workers
+    for all cores, else the nodes of all workers' cores.
     """
 
     def __init__(self, plan: Plan, kernel: Optional[Kernel] = None, *, workers: int = 0,
                  blocking: Iterable[StreamRef] = (), flight: int = 0,
-                 memory: Optional[Memory] = None, arena: Optional[Arena] = None):
+                 memory: Optional[Memory] = None, arena: Optional[Arena] = None,
+                 bind: Bind = "auto"):
         self.plan = plan
         self._raised: Optional[BaseException] = None
         self._told, self._last = False, 0
         self._kernels: list[Any] = []
-        self._host = arena._host if arena else n.make(n.HostOptions, workers=workers)
+        self._host = arena._host if arena else _host_options(workers, bind)
         host, handle = n.lib.device_host(self._host), getattr(plan, "_handle", None)
         n.checked(n.plan, "plan", handle)
         streams = [plan.graph._known("stream", stream) for stream in blocking]
@@ -169,7 +192,7 @@ class Session:
             options.binds_persistent = options.shares_memory = memory is not None
             size = _needs(n.lib.session_space_size_sized, handle, host, options)
             self._regions = Regions(options, memory, len(plan.graph.spaces), size)
-        elif memory is not None or workers:
+        elif memory is not None or workers or bind != "auto":
             raise UsageError("an arena has its own memory and its own workers")
         else:
             n.checked(n.arena, "arena", arena._handle)

@@ -1,7 +1,8 @@
 /* Memory of the CUDA device, and copies to and from it. Memory comes from the device's pool, or
  * from cudaMalloc where there is none; copies are blocking, on a stream of their own, so that they
  * wait for nothing else. Host memory is a mapping of pages beside the GPU, registered with CUDA.
- * Memory spaces of kind pinned come from cudaHostAlloc, and all others are memory of the device:
+ * Memory spaces of kind pinned come from cudaHostAlloc, which takes pages by the thread's memory
+ * policy: for the call that prefers the GPU's node. All other spaces are memory of the device:
  * addresses are unified wherever CUDA 12 runs, so kernels, fills and copies, which find their
  * direction by the addresses, take both alike.
  * Source: CUDA Runtime API 13.0, "Memory Management", "Stream Ordered Memory Allocator", "Unified
@@ -127,8 +128,12 @@ int tarn_cuda_space_create(void *self, const struct tarn_memory_space *space, ui
     if (space->kind != TARN_SPACE_PINNED) return tarn_cuda_memory_create(self, size, memory);
     struct tarn_cuda_visit visit = tarn_cuda_enter(self);
     if (!visit.code && size > SIZE_MAX) visit.code = TARN_CUDA_OUT_OF_MEMORY;
-    if (!visit.code)
+    if (!visit.code) {
+        struct tarn_memory_policy before;
+        tarn_memory_policy_near_pci(&before, visit.cuda->pci_bus_id);
         visit.code = visit.api->HostAlloc(memory, (size_t)size, TARN_CUDA_HOST_PORTABLE);
+        tarn_memory_policy_restore(&before);
+    }
     if (!visit.code && (uintptr_t)*memory % ALIGNMENT != 0) { /* pages; not seen yet */
         visit.api->FreeHost(*memory);
         visit.code = TARN_CUDA_NOT_SUPPORTED;
@@ -198,6 +203,7 @@ int tarn_cuda_host_memory_create(void *self, uint64_t size, void **memory)
     if (!visit.code && mapping == MAP_FAILED) visit.code = TARN_CUDA_OUT_OF_MEMORY;
     if (!visit.code) {
         tarn_topology_bind_near_pci(visit.cuda->pci_bus_id, mapping, size);
+        if (size >= TARN_HUGE_PAGE) madvise(mapping, (size_t)size, MADV_HUGEPAGE);
         visit.code = visit.api->HostRegister(mapping, (size_t)size, TARN_CUDA_HOST_PORTABLE);
     }
     if (!visit.code)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "runtime/state/machine.h"
 #include "runtime/state/settings.h"
 #include "streams/base/log.h"
 #include "streams/base/memory.h"
@@ -273,6 +274,7 @@ enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,
     if (status) return status;
     struct tarn_cuda *cuda = tarn_take_zeros(1, sizeof *cuda);
     if (!cuda) return tarn_error_no_memory(error);
+    tarn_machine(); /* read before the device has threads */
     pthread_mutex_init(&cuda->lock, NULL);
     tarn_cuda_release_init(&cuda->release);
     status = open_device(cuda, &taken, error);

@@ -14,6 +14,7 @@
 #include "listeners.h"
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
+#include "runtime/state/shared.h"
 #include "streams/base/cpu_quota.h"
 #include "streams/base/log.h"
 #include "streams/base/options.h"
@@ -317,8 +318,8 @@ static enum tarn_status start_workers(struct tarn_executor *executor, struct tar
         int code = tarn_executor_enter(executor, &worker->thread, tarn_worker_run, worker);
         if (code) return tarn_error_set(error, TARN_SYSTEM, "no thread: %s", strerror(code));
         worker->started = true;
-        if (!worker->blocking && !executor->unpinned &&
-            !tarn_topology_pin(executor->topology, worker->thread, i, executor->workers_count))
+        if (!worker->blocking && !tarn_topology_pin(executor->topology, worker->thread,
+                                                    executor->binding, i, executor->workers_count))
             tarn_log(TARN_LOG_WARNING, "the system refuses to pin worker %u to its processors", i);
     }
     return TARN_OK;
@@ -344,13 +345,27 @@ static bool allocate_executor(struct tarn_executor *executor)
     return executor->streams && executor->wakes_blocking && executor->shared && executor->topology;
 }
 
+/* Memory of the host device's own, in this session or in the arena that it shares with others. */
+static void bind_memory(struct tarn_executor *executor)
+{
+    const struct tarn_session *session = executor->session;
+    const struct tarn_arena *shared = session->settings.options.arena;
+    for (uint32_t s = 0; s < session->arena.parts_count; s++) {
+        const struct tarn_arena_part *part =
+            shared ? &shared->memory.parts[s] : &session->arena.parts[s];
+        if (part->memory && !part->is_borrowed)
+            tarn_topology_bind_memory(executor->topology, part->memory, part->needs.size,
+                                      executor->workers_count);
+    }
+}
+
 /* Decides how many workers there are, and asks for memory near them. */
 static bool choose_workers(struct tarn_executor *executor, const struct tarn_host_options *options)
 {
     uint32_t cores = tarn_topology_cores(executor->topology), granted = tarn_cpu_quota();
     uint32_t wanted = cores < granted ? cores : granted;
     if (options->workers > 0) wanted = options->workers;
-    executor->unpinned = options->unpinned || options->execute;
+    executor->binding = options->unpinned || options->execute ? TARN_BIND_NONE : options->binding;
     executor->execute = options->execute;
     executor->execute_user = options->execute_user;
     executor->task = tarn_worker_run_task;
@@ -358,13 +373,7 @@ static bool choose_workers(struct tarn_executor *executor, const struct tarn_hos
     executor->workers = tarn_region_take(&executor->session->region,
                                          (size_t)executor->workers_count + executor->blocking_count,
                                          sizeof *executor->workers);
-    const struct tarn_session_arena *arena = &executor->session->arena;
-    for (uint32_t s = 0; s < arena->parts_count; s++) {
-        const struct tarn_arena_part *part = &arena->parts[s];
-        if (part->memory && !part->is_borrowed && !executor->unpinned && !options->memory)
-            tarn_topology_bind_memory(executor->topology, part->memory, part->needs.size,
-                                      executor->workers_count);
-    }
+    if (!options->memory && executor->binding != TARN_BIND_NONE) bind_memory(executor);
     return executor->workers;
 }
 
@@ -378,7 +387,17 @@ static enum tarn_status take_host_options(const struct tarn_session *session,
         const struct tarn_device *device = &session->settings.devices[i];
         if (device->table == tarn_device_host(NULL).table) given = device->self;
     }
-    return tarn_options_take(options, sizeof *options, given, "host options", error);
+    enum tarn_status status =
+        tarn_options_take(options, sizeof *options, given, "host options", error);
+    if (status) return status;
+    if ((unsigned)options->binding > TARN_BIND_CORE)
+        return tarn_error_set(error, TARN_USAGE, "host options: there is no binding %d",
+                              (int)options->binding);
+    if (options->binding > TARN_BIND_NONE && (options->unpinned || options->execute))
+        return tarn_error_set(error, TARN_USAGE,
+                              "host options: `binding` is for workers that are threads of Tarn's "
+                              "and not `unpinned`");
+    return TARN_OK;
 }
 
 static enum tarn_status executor_create(struct tarn_session *session, struct tarn_executor **result,

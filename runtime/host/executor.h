@@ -90,9 +90,9 @@ struct tarn_executor {
     uint32_t *shared;     /* ids of streams: first those of the workers; last, from the end on,
                              those with threads of their own */
     uint32_t shared_count, blocking_count;
-    struct tarn_worker *workers; /* shared ones, then one for each blocking stream */
-    uint32_t workers_count;      /* of the shared ones */
-    bool unpinned;
+    struct tarn_worker *workers;      /* shared ones, then one for each blocking stream */
+    uint32_t workers_count;           /* of the shared ones */
+    enum tarn_worker_binding binding; /* of the shared workers */
     int (*execute)(void *, void (*)(void *), void *); /* NULL: workers have threads */
     void *execute_user;
     void (*task)(void *worker); /* what `execute` is given */

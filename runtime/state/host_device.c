@@ -11,8 +11,6 @@
 #include "tarn/device.h"
 #include "topology.h"
 
-#define HUGE_PAGE (UINT64_C(2) << 20)
-
 #define SOURCE_ALIGNMENT 512u /* of a source that does not say */
 
 /* What the caller says, whose header may be of another age; what is wrong with it, or with its
@@ -39,7 +37,7 @@ static int memory_limits(void *self, struct tarn_memory_limits *limits)
 {
     const struct tarn_host_options options = options_of(self);
     *limits = (struct tarn_memory_limits){
-        .alignment = options.memory ? source_of(&options).alignment : HUGE_PAGE,
+        .alignment = options.memory ? source_of(&options).alignment : TARN_HUGE_PAGE,
         .allocation_max = UINT64_MAX,
         .available = tarn_memory_available(),
         .on_host = true};
@@ -49,12 +47,12 @@ static int memory_limits(void *self, struct tarn_memory_limits *limits)
 /* Reserves one huge page more than needed and gives back what lies outside the aligned part. */
 static unsigned char *map_aligned(uint64_t size)
 {
-    unsigned char *mapping = mmap(NULL, (size_t)(size + HUGE_PAGE), PROT_READ | PROT_WRITE,
+    unsigned char *mapping = mmap(NULL, (size_t)(size + TARN_HUGE_PAGE), PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) return NULL;
-    uint64_t before = -(uint64_t)(uintptr_t)mapping & (HUGE_PAGE - 1);
+    uint64_t before = -(uint64_t)(uintptr_t)mapping & (TARN_HUGE_PAGE - 1);
     if (before > 0) munmap(mapping, (size_t)before);
-    munmap(mapping + before + size, (size_t)(HUGE_PAGE - before));
+    munmap(mapping + before + size, (size_t)(TARN_HUGE_PAGE - before));
     return mapping + before;
 }
 
@@ -78,8 +76,8 @@ static int memory_create(void *self, uint64_t size, void **memory)
     uint64_t rounded, mapped;
     const struct tarn_memory_source source = source_of(&options);
     if (options.memory) return ask_source(&source, size, memory);
-    if (!tarn_size_round_up(size, HUGE_PAGE, &rounded) ||
-        !tarn_size_add(rounded, HUGE_PAGE, &mapped) || mapped > SIZE_MAX / 2)
+    if (!tarn_size_round_up(size, TARN_HUGE_PAGE, &rounded) ||
+        !tarn_size_add(rounded, TARN_HUGE_PAGE, &mapped) || mapped > SIZE_MAX / 2)
         return ENOMEM;
     if (size > tarn_memory_available()) return ENOMEM;
     unsigned char *mapping = map_aligned(rounded);
@@ -97,7 +95,7 @@ static void memory_destroy(void *self, void *memory, uint64_t size)
         source.destroy(source.user, memory, size);
         return;
     }
-    munmap(memory, (size_t)((size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1)));
+    munmap(memory, (size_t)((size + TARN_HUGE_PAGE - 1) & ~(TARN_HUGE_PAGE - 1)));
 }
 
 static int copy_in(void *self, void *device, const void *host, uint64_t size)

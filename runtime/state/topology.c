@@ -1,20 +1,15 @@
-/* The host machine, as Linux tells of it under /sys: which processors share a core, which belong to
- * a NUMA node, which node a PCI device is near to. (Libraries for that allocate in hundreds of
- * places, crash where one of these fails, and keep locks that a forked child would find taken.)
+/* Where workers and memory belong on the host machine, and the system calls that put them there.
  *
  * Cores are numbered node by node: workers 0..n-1 sit on as few NUMA nodes as possible, and the
- * arena is asked for on just those nodes. What the system does not tell is taken to be plain: one
- * node, a core for each processor. Cost: a file for each core and node, some 10 µs each, once per
- * session; one allocation. */
+ * arena is asked for on just those nodes. Binding uses Linux's own calls and not hwloc's, which end
+ * in the same ones: a forked child binds as its parent does, without hwloc. Cost: one allocation
+ * for each session. */
 #include "topology.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,215 +17,216 @@
 #include "streams/base/bitset.h"
 #include "streams/base/memory.h"
 
-/* Processors and nodes beyond these are left alone. */
-enum { CPUS_MAX = 4096, NODES_MAX = 1024, WORDS = CPUS_MAX / 64 };
+enum { WORDS = TARN_CPUS_MAX / 64, NODE_WORDS = TARN_NODES_MAX / 64 };
 
 /* Of mbind, see its manual page. */
 enum { PREFERRED = 1, PREFERRED_MANY = 5 };
 
-/* Numbers of processors or nodes; the form that the system's calls take. */
-struct set {
-    uint64_t word[WORDS];
-};
-
 struct tarn_topology {
-    struct set cpus;                               /* that this thread may run on */
-    uint16_t core_of[CPUS_MAX], node_of[CPUS_MAX]; /* by processor */
+    const struct tarn_machine *machine;
+    struct tarn_machine *plain; /* NULL, or that one: the machine lacks the thread's processors */
+    struct tarn_cpu_set cpus;   /* that the creating thread may run on */
+    uint16_t core_of[TARN_CPUS_MAX]; /* by processor; numbers without gaps */
     uint32_t cores_count;
-    bool elsewhere; /* not this machine: nothing is really pinned or bound */
 };
 
-/* ---- Files ---- */
-
-/* The text of a small file, "" where there is none. */
-static void read_text(const char *path, char *text, size_t size)
+/* Leaves out processors that this thread may not use. */
+static bool restrict_cpus(struct tarn_topology *topology)
 {
-    ssize_t length = 0;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0) {
-        length = read(file, text, size - 1);
-        close(file);
-    }
-    text[length > 0 ? length : 0] = '\0';
+    struct tarn_cpu_set allowed = {{0}};
+    topology->cpus = topology->machine->cpus;
+    if (topology->machine->is_elsewhere ||
+        sched_getaffinity(0, sizeof allowed, (cpu_set_t *)&allowed) != 0)
+        return true;
+    for (uint32_t w = 0; w < WORDS; w++) topology->cpus.word[w] &= allowed.word[w];
+    if (!tarn_set_is_empty(topology->cpus.word, WORDS)) return true;
+    topology->plain = tarn_take_zeros(1, sizeof *topology->plain);
+    if (!topology->plain) return false;
+    tarn_machine_read_plain(topology->plain);
+    topology->machine = topology->plain;
+    topology->cpus = topology->plain->cpus;
+    return true;
 }
 
-/* A list such as "0-3,8,10-11"; empty where the file is absent or says something else. */
-static void read_set(const char *path, struct set *set)
+static void number_cores(struct tarn_topology *topology)
 {
-    char text[CPUS_MAX];
-    memset(set, 0, sizeof *set);
-    read_text(path, text, sizeof text);
-    for (char *next = text; isdigit((unsigned char)*next);) {
-        unsigned long first = strtoul(next, &next, 10), last = first;
-        if (*next == '-') last = strtoul(next + 1, &next, 10);
-        for (unsigned long i = first; i <= last && i < CPUS_MAX; i++)
-            tarn_set_add(set->word, (uint32_t)i);
-        if (*next == ',') next++;
+    const struct tarn_machine *machine = topology->machine;
+    struct tarn_cpu_set used = {{0}}; /* of the machine's cores */
+    uint16_t number_of[TARN_CPUS_MAX];
+    for (uint32_t i = 0; i < TARN_CPUS_MAX; i++) {
+        if (tarn_set_has(topology->cpus.word, i)) tarn_set_add(used.word, machine->core_of[i]);
     }
-}
-
-/* ---- The machine ---- */
-
-static void find_nodes(struct tarn_topology *topology, const char *root)
-{
-    char path[256];
-    struct set nodes, cpus;
-    snprintf(path, sizeof path, "%s/devices/system/node/online", root);
-    read_set(path, &nodes);
-    for (uint32_t n = 0; n < NODES_MAX; n++) {
-        if (!tarn_set_has(nodes.word, n)) continue;
-        snprintf(path, sizeof path, "%s/devices/system/node/node%u/cpulist", root, n);
-        read_set(path, &cpus);
-        for (uint32_t i = 0; i < CPUS_MAX; i++) {
-            if (tarn_set_has(cpus.word, i)) topology->node_of[i] = (uint16_t)n;
-        }
+    for (uint32_t core = 0; core < machine->cores_count; core++) {
+        if (tarn_set_has(used.word, core)) number_of[core] = (uint16_t)topology->cores_count++;
+    }
+    for (uint32_t i = 0; i < TARN_CPUS_MAX; i++) {
+        if (tarn_set_has(topology->cpus.word, i))
+            topology->core_of[i] = number_of[machine->core_of[i]];
     }
 }
 
-/* The core of processor `cpu`, and of those of its siblings that this thread may run on. */
-static void add_core(struct tarn_topology *topology, const char *root, uint32_t cpu,
-                     struct set *done)
-{
-    char path[256];
-    struct set siblings;
-    snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%u/topology/thread_siblings_list", root,
-             cpu);
-    read_set(path, &siblings);
-    tarn_set_add(siblings.word, cpu);
-    for (uint32_t i = 0; i < CPUS_MAX; i++) {
-        if (!tarn_set_has(siblings.word, i) || tarn_set_has(done->word, i)) continue;
-        topology->core_of[i] = (uint16_t)topology->cores_count;
-        tarn_set_add(done->word, i);
-    }
-    topology->cores_count++;
-}
-
-static void find_cores(struct tarn_topology *topology, const char *root)
-{
-    struct set done = {{0}};
-    uint32_t nodes_count = 1;
-    for (uint32_t i = 0; i < CPUS_MAX; i++) {
-        if (topology->node_of[i] >= nodes_count) nodes_count = topology->node_of[i] + 1u;
-    }
-    for (uint32_t n = 0; n < nodes_count; n++) {
-        for (uint32_t i = 0; i < CPUS_MAX; i++) {
-            if (tarn_set_has(topology->cpus.word, i) && topology->node_of[i] == n &&
-                !tarn_set_has(done.word, i))
-                add_core(topology, root, i, &done);
-        }
-    }
-}
-
-struct tarn_topology *tarn_topology_create(const char *root)
+struct tarn_topology *tarn_topology_create(const struct tarn_machine *machine)
 {
     struct tarn_topology *topology = tarn_take_zeros(1, sizeof *topology);
-    char path[256];
     if (!topology) return NULL;
-    topology->elsewhere = root != NULL;
-    if (root) {
-        snprintf(path, sizeof path, "%s/devices/system/cpu/online", root);
-        read_set(path, &topology->cpus);
-    } else if (sched_getaffinity(0, sizeof topology->cpus, (cpu_set_t *)&topology->cpus) != 0) {
-        memset(&topology->cpus, 0, sizeof topology->cpus);
+    topology->machine = machine ? machine : tarn_machine();
+    if (!restrict_cpus(topology)) {
+        tarn_topology_destroy(topology);
+        return NULL;
     }
-    if (tarn_set_is_empty(topology->cpus.word, WORDS)) tarn_set_add(topology->cpus.word, 0);
-    find_nodes(topology, root ? root : "/sys");
-    find_cores(topology, root ? root : "/sys");
+    number_cores(topology);
     assert(topology->cores_count > 0);
     return topology;
 }
 
-void tarn_topology_destroy(struct tarn_topology *topology) { tarn_free(topology); }
+void tarn_topology_destroy(struct tarn_topology *topology)
+{
+    if (topology) tarn_free(topology->plain);
+    tarn_free(topology);
+}
 
 uint32_t tarn_topology_cores(const struct tarn_topology *topology) { return topology->cores_count; }
 
+static bool can_bind(const struct tarn_machine *machine)
+{
+    return machine->is_known && !machine->is_elsewhere;
+}
+
 /* ---- Places ---- */
 
-/* The NUMA nodes of the first `workers` cores. */
-static void nodes_of(const struct tarn_topology *topology, uint32_t workers, struct set *nodes)
+/* The NUMA nodes of the first `workers` cores; TARN_NO_NODE among them. */
+static void nodes_of(const struct tarn_topology *topology, uint32_t workers,
+                     struct tarn_node_set *nodes)
 {
     memset(nodes, 0, sizeof *nodes);
-    for (uint32_t i = 0; i < CPUS_MAX; i++) {
+    for (uint32_t i = 0; i < TARN_CPUS_MAX; i++) {
         if (tarn_set_has(topology->cpus.word, i) && topology->core_of[i] < workers)
-            tarn_set_add(nodes->word, topology->node_of[i]);
+            tarn_set_add(nodes->word, topology->machine->node_of[i]);
     }
+}
+
+/* A processor of that core. */
+static uint32_t cpu_of(const struct tarn_topology *topology, uint32_t core)
+{
+    uint32_t i = 0;
+    assert(core < topology->cores_count);
+    while (!tarn_set_has(topology->cpus.word, i) || topology->core_of[i] != core) i++;
+    return i;
 }
 
 /* The processors where a worker belongs. */
-static void place_of(const struct tarn_topology *topology, uint32_t worker, uint32_t workers,
-                     struct set *place)
+static void place_of(const struct tarn_topology *topology, enum tarn_worker_binding binding,
+                     uint32_t worker, uint32_t workers, struct tarn_cpu_set *place)
 {
-    struct set nodes;
-    bool fills = workers >= topology->cores_count;
+    const struct tarn_machine *machine = topology->machine;
+    struct tarn_node_set nodes;
     assert(worker < workers && topology->cores_count > 0);
+    uint32_t core = worker % topology->cores_count, own = cpu_of(topology, core);
+    if (binding == TARN_BIND_AUTO && workers >= topology->cores_count) binding = TARN_BIND_CORE;
     memset(place, 0, sizeof *place);
     nodes_of(topology, workers, &nodes);
-    for (uint32_t i = 0; i < CPUS_MAX; i++) {
-        if (!tarn_set_has(topology->cpus.word, i)) continue;
-        if (fills ? topology->core_of[i] == worker % topology->cores_count
-                  : tarn_set_has(nodes.word, topology->node_of[i]))
-            tarn_set_add(place->word, i);
+    for (uint32_t i = 0; i < TARN_CPUS_MAX; i++) {
+        bool belongs = tarn_set_has(topology->cpus.word, i);
+        if (!belongs) continue;
+        switch (binding) {
+        case TARN_BIND_AUTO: belongs = tarn_set_has(nodes.word, machine->node_of[i]); break;
+        case TARN_BIND_NONE: break;
+        case TARN_BIND_NODE: belongs = machine->node_of[i] == machine->node_of[own]; break;
+        case TARN_BIND_CACHE: belongs = machine->cache_of[i] == machine->cache_of[own]; break;
+        case TARN_BIND_CORE: belongs = topology->core_of[i] == core; break;
+        }
+        if (belongs) tarn_set_add(place->word, i);
     }
 }
 
-bool tarn_topology_may_run(const struct tarn_topology *topology, uint32_t worker, uint32_t workers,
-                           uint32_t cpu)
+bool tarn_topology_may_run(const struct tarn_topology *topology, enum tarn_worker_binding binding,
+                           uint32_t worker, uint32_t workers, uint32_t cpu)
 {
-    struct set place;
-    place_of(topology, worker, workers, &place);
-    return cpu < CPUS_MAX && tarn_set_has(place.word, cpu);
+    struct tarn_cpu_set place;
+    place_of(topology, binding, worker, workers, &place);
+    return cpu < TARN_CPUS_MAX && tarn_set_has(place.word, cpu);
 }
 
-bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
-                       uint32_t workers)
+bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread,
+                       enum tarn_worker_binding binding, uint32_t worker, uint32_t workers)
 {
-    struct set place;
-    place_of(topology, worker, workers, &place);
-    if (topology->elsewhere) return true;
+    struct tarn_cpu_set place;
+    if (binding == TARN_BIND_NONE || !can_bind(topology->machine)) return true;
+    place_of(topology, binding, worker, workers, &place);
     return pthread_setaffinity_np(thread, sizeof place, (const cpu_set_t *)&place) == 0;
 }
 
+/* ---- Memory ---- */
+
 /* Pages that are not there yet come from these nodes while they have any. Systems before Linux 5.15
  * take one node only. */
-static bool prefer_nodes(void *memory, uint64_t size, const struct set *nodes)
+static bool prefer_nodes(void *memory, uint64_t size, const struct tarn_node_set *nodes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = (uintptr_t)memory & ~(page - 1);
     size_t length = (size_t)((uintptr_t)memory + size - begin);
-    if (syscall(SYS_mbind, begin, length, PREFERRED_MANY, nodes->word, NODES_MAX + 1, 0) == 0)
+    if (syscall(SYS_mbind, begin, length, PREFERRED_MANY, nodes->word, TARN_NODES_MAX + 1, 0) == 0)
         return true;
     return errno == EINVAL &&
-           syscall(SYS_mbind, begin, length, PREFERRED, nodes->word, NODES_MAX + 1, 0) == 0;
+           syscall(SYS_mbind, begin, length, PREFERRED, nodes->word, TARN_NODES_MAX + 1, 0) == 0;
 }
 
 void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memory, uint64_t size,
                                uint32_t workers)
 {
-    struct set some, every;
+    struct tarn_node_set some, every;
     nodes_of(topology, workers, &some);
     nodes_of(topology, topology->cores_count, &every);
-    if (topology->elsewhere || memcmp(&some, &every, sizeof some) == 0) return;
-    prefer_nodes(memory, size, &some);
+    if (!can_bind(topology->machine) || memcmp(&some, &every, sizeof some) == 0) return;
+    tarn_set_drop(some.word, TARN_NO_NODE);
+    if (!tarn_set_is_empty(some.word, NODE_WORDS)) prefer_nodes(memory, size, &some);
 }
 
-int tarn_topology_node_of_pci(const char *root, const char *bus_id)
+const struct tarn_node_set *tarn_topology_nodes_of_pci(const struct tarn_machine *machine,
+                                                       const char *bus_id)
 {
-    char path[256], text[32], name[32];
-    size_t length = strlen(bus_id);
-    if (length == 0 || length >= sizeof name || strchr(bus_id, '/')) return -1;
-    for (size_t i = 0; i <= length; i++) name[i] = (char)tolower((unsigned char)bus_id[i]);
-    snprintf(path, sizeof path, "%s/bus/pci/devices/%s/numa_node", root ? root : "/sys", name);
-    read_text(path, text, sizeof text);
-    return isdigit((unsigned char)text[0]) ? atoi(text) : -1;
+    unsigned domain, bus, device, function;
+    int length = 0;
+    if (sscanf(bus_id, "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &length) != 4 ||
+        bus_id[length] != '\0')
+        return NULL;
+    for (uint32_t i = 0; i < machine->pci_count; i++) {
+        const struct tarn_pci_device *pci = &machine->pci[i];
+        if (pci->domain == domain && pci->bus == bus && pci->device == device &&
+            pci->function == function)
+            return tarn_set_is_empty(pci->nodes.word, NODE_WORDS) ? NULL : &pci->nodes;
+    }
+    return NULL;
+}
+
+static const struct tarn_node_set *nodes_near(const char *bus_id)
+{
+    const struct tarn_machine *machine = tarn_machine();
+    return can_bind(machine) ? tarn_topology_nodes_of_pci(machine, bus_id) : NULL;
 }
 
 bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size)
 {
-    struct set nodes = {{0}};
-    int node = tarn_topology_node_of_pci(NULL, bus_id);
-    if (node < 0 || node >= NODES_MAX) return false;
-    tarn_set_add(nodes.word, (uint32_t)node);
-    return prefer_nodes(memory, size, &nodes);
+    const struct tarn_node_set *nodes = nodes_near(bus_id);
+    return nodes && prefer_nodes(memory, size, nodes);
+}
+
+void tarn_memory_policy_near_pci(struct tarn_memory_policy *before, const char *bus_id)
+{
+    const struct tarn_node_set *nodes = nodes_near(bus_id);
+    before->is_changed = false;
+    if (!nodes ||
+        syscall(SYS_get_mempolicy, &before->mode, before->nodes.word, TARN_NODES_MAX, NULL, 0) != 0)
+        return;
+    before->is_changed =
+        syscall(SYS_set_mempolicy, PREFERRED_MANY, nodes->word, TARN_NODES_MAX + 1) == 0 ||
+        syscall(SYS_set_mempolicy, PREFERRED, nodes->word, TARN_NODES_MAX + 1) == 0;
+}
+
+void tarn_memory_policy_restore(const struct tarn_memory_policy *before)
+{
+    if (before->is_changed)
+        syscall(SYS_set_mempolicy, before->mode, before->nodes.word, TARN_NODES_MAX + 1);
 }
 
 /* ---- What the system grants ---- */
@@ -259,4 +255,14 @@ uint64_t tarn_memory_available(void)
     if (cache <= used) used -= cache; /* copies of files, which the system gives up when asked */
     uint64_t left = used < limit ? limit - used : 0;
     return left < available ? left : available;
+}
+
+/* ---- For the caller ---- */
+
+uint32_t tarn_host_cores(void)
+{
+    struct tarn_topology *topology = tarn_topology_create(NULL);
+    uint32_t cores = topology ? topology->cores_count : 1;
+    tarn_topology_destroy(topology);
+    return cores;
 }

@@ -1,5 +1,5 @@
-/* What the host machine looks like to the runtime: the cores that this process may use, where
- * memory is near to them, and how much of it is left. */
+/* Where workers and memory belong on the host machine, and what the system grants: cores, time and
+ * memory. */
 #ifndef TARN_RUNTIME_STATE_TOPOLOGY_H
 #define TARN_RUNTIME_STATE_TOPOLOGY_H
 
@@ -7,27 +7,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "machine.h"
+#include "tarn/device.h"
+
+#define TARN_HUGE_PAGE (UINT64_C(2) << 20)
+
 struct tarn_topology;
 
-/* root: the folder that tells of the machine; NULL: of this one, /sys. Of another, for tests, all
- * processors count, and nothing is really pinned or bound. NULL when out of memory. */
-struct tarn_topology *tarn_topology_create(const char *root);
+/* The machine's processors that the calling thread may use; machine: NULL for this one. NULL when
+ * out of memory. */
+struct tarn_topology *tarn_topology_create(const struct tarn_machine *machine);
 void tarn_topology_destroy(struct tarn_topology *topology);
 
 /* Cores that the calling thread may use, at least 1: affinity and cpusets respected, hardware
  * threads of one core counted once. */
 uint32_t tarn_topology_cores(const struct tarn_topology *topology);
 
-/* Pins a thread, the worker of that number among `workers`. When the workers fill the machine each
- * gets a core of its own; fewer are kept on the NUMA nodes of the first `workers` cores, where the
- * system spreads them, so that two sessions do not sit on the same cores. False when the system
- * refuses; the thread then stays where it is. */
-bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread, uint32_t worker,
-                       uint32_t workers);
+/* Binds a thread, the worker of that number among `workers`, as tarn_worker_binding says. True
+ * without effect if the machine is unknown or another one. False when the system refuses; the
+ * thread then stays where it is. */
+bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread,
+                       enum tarn_worker_binding binding, uint32_t worker, uint32_t workers);
 
 /* Where tarn_topology_pin keeps that worker: may it run on that processor? */
-bool tarn_topology_may_run(const struct tarn_topology *topology, uint32_t worker, uint32_t workers,
-                           uint32_t cpu);
+bool tarn_topology_may_run(const struct tarn_topology *topology, enum tarn_worker_binding binding,
+                           uint32_t worker, uint32_t workers, uint32_t cpu);
 
 /* Asks that pages of this memory, when first touched, come from the NUMA nodes of the first
  * `workers` cores. A wish: nothing happens on one node or when the system refuses. */
@@ -39,8 +43,20 @@ void tarn_topology_bind_memory(const struct tarn_topology *topology, void *memor
  * nothing of nodes, or the system refuses; the pages then come from anywhere. */
 bool tarn_topology_bind_near_pci(const char *bus_id, void *memory, uint64_t size);
 
-/* That node; -1: not known. root: as above. */
-int tarn_topology_node_of_pci(const char *root, const char *bus_id);
+/* Those nodes; NULL: not known. */
+const struct tarn_node_set *tarn_topology_nodes_of_pci(const struct tarn_machine *machine,
+                                                       const char *bus_id);
+
+/* The memory policy of a thread, as Linux keeps it. */
+struct tarn_memory_policy {
+    bool is_changed;
+    int mode;
+    struct tarn_node_set nodes;
+};
+/* Between these two calls, pages that the system takes for this thread come from the nodes nearest
+ * to that PCI device, if they are known: for memory that a driver allocates. */
+void tarn_memory_policy_near_pci(struct tarn_memory_policy *before, const char *bus_id);
+void tarn_memory_policy_restore(const struct tarn_memory_policy *before);
 
 /* Bytes that can still be allocated without the system starting to kill: what is available on the
  * machine, or less where the control group has a limit. UINT64_MAX when the system does not say. */

@@ -151,7 +151,8 @@ enum { ROUNDS = 20000, WAKES = 300 };
 static void *answer_signals(void *argument)
 {
     struct pair *pair = argument;
-    tarn_topology_pin(pair->topology, pthread_self(), 1, tarn_topology_cores(pair->topology));
+    tarn_topology_pin(pair->topology, pthread_self(), TARN_BIND_CORE, 1,
+                      tarn_topology_cores(pair->topology));
     for (unsigned i = 1; i <= ROUNDS; i++) {
         while (atomic_load(&pair->ping) < i) continue;
         atomic_store(&pair->pong, i);
@@ -177,7 +178,8 @@ static double price_of_signal(struct pair *pair)
 static void *sleep_often(void *argument)
 {
     struct pair *pair = argument;
-    tarn_topology_pin(pair->topology, pthread_self(), 1, tarn_topology_cores(pair->topology));
+    tarn_topology_pin(pair->topology, pthread_self(), TARN_BIND_CORE, 1,
+                      tarn_topology_cores(pair->topology));
     for (unsigned i = 0; i < WAKES; i++) {
         while (tarn_event_count_read(&pair->events) == i)
             tarn_event_count_sleep(&pair->events, i, 1, UINT64_MAX);
@@ -209,7 +211,7 @@ static void print_prices(uint32_t cores)
     pair.topology = tarn_topology_create(NULL);
     printf("indirect call %.1f ns", price_of_call(do_nothing, 1000000));
     if (cores > 1) {
-        tarn_topology_pin(pair.topology, pthread_self(), 0, cores);
+        tarn_topology_pin(pair.topology, pthread_self(), TARN_BIND_CORE, 0, cores);
         printf(", cross-core signal %.0f ns, waking a sleeper %.1f us", price_of_signal(&pair),
                price_of_wake(&pair) / 1000);
     }
