@@ -254,7 +254,7 @@ static bool some_order_fails(struct tarn_plan *plan)
 static bool nobody_looks(const struct tarn_graph *graph, uint32_t a, uint32_t b)
 {
     const struct tarn_storage *x = &graph->storages[a], *y = &graph->storages[b];
-    return x->touchers_count == 1 && y->touchers_count == 1 && !x->pinned && !y->pinned &&
+    return x->users_count == 1 && y->users_count == 1 && !x->pinned && !y->pinned &&
            x->producer != y->producer;
 }
 

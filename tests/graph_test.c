@@ -451,13 +451,13 @@ static void check_root_storage(const struct tarn_graph *graph, uint32_t a, uint3
     assert_int_equal(storage->persistent, tensor->kind >= TARN_PARAMETER);
     for (uint32_t r = 0; r < graph->ops_count; r++) {
         if (op_touches(graph, graph->order[r], root))
-            assert_int_equal(tarn_touchers(graph, storage)[i++], graph->order[r]);
+            assert_int_equal(tarn_storage_users(graph, storage)[i++], graph->order[r]);
     }
-    assert_int_equal(storage->touchers_count, i);
+    assert_int_equal(storage->users_count, i);
     if (storage->persistent) {
         assert_int_equal(storage->producer, TARN_NONE);
     } else {
-        assert_int_equal(storage->producer, tarn_touchers(graph, storage)[0]);
+        assert_int_equal(storage->producer, tarn_storage_users(graph, storage)[0]);
         assert_true(op_writes(graph, storage->producer, root));
     }
     for (uint32_t t = 0; t < graph->tensors_count; t++)
@@ -480,8 +480,8 @@ static void check_storages(const struct tarn_graph *graph)
         assert_int_equal(storage->tensor, TARN_NONE);
         assert_int_equal(storage->producer, v);
         assert_int_equal(storage->size, tarn_extra(&graph->ops[v])->workspace);
-        assert_int_equal(storage->touchers_count, 1);
-        assert_int_equal(tarn_touchers(graph, storage)[0], v);
+        assert_int_equal(storage->users_count, 1);
+        assert_int_equal(tarn_storage_users(graph, storage)[0], v);
         assert_int_equal(storage->group, TARN_NONE);
         assert_false(storage->pinned || storage->persistent);
     }
@@ -560,7 +560,7 @@ static void accepts_what_a_naive_eye_might_refuse(void **state)
     tarn_builder_op(s.b, &(struct tarn_op_info){.name = "nothing"});
     struct tarn_graph *graph = finish(s.b);
     assert_int_equal(graph->predecessors.begin[3] - graph->predecessors.begin[2], 1);
-    assert_int_equal(graph->storages[graph->tensors[s.g].storage].touchers_count, 3);
+    assert_int_equal(graph->storages[graph->tensors[s.g].storage].users_count, 3);
     tarn_graph_destroy(graph);
 }
 
@@ -620,7 +620,7 @@ static bool has_cycle(const bool *closed, uint32_t n)
     return false;
 }
 
-/* Two touchers of one storage of which one writes, unordered; or a toucher before the producer. */
+/* Two users of one storage of which one writes, unordered; or a user before the producer. */
 static bool is_racy_pair(const struct tarn_graph *graph, const bool *closed, uint32_t root,
                          uint32_t u, uint32_t v)
 {

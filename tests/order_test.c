@@ -200,8 +200,8 @@ static uint64_t naive_peak(const struct tarn_graph *graph)
             bool begun = graph->rank[storage->producer] <= step;
             if (is_of_other_half(graph, a, graph->order[step], half % 2)) continue;
             bool needed = storage->pinned;
-            for (uint32_t k = 0; k < storage->touchers_count; k++)
-                needed |= graph->rank[tarn_touchers(graph, storage)[k]] >= step;
+            for (uint32_t k = 0; k < storage->users_count; k++)
+                needed |= graph->rank[tarn_storage_users(graph, storage)[k]] >= step;
             if (begun && needed) alive += storage->size;
         }
         if (alive > peak) peak = alive;

@@ -63,7 +63,7 @@ struct oracle {
     uint64_t before[64]; /* bit u: u happens strictly before the op */
     /* per planned storage, in the graph's numbering */
     uint32_t producer[256];
-    uint64_t touchers[256];
+    uint64_t users[256];
     bool pinned[256];
     uint32_t count;
 };
@@ -118,7 +118,7 @@ static void add_planned_root(struct oracle *oracle, const struct tarn_graph *gra
         }
         if (op.view) continue;
         if (names_root(graph, op.inputs, root) || names_root(graph, op.outputs, root))
-            oracle->touchers[a] |= UINT64_C(1) << v;
+            oracle->users[a] |= UINT64_C(1) << v;
     }
 }
 
@@ -133,13 +133,13 @@ static void find_storages(struct oracle *oracle, const struct tarn_graph *graph)
     for (uint32_t v = 0; tarn_graph_op(graph, v, &op); v++) {
         if (op.workspace == 0) continue;
         oracle->producer[oracle->count] = v;
-        oracle->touchers[oracle->count++] = UINT64_C(1) << v;
+        oracle->users[oracle->count++] = UINT64_C(1) << v;
     }
 }
 
 static bool oracle_precedes(const struct oracle *oracle, uint32_t a, uint32_t b)
 {
-    return !oracle->pinned[a] && (oracle->touchers[a] & ~oracle->before[oracle->producer[b]]) == 0;
+    return !oracle->pinned[a] && (oracle->users[a] & ~oracle->before[oracle->producer[b]]) == 0;
 }
 
 static uint64_t assert_oracle_agrees(const struct tarn_graph *graph)
@@ -208,7 +208,7 @@ static void note_features(struct features *features, const struct tarn_graph *gr
     for (uint32_t v = 0; v < graph->ops_count; v++) note_op_features(features, graph, v);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
-        features->dead += storage->tensor != TARN_NONE && storage->touchers_count == 1;
+        features->dead += storage->tensor != TARN_NONE && storage->users_count == 1;
         features->outputs += storage->pinned;
         features->alignments += tarn_own_alignment(graph, storage) > 0;
     }

@@ -71,9 +71,9 @@ static double life_of(const struct tarn_graph *graph, uint32_t a)
 {
     const struct tarn_storage *storage = &graph->storages[a];
     uint32_t begin = graph->rank[storage->producer], end = begin;
-    for (uint32_t k = 0; k < storage->touchers_count; k++)
-        if (graph->rank[tarn_touchers(graph, storage)[k]] > end)
-            end = graph->rank[tarn_touchers(graph, storage)[k]];
+    for (uint32_t k = 0; k < storage->users_count; k++)
+        if (graph->rank[tarn_storage_users(graph, storage)[k]] > end)
+            end = graph->rank[tarn_storage_users(graph, storage)[k]];
     return storage->pinned ? (double)(graph->ops_count - begin) : (double)(end + 1 - begin);
 }
 

@@ -73,8 +73,8 @@ static uint64_t alive_after(const struct tarn_graph *graph, uint32_t set)
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         bool dead = !storage->pinned;
-        for (uint32_t k = 0; k < storage->touchers_count; k++)
-            dead &= set >> tarn_touchers(graph, storage)[k] & 1;
+        for (uint32_t k = 0; k < storage->users_count; k++)
+            dead &= set >> tarn_storage_users(graph, storage)[k] & 1;
         if ((set >> storage->producer & 1) && !dead) alive += storage->size;
     }
     return alive;

@@ -130,8 +130,8 @@ static uint64_t alive_at(const struct tarn_graph *graph, uint64_t alignment,
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         uint64_t end = storage->pinned ? UINT64_MAX : 0;
-        for (uint32_t k = 0; k < storage->touchers_count; k++)
-            end = max(end, simulation->end_ns[tarn_touchers(graph, storage)[k]]);
+        for (uint32_t k = 0; k < storage->users_count; k++)
+            end = max(end, simulation->end_ns[tarn_storage_users(graph, storage)[k]]);
         if (simulation->begin_ns[storage->producer] > ns) continue;
         if (ns < end || (closed && ns == end)) bytes += oracle_reserved(graph, a, alignment);
     }
@@ -193,8 +193,8 @@ static uint64_t alive_in(const struct tarn_graph *graph, const uint64_t *reserve
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         bool is_kept = storage->pinned;
-        for (uint32_t k = 0; k < storage->touchers_count; k++)
-            is_kept |= !(ended >> tarn_touchers(graph, storage)[k] & 1);
+        for (uint32_t k = 0; k < storage->users_count; k++)
+            is_kept |= !(ended >> tarn_storage_users(graph, storage)[k] & 1);
         if (begun >> storage->producer & 1 && is_kept) bytes += reserved[a];
     }
     return bytes;

@@ -157,9 +157,10 @@ static bool share_bytes(const struct world *w, uint32_t a, uint32_t b)
 static bool are_ordered(const struct world *w, uint32_t a, uint32_t b)
 {
     const struct tarn_storage *x = &w->graphs[0]->storages[a], *y = &w->graphs[1]->storages[b];
-    for (uint32_t i = 0; i < x->touchers_count; i++) {
-        for (uint32_t k = 0; k < y->touchers_count; k++) {
-            uint32_t u = tarn_touchers(w->graphs[0], x)[i], v = tarn_touchers(w->graphs[1], y)[k];
+    for (uint32_t i = 0; i < x->users_count; i++) {
+        for (uint32_t k = 0; k < y->users_count; k++) {
+            uint32_t u = tarn_storage_users(w->graphs[0], x)[i],
+                     v = tarn_storage_users(w->graphs[1], y)[k];
             if (!writes(w->graphs[0], u, a) && !writes(w->graphs[1], v, b)) continue;
             if (!w->before[w->programs[0]->step_of[u]]
                           [w->programs[0]->steps_count + w->programs[1]->step_of[v]])
@@ -257,7 +258,7 @@ static void the_first_and_the_last_op_of_a_stream_wait_for_no_more_than_each_oth
         plan_graph(&w, i, graph, 8);
     }
     find_waits(&w);
-    assert_int_equal(w.count, 1); /* x lies on x, y on y: x's reader is the last toucher of both */
+    assert_int_equal(w.count, 1); /* x lies on x, y on y: x's reader is the last user of both */
     assert_int_equal(w.waits[0].op, 0);
     assert_int_equal(w.waits[0].on, 1);
     finish(&w);

@@ -247,9 +247,9 @@ static void in_place_misses_nothing_that_it_may_do(void **state)
                 const struct tarn_storage *from =
                     &final->storages[final->tensors[op->inputs[i]].storage];
                 bool free = !from->persistent && !from->pinned && from->group == TARN_NONE;
-                for (uint32_t k = 0; k < from->touchers_count; k++)
-                    free = free && (tarn_touchers(final, from)[k] == v ||
-                                    (before[v] >> tarn_touchers(final, from)[k] & 1));
+                for (uint32_t k = 0; k < from->users_count; k++)
+                    free = free && (tarn_storage_users(final, from)[k] == v ||
+                                    (before[v] >> tarn_storage_users(final, from)[k] & 1));
                 for (uint32_t k = 0; k < op->inputs_count; k++)
                     free = free && (op->inputs[k] == op->inputs[i] ||
                                     final->tensors[op->inputs[k]].root != from->tensor);

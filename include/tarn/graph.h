@@ -3,7 +3,7 @@
  * A graph is built by calls (struct tarn_builder) or loaded from a file (`tarn.graph` version 1,
  * which is JSON, or a packing instance, which is CSV; plain or gzip). Either way every rule of the
  * format is enforced before a graph exists: acyclic, one producer per tensor, no data race between
- * unordered touchers of one storage.
+ * unordered users of one storage.
  *
  * Ids are dense from 0 in the order in which things were added; a stream's ops run in the order
  * in which they were added. Tensors that alias share the storage of their root.

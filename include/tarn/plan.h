@@ -399,7 +399,7 @@ TARN_API void tarn_plan_outline_destroy(struct tarn_plan_outline *outline);
 enum tarn_violation_kind {
     TARN_UNORDERED_OVERLAP, /* two storages share reserved bytes and nothing orders them */
     TARN_OVERWRITTEN_INPUT, /* an op reads bytes that another storage has overwritten */
-    TARN_HAZARD_LOST,       /* two touchers of one storage are no longer ordered, a wrong version is
+    TARN_HAZARD_LOST,       /* two users of one storage are no longer ordered, a wrong version is
                                read, or an order that control arcs demand is lost */
     TARN_GROUP_BROKEN,      /* members of a contiguous group are not back to back */
     TARN_MISALIGNED,

@@ -67,9 +67,9 @@ static uint32_t dest_nodes(const struct tarn_graph *graph, const struct tarn_sto
         nodes[0] = graph->ops_count; /* the end of the iteration */
         return 1;
     }
-    uint32_t skipped = storage->touchers_count > 1; /* the producer, unless it is alone */
-    uint32_t count = storage->touchers_count - skipped;
-    memcpy(nodes, tarn_touchers(graph, storage) + skipped, count * sizeof *nodes);
+    uint32_t skipped = storage->users_count > 1; /* the producer, unless it is alone */
+    uint32_t count = storage->users_count - skipped;
+    memcpy(nodes, tarn_storage_users(graph, storage) + skipped, count * sizeof *nodes);
     return count;
 }
 
@@ -90,7 +90,7 @@ static enum tarn_status node_lists_init(struct node_lists *lists, struct tarn_re
                                         const struct tarn_graph *graph, bool max_only)
 {
     size_t room = 0;
-    for (uint32_t a = 0; a < graph->planned_count; a++) room += graph->storages[a].touchers_count;
+    for (uint32_t a = 0; a < graph->planned_count; a++) room += graph->storages[a].users_count;
     lists->begin = tarn_region_take(region, (size_t)graph->planned_count + 1, sizeof *lists->begin);
     lists->nodes = tarn_region_take(region, room, sizeof *lists->nodes);
     uint32_t *last_seen = tarn_region_take(region, graph->streams_count, sizeof *last_seen);

@@ -53,8 +53,8 @@ static void measure_updates(struct tarn_reorder_tree *tree, uint64_t *now)
         now[b] += model->made[v];
         if (now[b] > tree->need[b]) tree->need[b] = now[b];
         for (uint32_t i = model->touched.begin[v]; i < model->touched.begin[v + 1]; i++) {
-            uint32_t a = model->touched.ops[i], past = model->touchers.begin[a + 1];
-            bool last = model->touchers.ops[past - 1] == v && !model->pinned[a];
+            uint32_t a = model->touched.ops[i], past = model->users.begin[a + 1];
+            bool last = model->users.ops[past - 1] == v && !model->pinned[a];
             if (last && tree->updates[model->producer[a]]) now[b] -= model->size[a];
             if (last && !tree->updates[model->producer[a]]) tree->gradient[b] += model->size[a];
         }
@@ -113,8 +113,8 @@ static uint64_t weigh_activations(struct tarn_reorder_tree *tree)
     for (uint32_t a = 0; a < model->storages_count; a++) {
         uint32_t producer = model->producer[a], begin = tree->segment[producer], end = begin;
         if (tree->tree.role[producer] == TARN_SUBGRAPH_BRANCH) continue;
-        for (uint32_t i = model->touchers.begin[a]; i < model->touchers.begin[a + 1]; i++) {
-            uint32_t v = model->touchers.ops[i];
+        for (uint32_t i = model->users.begin[a]; i < model->users.begin[a + 1]; i++) {
+            uint32_t v = model->users.ops[i];
             if (!tree->updates[v] && tree->segment[v] > end) end = tree->segment[v];
         }
         if (end == begin) continue;

@@ -34,8 +34,7 @@ static void measure_block(const struct tarn_reorder_model *model, struct tarn_bl
 {
     *known = (struct tarn_roam_block){.birth = model->nodes_count};
     for (uint32_t i = 0; i < block.members_count; i++) {
-        uint32_t a = block.members[i],
-                 death = model->touchers.ops[model->touchers.begin[a + 1] - 1];
+        uint32_t a = block.members[i], death = model->users.ops[model->users.begin[a + 1] - 1];
         if (model->pinned[a]) death = model->nodes_count;
         if (model->producer[a] < known->birth) known->birth = model->producer[a];
         if (death > known->death) known->death = death;
@@ -48,8 +47,8 @@ static bool is_read_by_core(const struct tarn_subgraph_tree *tree, struct tarn_b
     const struct tarn_reorder_model *model = tree->model;
     for (uint32_t i = 0; i < block.members_count; i++) {
         uint32_t a = block.members[i];
-        for (uint32_t k = model->touchers.begin[a]; k < model->touchers.begin[a + 1]; k++) {
-            uint32_t v = model->touchers.ops[k];
+        for (uint32_t k = model->users.begin[a]; k < model->users.begin[a + 1]; k++) {
+            uint32_t v = model->users.ops[k];
             if (v != model->producer[a] && tree->role[v] == TARN_SUBGRAPH_CORE) return true;
         }
     }

@@ -64,10 +64,10 @@ static void fill_end_time(struct tarn_stream_graph *streams, const struct tarn_g
         for (uint32_t s = 0; s < streams->streams_count; s++) end_time[s] = TARN_ORDER_END;
         return;
     }
-    assert(storage->touchers_count > 0);
-    uint32_t skipped = storage->touchers_count > 1; /* the producer, unless it is alone */
-    for (uint32_t k = skipped; k < storage->touchers_count; k++) {
-        const struct tarn_graph_op *op = &graph->ops[tarn_touchers(graph, storage)[k]];
+    assert(storage->users_count > 0);
+    uint32_t skipped = storage->users_count > 1; /* the producer, unless it is alone */
+    for (uint32_t k = skipped; k < storage->users_count; k++) {
+        const struct tarn_graph_op *op = &graph->ops[tarn_storage_users(graph, storage)[k]];
         raise(&end_time[op->stream], op->position + 1);
     }
 }

@@ -64,8 +64,8 @@ static void visit_persistent(struct search *search,
     const struct tarn_graph *graph = search->model->graph;
     for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
         uint32_t first = TARN_NONE;
-        for (uint32_t k = 0; k < graph->storages[a].touchers_count; k++) {
-            uint32_t v = search->model->node_of[tarn_touchers(graph, &graph->storages[a])[k]];
+        for (uint32_t k = 0; k < graph->storages[a].users_count; k++) {
+            uint32_t v = search->model->node_of[tarn_storage_users(graph, &graph->storages[a])[k]];
             if (v != TARN_NONE && search->end[v] != MANY)
                 visit(search, &graph->storages[a], search->end[v], &first);
         }
@@ -95,9 +95,9 @@ static void join_groups(struct search *search)
         if (graph->groups[g].persistent) continue;
         for (uint32_t i = 0; i < graph->groups[g].storages_count; i++) {
             const struct tarn_storage *storage = &graph->storages[graph->groups[g].storages[i]];
-            for (uint32_t k = 0; k < storage->touchers_count; k++) {
+            for (uint32_t k = 0; k < storage->users_count; k++) {
                 uint32_t end =
-                    search->end[search->model->node_of[tarn_touchers(graph, storage)[k]]];
+                    search->end[search->model->node_of[tarn_storage_users(graph, storage)[k]]];
                 if (end != MANY) join_ends(search, storage, end, &first);
             }
         }

@@ -2,7 +2,7 @@
  * done with it some ops around: colours of storages and of ops are refined in turn, by those of
  * their neighbours (Weisfeiler, Leman 1968). What many ops touch, as a sum of gradients, keeps its
  * first colour: it would tell apart what is the same in every period.
- * Cost: O(touchers), sorting, and O(T) for each number of periods. */
+ * Cost: O(users), sorting, and O(T) for each number of periods. */
 #include "fold.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 
 #include "streams/base/random.h"
 
-enum { ROUNDS = 3, TOUCHERS_MAX = 8, TIMES_MAX = 16 };
+enum { ROUNDS = 3, USERS_MAX = 8, TIMES_MAX = 16 };
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -22,7 +22,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 
 static bool is_widely_used(const struct tarn_storage *storage)
 {
-    return storage->touchers_count > TOUCHERS_MAX;
+    return storage->users_count > USERS_MAX;
 }
 
 static void first_colours(const struct tarn_graph *graph, uint64_t *colour)
@@ -41,8 +41,8 @@ static void colour_ops(const struct tarn_graph *graph, const uint64_t *colour, u
     for (uint32_t v = 0; v < graph->ops_count; v++) op[v] = graph->ops[v].stream;
     for (uint32_t s = 0; s < graph->storages_count; s++) {
         const struct tarn_storage *storage = &graph->storages[s];
-        for (uint32_t i = 0; i < storage->touchers_count; i++) {
-            uint32_t v = tarn_touchers(graph, storage)[i];
+        for (uint32_t i = 0; i < storage->users_count; i++) {
+            uint32_t v = tarn_storage_users(graph, storage)[i];
             bool makes = v == storage->producer && !is_widely_used(storage);
             op[v] += mix(colour[s], makes);
         }
@@ -56,8 +56,8 @@ static void colour_storages(const struct tarn_graph *graph, const uint64_t *op, 
         const struct tarn_storage *storage = &graph->storages[s];
         if (is_widely_used(storage)) continue;
         uint64_t sum = storage->producer == TARN_NONE ? 0 : mix(op[storage->producer], 1);
-        for (uint32_t i = 0; i < storage->touchers_count; i++)
-            sum += mix(op[tarn_touchers(graph, storage)[i]], 0);
+        for (uint32_t i = 0; i < storage->users_count; i++)
+            sum += mix(op[tarn_storage_users(graph, storage)[i]], 0);
         colour[s] = mix(colour[s], sum);
     }
 }

@@ -1,5 +1,5 @@
 /* Extra arcs on a graph: a view of it, of which arcs, order and ranks are replaced. Storages
- * stay as they are: of the touchers of a stream the order is the same.
+ * stay as they are: of the users of a stream the order is the same.
  * Cost: O((V + E) S) and an antichain; the pace O((V + E) S). */
 #include "coupled.h"
 

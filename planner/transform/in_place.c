@@ -2,7 +2,7 @@
  * `inplace` pairs, or its kind), both are storages of their own of one size, and every other op
  * that touches i's storage happens before v. Chains follow: what was merged is found through its
  * root. Two ops cannot take the same input: each would have to come after the other.
- * Cost: linear in ops, allowed pairs and the touchers of inputs that are considered. */
+ * Cost: linear in ops, allowed pairs and the users of inputs that are considered. */
 #include "in_place.h"
 
 #include <assert.h>
@@ -25,11 +25,11 @@ struct merging {
 };
 
 /* Does every other op that touches the storage happen before v? */
-static bool is_last_toucher(const struct merging *merging, uint32_t v,
-                            const struct tarn_storage *storage)
+static bool is_last_user(const struct merging *merging, uint32_t v,
+                         const struct tarn_storage *storage)
 {
-    for (uint32_t k = 0; k < storage->touchers_count; k++) {
-        uint32_t u = tarn_touchers(merging->graph, storage)[k];
+    for (uint32_t k = 0; k < storage->users_count; k++) {
+        uint32_t u = tarn_storage_users(merging->graph, storage)[k];
         if (u != v && !tarn_clocks_before(&merging->clocks, merging->graph, u, v)) return false;
     }
     return true;
@@ -78,7 +78,7 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
     if (from->space != to->space || (merging->chooses && !is_always_read(op, input))) return;
     if (from->size != to->size || from->group != TARN_NONE || to->group != TARN_NONE) return;
     if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
-    if (!has_one_name(graph, op, input) || !is_last_toucher(merging, v, from)) return;
+    if (!has_one_name(graph, op, input) || !is_last_user(merging, v, from)) return;
     assert(merging->root[merging->root[from->tensor]] == merging->root[from->tensor]);
     merging->root[output] = merging->root[from->tensor];
     merging->taken[from - graph->storages] = true;

@@ -20,7 +20,7 @@ struct interleaving {
     const struct tarn_graph *graph;
     struct tarn_region region;
     const uint64_t *reserved;  /* planned storage -> bytes */
-    uint32_t *left;            /* planned storage -> touchers to come */
+    uint32_t *left;            /* planned storage -> users to come */
     uint32_t *begin, *touched; /* op -> planned storages that it touches */
     uint32_t *next;            /* stream -> position of its next op */
     uint32_t *pending;         /* op -> those of other streams that it still waits for */
@@ -36,18 +36,18 @@ static bool list_touched(struct interleaving *in)
     if (in->region.is_exhausted) return false;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
-        in->left[a] = storage->touchers_count;
-        total += storage->touchers_count;
-        for (uint32_t k = 0; k < storage->touchers_count; k++)
-            in->begin[tarn_touchers(graph, storage)[k] + 2]++;
+        in->left[a] = storage->users_count;
+        total += storage->users_count;
+        for (uint32_t k = 0; k < storage->users_count; k++)
+            in->begin[tarn_storage_users(graph, storage)[k] + 2]++;
     }
     in->touched = tarn_region_take(&in->region, total, sizeof *in->touched);
     if (!in->touched) return false;
     for (uint32_t v = 0; v < graph->ops_count; v++) in->begin[v + 2] += in->begin[v + 1];
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
-        for (uint32_t k = 0; k < storage->touchers_count; k++)
-            in->touched[in->begin[tarn_touchers(graph, storage)[k] + 1]++] = a;
+        for (uint32_t k = 0; k < storage->users_count; k++)
+            in->touched[in->begin[tarn_storage_users(graph, storage)[k] + 1]++] = a;
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /* The model of a graph: a view that waits for at most one node is no node itself (whoever waits for
  * it waits for that node; when it runs itself does not matter), every other op is one. Running a
- * node keeps, for every storage, how many touchers are left and the exclusive or of their ids: when
- * one toucher is left, that is its id. Cost: linear; running a node costs its
+ * node keeps, for every storage, how many users are left and the exclusive or of their ids: when
+ * one user is left, that is its id. Cost: linear; running a node costs its
  * touches and arcs. */
 #include "list_model.h"
 
@@ -70,23 +70,22 @@ static enum tarn_status fill_nodes(struct nodes *nodes)
 
 /* ---- Storages ---- */
 
-static enum tarn_status fill_touchers(struct tarn_reorder_model *model, struct tarn_region *region)
+static enum tarn_status fill_users(struct tarn_reorder_model *model, struct tarn_region *region)
 {
     const struct tarn_graph *graph = model->graph;
     size_t touches = 0;
-    for (uint32_t a = 0; a < model->storages_count; a++)
-        touches += graph->storages[a].touchers_count;
+    for (uint32_t a = 0; a < model->storages_count; a++) touches += graph->storages[a].users_count;
     uint32_t *begin = tarn_region_take(region, (size_t)model->storages_count + 1, sizeof *begin);
     uint32_t *list = tarn_region_take(region, touches, sizeof *list);
-    model->touchers = (struct tarn_arcs){begin, list};
+    model->users = (struct tarn_arcs){begin, list};
     if (!begin || !list) return TARN_SYSTEM;
     for (uint32_t a = 0; a < model->storages_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
-        begin[a + 1] = begin[a] + storage->touchers_count;
-        for (uint32_t k = 0; k < storage->touchers_count; k++)
-            list[begin[a] + k] = model->node_of[tarn_touchers(graph, storage)[k]];
+        begin[a + 1] = begin[a] + storage->users_count;
+        for (uint32_t k = 0; k < storage->users_count; k++)
+            list[begin[a] + k] = model->node_of[tarn_storage_users(graph, storage)[k]];
     }
-    return tarn_arcs_reverse(&model->touched, region, &model->touchers, model->storages_count,
+    return tarn_arcs_reverse(&model->touched, region, &model->users, model->storages_count,
                              model->nodes_count);
 }
 
@@ -106,7 +105,7 @@ static enum tarn_status fill_storages(struct tarn_reorder_model *model, struct t
         model->pinned[a] = graph->storages[a].pinned;
         model->made[model->producer[a]] += reserved[a];
     }
-    return fill_touchers(model, region);
+    return fill_users(model, region);
 }
 
 /* ---- The model ---- */
@@ -136,15 +135,15 @@ enum tarn_status tarn_reorder_model_init(struct tarn_reorder_model *model,
 
 bool tarn_reorder_model_is_valid(const struct tarn_reorder_model *model)
 {
-    const struct tarn_arcs *before = &model->predecessors, *touchers = &model->touchers;
+    const struct tarn_arcs *before = &model->predecessors, *users = &model->users;
     for (uint32_t v = 0; v < model->nodes_count; v++) {
         if (model->node_of[model->op[v]] != v) return false;
         for (uint32_t i = before->begin[v]; i < before->begin[v + 1]; i++)
             if (before->ops[i] >= v) return false;
     }
     for (uint32_t a = 0; a < model->storages_count; a++) {
-        if (touchers->begin[a] == touchers->begin[a + 1]) return false;
-        if (touchers->ops[touchers->begin[a]] != model->producer[a]) return false;
+        if (users->begin[a] == users->begin[a + 1]) return false;
+        if (users->ops[users->begin[a]] != model->producer[a]) return false;
     }
     return true;
 }
@@ -170,17 +169,17 @@ enum tarn_status tarn_reorder_state_init(struct tarn_reorder_state *state,
 void tarn_reorder_state_reset(struct tarn_reorder_state *state)
 {
     const struct tarn_reorder_model *model = state->model;
-    const struct tarn_arcs *touchers = &model->touchers, *predecessors = &model->predecessors;
+    const struct tarn_arcs *users = &model->users, *predecessors = &model->predecessors;
     state->alive = 0;
     for (uint32_t v = 0; v < model->nodes_count; v++) {
         state->freed[v] = 0;
         state->pending[v] = predecessors->begin[v + 1] - predecessors->begin[v];
     }
     for (uint32_t a = 0; a < model->storages_count; a++) {
-        state->left[a] = touchers->begin[a + 1] - touchers->begin[a];
+        state->left[a] = users->begin[a + 1] - users->begin[a];
         state->last[a] = 0;
-        for (uint32_t i = touchers->begin[a]; i < touchers->begin[a + 1]; i++)
-            state->last[a] ^= touchers->ops[i];
+        for (uint32_t i = users->begin[a]; i < users->begin[a + 1]; i++)
+            state->last[a] ^= users->ops[i];
         if (state->left[a] == 1 && !model->pinned[a])
             state->freed[state->last[a]] += model->size[a];
     }

@@ -20,10 +20,10 @@ struct tarn_reorder_model {
     uint32_t storages_count;                   /* planned ones of the graph */
     uint64_t *size;                            /* storage -> bytes reserved */
     uint32_t *producer;                        /* storage -> node */
-    struct tarn_arcs touchers; /* storage -> nodes, ascending; its producer is one of them */
-    bool *pinned;              /* storage -> is it kept after its last toucher? */
-    struct tarn_arcs touched;  /* node -> storages that it touches, what it produces included */
-    uint64_t *made;            /* node -> bytes that it produces */
+    struct tarn_arcs users;   /* storage -> nodes, ascending; its producer is one of them */
+    bool *pinned;             /* storage -> is it kept after its last user? */
+    struct tarn_arcs touched; /* node -> storages that it touches, what it produces included */
+    uint64_t *made;           /* node -> bytes that it produces */
 };
 
 /* reserved: planned storage of the graph -> bytes; their sum must fit in 64 bits. Arrays from the
@@ -42,8 +42,8 @@ bool tarn_reorder_model_is_valid(const struct tarn_reorder_model *model);
 struct tarn_reorder_state {
     const struct tarn_reorder_model *model;
     uint64_t alive;    /* bytes */
-    uint32_t *left;    /* storage -> touchers that have not run */
-    uint32_t *last;    /* storage -> exclusive or of the touchers that have not run: when one is
+    uint32_t *left;    /* storage -> users that have not run */
+    uint32_t *last;    /* storage -> exclusive or of the users that have not run: when one is
                           left, its name */
     uint64_t *freed;   /* node -> bytes that running it now would free */
     uint32_t *pending; /* node -> predecessors that have not run */

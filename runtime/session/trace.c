@@ -2,7 +2,7 @@
  * complete event ("X") for every command that the flight recorder remembers, then the counter.
  *
  * The counter says how many bytes of planned storages are alive: a storage lives, in an iteration,
- * from the begin of its producer to the latest end among its touchers, an output for good. Only
+ * from the begin of its producer to the latest end among its users, an output for good. Only
  * iterations count of which every command is remembered, as the others would look too small.
  * Times are microseconds after the earliest command: the device's where the recorder has stamps.
  * Source: the Trace Event Format document. Cost: O(n log n) for n commands and lives. */
@@ -99,9 +99,9 @@ static void add_lives(struct trace *trace, const size_t *command_of)
         const struct tarn_storage *storage = &graph->storages[a];
         const struct command *producer = &trace->commands[command_of[storage->producer]];
         uint64_t end_ns = producer->end_ns;
-        for (uint32_t i = 0; i < storage->touchers_count; i++) {
+        for (uint32_t i = 0; i < storage->users_count; i++) {
             uint64_t touched_ns =
-                trace->commands[command_of[tarn_touchers(graph, storage)[i]]].end_ns;
+                trace->commands[command_of[tarn_storage_users(graph, storage)[i]]].end_ns;
             if (touched_ns > end_ns) end_ns = touched_ns;
         }
         int64_t bytes = (int64_t)storage->size;

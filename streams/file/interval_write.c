@@ -84,7 +84,7 @@ static void print_buffer(const struct answer *answer, uint32_t a, FILE *file)
     const struct tarn_graph *graph = answer->graph;
     const struct tarn_storage *storage = &graph->storages[a];
     uint32_t last = storage->pinned ? graph->order[graph->ops_count - 1]
-                                    : tarn_touchers(graph, storage)[storage->touchers_count - 1];
+                                    : tarn_storage_users(graph, storage)[storage->users_count - 1];
     if (answer->named_ids)
         fputs(graph->tensors[storage->tensor].name, file);
     else

@@ -21,7 +21,7 @@ enum tarn_status tarn_derive_streams(struct tarn_graph *graph);
 enum tarn_status tarn_derive_arcs(struct tarn_graph *graph);
 /* Topological order and rank. TARN_BAD_INPUT when there is none; the message shows a cycle. */
 enum tarn_status tarn_derive_order(struct tarn_graph *graph, const struct tarn_report *report);
-/* Storages with their touchers, and groups (given as lists of root tensors; padded: by group). */
+/* Storages with their users, and groups (given as lists of root tensors; padded: by group). */
 enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups,
                                       const bool *padded);
 

@@ -269,18 +269,18 @@ static bool arcs_are_valid(const struct tarn_graph *graph, uint32_t v)
     return true;
 }
 
-/* Of a planned storage the producer comes first, and neighbouring touchers of one stream stand in
+/* Of a planned storage the producer comes first, and neighbouring users of one stream stand in
  * its order. Those of a persistent storage stay in the order of the graph that a view is of. */
 static bool storage_is_valid(const struct tarn_graph *graph, uint32_t a)
 {
     const struct tarn_storage *storage = &graph->storages[a];
     if (storage->size == 0 || storage->persistent != (a >= graph->planned_count)) return false;
     if (storage->persistent) return true;
-    if (storage->touchers_count == 0 || tarn_touchers(graph, storage)[0] != storage->producer)
+    if (storage->users_count == 0 || tarn_storage_users(graph, storage)[0] != storage->producer)
         return false;
-    for (uint32_t k = 1; k < storage->touchers_count; k++) {
-        const struct tarn_graph_op *last = &graph->ops[tarn_touchers(graph, storage)[k - 1]];
-        const struct tarn_graph_op *op = &graph->ops[tarn_touchers(graph, storage)[k]];
+    for (uint32_t k = 1; k < storage->users_count; k++) {
+        const struct tarn_graph_op *last = &graph->ops[tarn_storage_users(graph, storage)[k - 1]];
+        const struct tarn_graph_op *op = &graph->ops[tarn_storage_users(graph, storage)[k]];
         if (op->view || (last->stream == op->stream && last->position >= op->position))
             return false;
     }

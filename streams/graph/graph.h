@@ -71,11 +71,11 @@ struct tarn_graph_stream {
 };
 
 struct tarn_storage {
-    uint64_t size;                           /* exact bytes */
-    uint32_t tensor;                         /* root tensor, or TARN_NONE for a workspace */
-    uint32_t producer;                       /* first writer; for persistent storages TARN_NONE */
-    uint32_t touchers_begin, touchers_count; /* see tarn_touchers */
-    uint32_t group;                          /* contiguous group, or TARN_NONE */
+    uint64_t size;                     /* exact bytes */
+    uint32_t tensor;                   /* root tensor, or TARN_NONE for a workspace */
+    uint32_t producer;                 /* first writer; for persistent storages TARN_NONE */
+    uint32_t users_begin, users_count; /* see tarn_storage_users */
+    uint32_t group;                    /* contiguous group, or TARN_NONE */
     uint16_t space;
     bool pinned; /* an output: never released inside the iteration */
     bool persistent;
@@ -105,7 +105,7 @@ struct tarn_graph {
     struct tarn_graph_tensor *tensors;
     struct tarn_graph_stream *streams;
     struct tarn_storage *storages;
-    const uint32_t *touchers; /* of all storages */
+    const uint32_t *users; /* of all storages */
     struct tarn_group *groups;
     uint32_t ops_count, tensors_count, streams_count, groups_count;
     uint32_t storages_count;
@@ -135,11 +135,11 @@ static inline const uint32_t *tarn_outputs(const struct tarn_graph_op *op)
 }
 
 /* The distinct ops, without views, that read or write one of the graph's storages, in topological
- * order; touchers_count of them. */
-static inline const uint32_t *tarn_touchers(const struct tarn_graph *graph,
-                                            const struct tarn_storage *storage)
+ * order; users_count of them. */
+static inline const uint32_t *tarn_storage_users(const struct tarn_graph *graph,
+                                                 const struct tarn_storage *storage)
 {
-    return graph->touchers + storage->touchers_begin;
+    return graph->users + storage->users_begin;
 }
 
 /* The alignment of the storage's own; 0: the plan's. */
@@ -172,7 +172,7 @@ static inline struct tarn_graph tarn_graph_view(const struct tarn_graph *graph)
     return view;
 }
 
-/* Do streams, positions, order, ranks, arcs between streams, storages and touchers say the same?
+/* Do streams, positions, order, ranks, arcs between streams, storages and users say the same?
  * For tests and assertions; cost: linear. */
 bool tarn_graph_is_valid(const struct tarn_graph *graph);
 

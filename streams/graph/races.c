@@ -1,8 +1,8 @@
-/* Data races: the touchers of a storage, walked in topological order, must be ordered wherever one
+/* Data races: the users of a storage, walked in topological order, must be ordered wherever one
  * writes. It is enough to compare with the last write and, for a write, with the last reader of
  * every stream since it: whatever came earlier lies before those. A planned storage begins with its
  * producer's write. Happens-before is asked of clocks in O(1).
- * Cost: O((V + E) S) for the clocks, linear in touchers for the walk.
+ * Cost: O((V + E) S) for the clocks, linear in users for the walk.
  */
 
 #include "clocks.h"
@@ -12,7 +12,7 @@ struct walk {
     const struct tarn_graph *graph;
     const struct tarn_report *report;
     struct tarn_clocks clocks;
-    bool *writes;      /* for each entry of all storages' touchers: does it write? */
+    bool *writes;      /* for each entry of all storages' users: does it write? */
     uint32_t *readers; /* stream -> last reader since the last write, or TARN_NONE */
     uint32_t *streams; /* the ones that have such a reader */
     uint32_t streams_count;
@@ -22,20 +22,20 @@ struct walk {
 /* ---- Who writes ---- */
 
 struct touch_cursor {
-    uint32_t *next;    /* storage -> which of its touchers comes next */
+    uint32_t *next;    /* storage -> which of its users comes next */
     uint32_t *written; /* storage -> op + 1 that wrote it last */
 };
 
-/* Touchers stand in topological order, so the next one of a storage is either v or not yet due. */
+/* Users stand in topological order, so the next one of a storage is either v or not yet due. */
 static void note_touch(const struct walk *walk, const struct touch_cursor *cursor, uint32_t a,
                        uint32_t v)
 {
     const struct tarn_storage *storage = &walk->graph->storages[a];
     uint32_t i = cursor->next[a];
-    if (i == storage->touchers_count || tarn_touchers(walk->graph, storage)[i] != v)
+    if (i == storage->users_count || tarn_storage_users(walk->graph, storage)[i] != v)
         return; /* noted already */
     cursor->next[a]++;
-    walk->writes[storage->touchers_begin + i] = cursor->written[a] == v + 1;
+    walk->writes[storage->users_begin + i] = cursor->written[a] == v + 1;
 }
 
 static void note_op(const struct walk *walk, const struct touch_cursor *cursor, uint32_t v)
@@ -86,11 +86,11 @@ static enum tarn_status report_race(const struct walk *walk, const struct tarn_s
 
 static enum tarn_status check_producer(const struct walk *walk, const struct tarn_storage *storage)
 {
-    uint32_t first = tarn_touchers(walk->graph, storage)[0], producer = storage->producer;
+    uint32_t first = tarn_storage_users(walk->graph, storage)[0], producer = storage->producer;
     if (storage->persistent || first == producer) return TARN_OK;
     const struct tarn_graph *graph = walk->graph;
     if (!is_before(walk, first, producer)) {
-        bool writes = walk->writes[storage->touchers_begin];
+        bool writes = walk->writes[storage->users_begin];
         return report_race(walk, storage, first, writes, producer, true);
     }
     return tarn_report_bad(walk->report, tarn_location_at(first, storage->tensor, "/ops/%u", first),
@@ -125,13 +125,13 @@ static enum tarn_status check_write(const struct walk *walk, const struct tarn_s
 
 static enum tarn_status check_storage(struct walk *walk, const struct tarn_storage *storage)
 {
-    if (storage->touchers_count < 2) return TARN_OK;
-    const bool *writes = walk->writes + storage->touchers_begin;
+    if (storage->users_count < 2) return TARN_OK;
+    const bool *writes = walk->writes + storage->users_begin;
     enum tarn_status status = check_producer(walk, storage);
     uint32_t writer = TARN_NONE;
     forget_readers(walk);
-    for (uint32_t i = 0; status == TARN_OK && i < storage->touchers_count; i++) {
-        uint32_t op = tarn_touchers(walk->graph, storage)[i];
+    for (uint32_t i = 0; status == TARN_OK && i < storage->users_count; i++) {
+        uint32_t op = tarn_storage_users(walk->graph, storage)[i];
         if (writer != TARN_NONE && !is_before(walk, writer, op))
             return report_race(walk, storage, writer, true, op, writes[i]);
         if (writes[i]) {
@@ -174,10 +174,9 @@ static enum tarn_status check_size(const struct tarn_graph *graph, const struct 
 static bool walk_init(struct walk *walk)
 {
     const struct tarn_graph *graph = walk->graph;
-    size_t touchers = 0;
-    for (uint32_t a = 0; a < graph->storages_count; a++)
-        touchers += graph->storages[a].touchers_count;
-    walk->writes = tarn_region_take(&walk->region, touchers, sizeof *walk->writes);
+    size_t users = 0;
+    for (uint32_t a = 0; a < graph->storages_count; a++) users += graph->storages[a].users_count;
+    walk->writes = tarn_region_take(&walk->region, users, sizeof *walk->writes);
     walk->readers = tarn_region_take(&walk->region, graph->streams_count, sizeof *walk->readers);
     walk->streams = tarn_region_take(&walk->region, graph->streams_count, sizeof *walk->streams);
     if (walk->region.is_exhausted) return false;

@@ -75,12 +75,12 @@ static void number_storages(struct tarn_graph *graph)
         graph->tensors[t].storage = graph->tensors[graph->tensors[t].root].storage;
 }
 
-/* ---- Touchers ---- */
+/* ---- Users ---- */
 
 struct touch_pass {
-    uint32_t *mark;     /* storage -> op + 1 that touched it last */
-    uint32_t *touchers; /* NULL: only count */
-    uint32_t *next;     /* storage -> where its next toucher goes */
+    uint32_t *mark;  /* storage -> op + 1 that touched it last */
+    uint32_t *users; /* NULL: only count */
+    uint32_t *next;  /* storage -> where its next user goes */
 };
 
 static void touch(struct tarn_graph *graph, const struct touch_pass *pass, uint32_t storage,
@@ -88,10 +88,10 @@ static void touch(struct tarn_graph *graph, const struct touch_pass *pass, uint3
 {
     if (pass->mark[storage] == op + 1) return;
     pass->mark[storage] = op + 1;
-    if (pass->touchers)
-        pass->touchers[pass->next[storage]++] = op;
+    if (pass->users)
+        pass->users[pass->next[storage]++] = op;
     else
-        graph->storages[storage].touchers_count++;
+        graph->storages[storage].users_count++;
 }
 
 static void touch_all(struct tarn_graph *graph, const struct touch_pass *pass)
@@ -110,7 +110,7 @@ static void touch_all(struct tarn_graph *graph, const struct touch_pass *pass)
     }
 }
 
-static enum tarn_status fill_touchers(struct tarn_graph *graph, struct tarn_region *scratch)
+static enum tarn_status fill_users(struct tarn_graph *graph, struct tarn_region *scratch)
 {
     uint32_t count = graph->storages_count;
     struct touch_pass pass = {.mark = tarn_region_take(scratch, count, sizeof *pass.mark),
@@ -119,12 +119,12 @@ static enum tarn_status fill_touchers(struct tarn_graph *graph, struct tarn_regi
     touch_all(graph, &pass);
     uint32_t total = 0;
     for (uint32_t a = 0; a < count; a++) {
-        pass.next[a] = graph->storages[a].touchers_begin = total;
-        total += graph->storages[a].touchers_count;
+        pass.next[a] = graph->storages[a].users_begin = total;
+        total += graph->storages[a].users_count;
     }
-    pass.touchers = tarn_region_take(&graph->region, total, sizeof *pass.touchers);
-    if (!pass.touchers) return TARN_SYSTEM;
-    graph->touchers = pass.touchers;
+    pass.users = tarn_region_take(&graph->region, total, sizeof *pass.users);
+    if (!pass.users) return TARN_SYSTEM;
+    graph->users = pass.users;
     touch_all(graph, &pass);
     assert(count == 0 || pass.next[count - 1] == total);
     return TARN_OK;
@@ -182,7 +182,7 @@ enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tar
     if (!graph->storages) return TARN_SYSTEM;
     number_storages(graph);
     struct tarn_region scratch = {.chunks = NULL};
-    enum tarn_status status = fill_touchers(graph, &scratch);
+    enum tarn_status status = fill_users(graph, &scratch);
     tarn_region_finish(&scratch);
     return status == TARN_OK ? fill_groups(graph, groups, padded) : status;
 }

@@ -4,7 +4,7 @@
  *
  *     records      every id in range, every number in bounds, aliases, producers, groups
  *     derive.h     streams, arcs, order (a cycle is found here), storages
- *     races        any two touchers of a storage of which one writes are ordered
+ *     races        any two users of a storage of which one writes are ordered
  */
 #ifndef TARN_STREAMS_GRAPH_VALIDATE_H
 #define TARN_STREAMS_GRAPH_VALIDATE_H
@@ -41,7 +41,7 @@ enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
 enum tarn_status tarn_validate_spaces(const struct tarn_graph *graph,
                                       const struct tarn_report *report);
 
-/* Checks that the touchers of every storage are ordered and that a planned storage's producer is
+/* Checks that the users of every storage are ordered and that a planned storage's producer is
  * the first; the graph must be derived. Near-linear. TARN_BAD_INPUT; TARN_SYSTEM: no memory. */
 enum tarn_status tarn_validate_races(const struct tarn_graph *graph,
                                      const struct tarn_report *report);

@@ -1,5 +1,5 @@
 /* The serial list-order peak, by sweeping over the ops in list order: a storage is alive from its
- * producer to its last toucher (an output to the end). Cost: O(V + storages). */
+ * producer to its last user (an output to the end). Cost: O(V + storages). */
 #include "peak.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static enum tarn_status find_peak(const struct tarn_graph *graph, struct tarn_re
         const struct tarn_storage *storage = &graph->storages[a];
         produced[graph->rank[storage->producer]] += size[a];
         if (storage->pinned) continue;
-        released[graph->rank[tarn_touchers(graph, storage)[storage->touchers_count - 1]]] +=
+        released[graph->rank[tarn_storage_users(graph, storage)[storage->users_count - 1]]] +=
             size[a];
     }
     sweep(graph, produced, released, peak);

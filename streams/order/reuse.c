@@ -1,4 +1,4 @@
-/* Reuse: the elementwise maximum over what a storage's last touchers reach gives `first`, from
+/* Reuse: the elementwise maximum over what a storage's last users reach gives `first`, from
  * where its bytes may be used again. With it every safety question is answered in O(1) without a
  * matrix of pairs. Source: docs/how-it-works.md, "Reuse". Equal to Algorithms 1 and 2 of the SOMAS
  * paper. Cost: O(touches S + storages S). */
@@ -11,17 +11,17 @@
 
 struct first_scratch {
     uint32_t *row;  /* the row being built */
-    uint32_t *seen; /* stream -> storage + 1 whose last toucher there is already in */
+    uint32_t *seen; /* stream -> storage + 1 whose last user there is already in */
 };
 
-/* Touchers come in topological order: walking back, only the first one met in a stream counts. */
+/* Users come in topological order: walking back, only the first one met in a stream counts. */
 static void fill_row(const struct first_scratch *scratch, const struct tarn_clocks *clocks,
                      const struct tarn_graph *graph, uint32_t a)
 {
     const struct tarn_storage *storage = &graph->storages[a];
     memset(scratch->row, 0, clocks->streams_count * sizeof *scratch->row);
-    for (uint32_t k = storage->touchers_count; k-- > 0;) {
-        uint32_t op = tarn_touchers(graph, storage)[k];
+    for (uint32_t k = storage->users_count; k-- > 0;) {
+        uint32_t op = tarn_storage_users(graph, storage)[k];
         uint32_t own = graph->ops[op].stream;
         if (scratch->seen[own] == a + 1) continue;
         scratch->seen[own] = a + 1;

@@ -102,9 +102,9 @@ static void fill_changes(const struct changes *changes, const struct tarn_timeli
         const struct tarn_storage *storage = &graph->storages[a];
         changes->produced[storage->producer] += reserved[a];
         if (storage->pinned) continue;
-        struct moment last = end_of(timeline, graph, tarn_touchers(graph, storage)[0]);
-        for (uint32_t k = 1; k < storage->touchers_count; k++) {
-            struct moment end = end_of(timeline, graph, tarn_touchers(graph, storage)[k]);
+        struct moment last = end_of(timeline, graph, tarn_storage_users(graph, storage)[0]);
+        for (uint32_t k = 1; k < storage->users_count; k++) {
+            struct moment end = end_of(timeline, graph, tarn_storage_users(graph, storage)[k]);
             if (compare(&end, &last) > 0) last = end;
         }
         changes->released[last.op] += reserved[a];

@@ -126,28 +126,28 @@ static bool take_arcs(struct tarn_view *view, struct tarn_region *region,
 
 /* ---- Storages ---- */
 
-/* Touchers stay in topological order, since a second half comes right behind the first one. */
+/* Users stay in topological order, since a second half comes right behind the first one. */
 static bool take_storages(struct tarn_view *view, struct tarn_region *region,
                           const struct tarn_graph *graph)
 {
     size_t count = 0;
-    for (uint32_t a = 0; a < graph->storages_count; a++) count += graph->storages[a].touchers_count;
-    uint32_t *touchers = tarn_region_take(region, count, sizeof *touchers), begin = 0;
+    for (uint32_t a = 0; a < graph->storages_count; a++) count += graph->storages[a].users_count;
+    uint32_t *users = tarn_region_take(region, count, sizeof *users), begin = 0;
     struct tarn_storage *storages =
         tarn_region_copy(region, graph->storages, graph->storages_count, sizeof *storages);
     if (region->is_exhausted) return false;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         struct tarn_storage *storage = &storages[a];
         bool is_workspace = storage->tensor == TARN_NONE;
-        const uint32_t *given = tarn_touchers(graph, storage);
-        for (uint32_t k = 0; k < storage->touchers_count; k++)
-            touchers[begin + k] = is_workspace ? given[k] : end_of(view, given[k]);
+        const uint32_t *given = tarn_storage_users(graph, storage);
+        for (uint32_t k = 0; k < storage->users_count; k++)
+            users[begin + k] = is_workspace ? given[k] : end_of(view, given[k]);
         if (!is_workspace && storage->producer != TARN_NONE)
             storage->producer = end_of(view, storage->producer);
-        storage->touchers_begin = begin;
-        begin += storage->touchers_count;
+        storage->users_begin = begin;
+        begin += storage->users_count;
     }
-    view->own.touchers = touchers;
+    view->own.users = users;
     view->own.storages = storages;
     return true;
 }

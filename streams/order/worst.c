@@ -4,10 +4,10 @@
  * whatever else had ended could only release more. A storage that several streams
  * may release last makes the search hard: choosing states for it holds the independent sets of a
  * graph (an op without cost for every vertex, a storage that both ends touch for every edge). With
- * one keeper for each storage, a toucher that must not have ended, it is the heaviest antichain of
+ * one keeper for each storage, a user that must not have ended, it is the heaviest antichain of
  * another order, in which first[a] is what the keeper alone reaches. So, from a given state:
  *
- *     repeat: keepers = of each storage alive, a toucher that has not ended
+ *     repeat: keepers = of each storage alive, a user that has not ended
  *             state = what the heaviest antichain of these keepers needs started
  *     until no more bytes are alive
  *
@@ -49,14 +49,14 @@ static bool has_begun(const struct search *search, uint32_t v)
     return search->graph->ops[v].position < search->begun[search->graph->ops[v].stream];
 }
 
-/* A toucher that keeps storage a alive, or TARN_NONE. */
+/* A user that keeps storage a alive, or TARN_NONE. */
 static uint32_t keeper_of(const struct search *search, uint32_t a)
 {
     const struct tarn_storage *storage = &search->graph->storages[a];
     if (!has_begun(search, storage->producer)) return TARN_NONE;
-    for (uint32_t k = storage->touchers_count; k-- > 0;)
-        if (!has_ended(search, tarn_touchers(search->graph, storage)[k]))
-            return tarn_touchers(search->graph, storage)[k];
+    for (uint32_t k = storage->users_count; k-- > 0;)
+        if (!has_ended(search, tarn_storage_users(search->graph, storage)[k]))
+            return tarn_storage_users(search->graph, storage)[k];
     return storage->pinned ? storage->producer : TARN_NONE;
 }
 
@@ -102,30 +102,29 @@ static void keep_by(struct search *search, uint32_t a, uint32_t keeper)
     }
 }
 
-/* The last toucher in stream s, or else of all. */
-static uint32_t last_toucher(const struct search *search, uint32_t a, uint32_t s)
+/* The last user in stream s, or else of all. */
+static uint32_t last_user(const struct search *search, uint32_t a, uint32_t s)
 {
     const struct tarn_storage *storage = &search->graph->storages[a];
-    for (uint32_t k = storage->touchers_count; k-- > 0;)
-        if (search->graph->ops[tarn_touchers(search->graph, storage)[k]].stream == s)
-            return tarn_touchers(search->graph, storage)[k];
-    return tarn_touchers(search->graph, storage)[storage->touchers_count - 1];
+    for (uint32_t k = storage->users_count; k-- > 0;)
+        if (search->graph->ops[tarn_storage_users(search->graph, storage)[k]].stream == s)
+            return tarn_storage_users(search->graph, storage)[k];
+    return tarn_storage_users(search->graph, storage)[storage->users_count - 1];
 }
 
-/* What is not alive is kept by its last toucher. */
+/* What is not alive is kept by its last user. */
 static void choose_keepers(struct search *search)
 {
     for (uint32_t a = 0; a < search->reuse.count; a++) {
         uint32_t keeper = keeper_of(search, a);
-        keep_by(search, a, keeper == TARN_NONE ? last_toucher(search, a, TARN_NONE) : keeper);
+        keep_by(search, a, keeper == TARN_NONE ? last_user(search, a, TARN_NONE) : keeper);
     }
 }
 
 /* Stream s keeps whatever it touches. */
 static void choose_keepers_in(struct search *search, uint32_t s)
 {
-    for (uint32_t a = 0; a < search->reuse.count; a++)
-        keep_by(search, a, last_toucher(search, a, s));
+    for (uint32_t a = 0; a < search->reuse.count; a++) keep_by(search, a, last_user(search, a, s));
 }
 
 /* To the heaviest state of these keepers. */

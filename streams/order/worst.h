@@ -2,7 +2,7 @@
  *
  * A state of an iteration is a set of ops that have started and, inside it, a set of those that
  * have ended: an op has started only if everything that happens before it has ended. In a state a
- * storage is alive if its producer has started and not all of its touchers have ended (an output:
+ * storage is alive if its producer has started and not all of its users have ended (an output:
  * if its producer has started). Timings are legal if they pass through states only; the costs of
  * the ops do not matter. */
 #ifndef TARN_STREAMS_ORDER_WORST_H

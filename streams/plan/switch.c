@@ -4,8 +4,8 @@
  *     to      stream 0             └► e ── f     e waits for c; f comes after e anyway
  *
  * A sweep over the arena finds all pairs of storages that share a reserved byte. The producer of
- * the one in `to` needs, in every stream of `from`, the last toucher of the other; an op that reads
- * a persistent storage needs the last writer of its namesake, one that writes it all touchers. Only
+ * the one in `to` needs, in every stream of `from`, the last user of the other; an op that reads
+ * a persistent storage needs the last writer of its namesake, one that writes it all users. Only
  * the last place in every stream counts, so a row of places is enough for every op. Both programs
  * with these needs as arcs between them are one graph, whose transitive reduction (order/events)
  * is the one least set of waits. Later iterations follow by the order of the streams, and so does
@@ -29,7 +29,7 @@ struct needs {
     const struct tarn_program *from, *to;
     struct tarn_region *region;
     uint32_t *rows;  /* by step of `to` */
-    uint32_t *touch; /* by storage of `from`: its last touchers */
+    uint32_t *touch; /* by storage of `from`: its last users */
     uint32_t *write; /* by persistent storage of `from`: its last writers */
 };
 
@@ -59,8 +59,8 @@ static void find_last(const struct needs *needs)
     const struct tarn_graph *graph = needs->pair->from->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
-        for (uint32_t i = 0; i < storage->touchers_count; i++) {
-            uint32_t op = tarn_touchers(graph, storage)[i];
+        for (uint32_t i = 0; i < storage->users_count; i++) {
+            uint32_t op = tarn_storage_users(graph, storage)[i];
             raise_to_step(needs, row_at(needs, needs->touch, a), op);
             if (storage->persistent && writes(graph, op, a))
                 raise_to_step(needs, row_at(needs, needs->write, a - graph->planned_count), op);
@@ -103,8 +103,8 @@ static void need_persistent(const struct needs *needs)
     for (uint32_t b = to->planned_count; b < to->storages_count; b++) {
         uint32_t a = needs->pair->same[b - to->planned_count];
         const struct tarn_storage *storage = &to->storages[b];
-        for (uint32_t i = 0; a != TARN_NONE && i < storage->touchers_count; i++) {
-            uint32_t op = tarn_touchers(to, storage)[i];
+        for (uint32_t i = 0; a != TARN_NONE && i < storage->users_count; i++) {
+            uint32_t op = tarn_storage_users(to, storage)[i];
             need(needs, op,
                  writes(to, op, b) ? row_at(needs, needs->touch, a)
                                    : row_at(needs, needs->write, a - from->planned_count));

@@ -2,7 +2,7 @@
  *
  *     thresholds   how many launches of each stream lie before a cut. A = the storages that are
  *                  produced before the cut and are not yet free for the last launch before it in
- *                  any stream. No two of them may share bytes: if the touchers of one came before
+ *                  any stream. No two of them may share bytes: if the users of one came before
  *                  the producer of the other, which is before the cut in its stream, they would
  *                  come before that stream's last launch before the cut.
  *     gaps         runs of group members outside A, by their first member (bound_gaps.c).

@@ -47,7 +47,7 @@ void tarn_proof_keep_row(struct tarn_proof *proof, uint32_t step);
  * memory. */
 enum tarn_status tarn_proof_fill_rows(struct tarn_proof *proof);
 
-/* Do all touchers of the storage come before a step? An op's workspace that ends before its outputs
+/* Do all users of the storage come before a step? An op's workspace that ends before its outputs
  * begin still counts as touched. pre: the step has a row. */
 bool tarn_proof_is_free_at(const struct tarn_proof *proof, uint32_t storage, uint32_t step);
 

@@ -1,6 +1,6 @@
 /* Rows of forward clocks for the steps that a certificate is about. They are worked out anew from
  * the compiled program (past.h), and owe nothing to the clocks that made the bound.
- * Cost: O(steps + waits S) to fill the rows, linear in touchers to ask. */
+ * Cost: O(steps + waits S) to fill the rows, linear in users to ask. */
 #include <assert.h>
 #include <string.h>
 
@@ -73,9 +73,9 @@ bool tarn_proof_is_free_at(const struct tarn_proof *proof, uint32_t storage, uin
     assert(proof->row_of[step] < proof->rows_count);
     const uint32_t *row = proof->rows + (size_t)proof->row_of[step] * proof->program->streams_count;
     if (record->pinned) return false;
-    for (uint32_t i = record->touchers_count; i-- > 0;) {
-        uint32_t toucher = proof->program->step_of[tarn_touchers(proof->plan->graph, record)[i]];
-        if (row[proof->program->steps[toucher].stream] <= toucher) return false;
+    for (uint32_t i = record->users_count; i-- > 0;) {
+        uint32_t user = proof->program->step_of[tarn_storage_users(proof->plan->graph, record)[i]];
+        if (row[proof->program->steps[user].stream] <= user) return false;
     }
     return true;
 }

@@ -117,14 +117,14 @@ static bool overwrite(struct tarn_replay *replay, uint32_t storage, uint32_t vic
 {
     struct tarn_content *content = &replay->contents[victim];
     bool is_done = tarn_storages_take_turns(replay->graph, victim, storage);
-    uint32_t toucher = is_done ? TARN_NONE : find_unordered(replay, content);
-    if (toucher != TARN_NONE)
-        tarn_replay_report_overlap(replay, storage, victim, toucher);
+    uint32_t user = is_done ? TARN_NONE : find_unordered(replay, content);
+    if (user != TARN_NONE)
+        tarn_replay_report_overlap(replay, storage, victim, user);
     else if (replay->graph->storages[victim].pinned && content->made_in == replay->past.iteration)
         tarn_replay_report_lost_output(replay, storage, victim);
     content->spoiler = replay->past.node;
     content->spoiler_storage = storage;
-    return toucher == TARN_NONE && !content->dubious;
+    return user == TARN_NONE && !content->dubious;
 }
 
 /* Once an order is broken, what was overwritten before counts again: every storage of those bytes
@@ -140,8 +140,8 @@ static void look_beneath(struct tarn_replay *replay, uint32_t storage)
             map->end[a] <= map->begin[storage])
             continue;
         if (tarn_storages_take_turns(replay->graph, a, storage)) continue;
-        uint32_t toucher = find_unordered(replay, &replay->contents[a]);
-        if (toucher != TARN_NONE) tarn_replay_report_overlap(replay, storage, a, toucher);
+        uint32_t user = find_unordered(replay, &replay->contents[a]);
+        if (user != TARN_NONE) tarn_replay_report_overlap(replay, storage, a, user);
     }
 }
 

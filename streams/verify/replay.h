@@ -45,9 +45,9 @@ struct tarn_replay {
 
 /* Each writes one violation into the verdict; "it" is the step that runs now. */
 
-/* It writes `storage` over bytes of `victim`, which `toucher` uses, unordered. */
+/* It writes `storage` over bytes of `victim`, which `user` uses, unordered. */
 void tarn_replay_report_overlap(const struct tarn_replay *replay, uint32_t storage, uint32_t victim,
-                                uint32_t toucher);
+                                uint32_t user);
 /* It writes `storage` over an output. */
 void tarn_replay_report_lost_output(const struct tarn_replay *replay, uint32_t storage,
                                     uint32_t victim);

@@ -72,15 +72,15 @@ static struct tarn_suspects suspects(const struct tarn_replay *replay, uint32_t 
 }
 
 void tarn_replay_report_overlap(const struct tarn_replay *replay, uint32_t storage, uint32_t victim,
-                                uint32_t toucher)
+                                uint32_t user)
 {
-    bool self = toucher == replay->past.node;
+    bool self = user == replay->past.node;
     tarn_verdict_add(
-        replay->verdict, violation_with(replay, TARN_UNORDERED_OVERLAP, toucher, storage, victim),
-        suspects(replay, toucher, replay->contents[victim].writer),
+        replay->verdict, violation_with(replay, TARN_UNORDERED_OVERLAP, user, storage, victim),
+        suspects(replay, user, replay->contents[victim].writer),
         "%s writes %s, which shares bytes with %s that %s %s%s",
         label(replay, replay->past.node).text, bytes(replay, storage).text,
-        bytes(replay, victim).text, self ? "it" : label(replay, toucher).text,
+        bytes(replay, victim).text, self ? "it" : label(replay, user).text,
         self ? "uses itself" : "uses", self ? "" : ", and nothing orders the use before the write");
 }
 

@@ -100,7 +100,7 @@ static void give_back(struct block *block)
     if (block->before && !block->before->used) merge(block->before, block);
 }
 
-/* Last toucher of every storage, by place in list order. */
+/* Last user of every storage, by place in list order. */
 static uint32_t *find_ends(const struct tarn_graph *graph)
 {
     uint32_t *ends = calloc((size_t)graph->storages_count + 1, sizeof *ends);
@@ -108,8 +108,8 @@ static uint32_t *find_ends(const struct tarn_graph *graph)
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         ends[a] = graph->rank[storage->producer];
-        for (uint32_t i = 0; i < storage->touchers_count; i++) {
-            uint32_t rank = graph->rank[tarn_touchers(graph, storage)[i]];
+        for (uint32_t i = 0; i < storage->users_count; i++) {
+            uint32_t rank = graph->rank[tarn_storage_users(graph, storage)[i]];
             if (rank > ends[a]) ends[a] = rank;
         }
         if (storage->pinned) ends[a] = graph->ops_count;

@@ -184,7 +184,7 @@ static bool is_early_workspace(const struct tarn_graph *graph, uint32_t a, uint3
     return graph->ops[op].workspace_first && tarn_extra(&graph->ops[op])->workspace_storage == a;
 }
 
-/* Have all touchers ended when a launch starts, or, if not, when it writes its outputs? */
+/* Have all users ended when a launch starts, or, if not, when it writes its outputs? */
 static bool is_free_at(const struct proof *proof, uint32_t a, uint32_t op, bool late)
 {
     const struct tarn_graph *graph = proof->plan->graph;

@@ -21,7 +21,7 @@ enum { NODES = 64, STREAMS = 64 };
 /* A storage in one iteration. */
 struct life {
     uint32_t storage;
-    uint64_t begin, touchers; /* as sets of nodes; begin: one, or none if alive from the start */
+    uint64_t begin, users; /* as sets of nodes; begin: one, or none if alive from the start */
     bool for_ever;
     uint64_t enemies; /* lives on shared bytes, as a set */
 };
@@ -60,7 +60,7 @@ static void add_life(struct play *play, uint32_t storage, uint32_t iteration)
     if (record->pinned && iteration + 1 == play->iterations) life->for_ever = true;
     if (!record->persistent) life->begin = bit_of(play, record->producer, iteration);
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        if (oracle_touches(graph, v, storage)) life->touchers |= bit_of(play, v, iteration);
+        if (oracle_touches(graph, v, storage)) life->users |= bit_of(play, v, iteration);
     }
 }
 
@@ -174,7 +174,7 @@ static bool does_harm(const struct play *play, const struct state *state)
     for (uint32_t i = 0; i < play->lives_count; i++) {
         const struct life *life = &play->lives[i];
         bool has_begun = (life->begin & ~state->started) == 0;
-        bool is_needed = life->for_ever || (life->touchers & ~state->finished) != 0;
+        bool is_needed = life->for_ever || (life->users & ~state->finished) != 0;
         alive |= (uint64_t)(has_begun && is_needed) << i;
     }
     for (uint64_t left = alive; left != 0; left &= left - 1) {

@@ -6,7 +6,7 @@
  *     A_e       its address;  below_i_j, above_i_j: the paper's a and b
  *
  * and from its appendix: v runs between ASAP and ALAP (10), a storage is preserved at most from
- * there to its last toucher (11) and at least where that is certain (12), and two storages that one
+ * there to its last user (11) and at least where that is certain (12), and two storages that one
  * order relation keeps apart need no address variables. Whatever is not written is 0. */
 #include "joint_program.h"
 
@@ -20,7 +20,7 @@ struct program {
     struct tarn_region region; /* of the constraints */
     struct tarn_constraints constraints;
     uint32_t *asap, *alap;     /* op -> step */
-    uint32_t *last, *earliest; /* storage -> ALAP, ASAP of its last toucher */
+    uint32_t *last, *earliest; /* storage -> ALAP, ASAP of its last user */
     bool *reaches;             /* [u * ops + v]: u comes before v */
     uint64_t sum;
     FILE *file;
@@ -57,8 +57,8 @@ static void fill_steps(struct program *program)
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         program->sum += storage->size;
-        for (uint32_t k = 0; k < storage->touchers_count; k++) {
-            uint32_t v = tarn_touchers(graph, storage)[k];
+        for (uint32_t k = 0; k < storage->users_count; k++) {
+            uint32_t v = tarn_storage_users(graph, storage)[k];
             if (program->alap[v] > program->last[a]) program->last[a] = program->alap[v];
             if (program->asap[v] > program->earliest[a]) program->earliest[a] = program->asap[v];
         }
@@ -81,8 +81,8 @@ static bool may_meet(const struct program *program, uint32_t a, uint32_t b)
 {
     const struct tarn_storage *first = &program->graph->storages[a];
     bool apart = !first->pinned;
-    for (uint32_t k = 0; k < first->touchers_count; k++)
-        apart = apart && reaches(program, tarn_touchers(program->graph, first)[k],
+    for (uint32_t k = 0; k < first->users_count; k++)
+        apart = apart && reaches(program, tarn_storage_users(program->graph, first)[k],
                                  program->graph->storages[b].producer);
     return !apart;
 }
@@ -145,8 +145,8 @@ static void write_lifetime(const struct program *program, uint32_t a)
             if (s > program->alap[storage->producer] && s <= program->earliest[a])
                 fprintf(program->file, " P_%u_%u = 1\n", a, s); /* (12) */
         }
-        for (uint32_t k = 0; k < storage->touchers_count; k++) { /* (4) */
-            uint32_t v = tarn_touchers(program->graph, storage)[k];
+        for (uint32_t k = 0; k < storage->users_count; k++) { /* (4) */
+            uint32_t v = tarn_storage_users(program->graph, storage)[k];
             if (v == storage->producer || !may_run(program, v, s)) continue;
             write_run(program, '+', v, s);
             write_kept(program, '-', a, s);

@@ -90,8 +90,8 @@ static bool is_alive(const struct tarn_graph *graph, uint32_t a, uint32_t rank)
 {
     const struct tarn_storage *storage = &graph->storages[a];
     bool begun = graph->rank[storage->producer] <= rank, ended = !storage->pinned;
-    for (uint32_t i = 0; i < storage->touchers_count; i++)
-        if (graph->rank[tarn_touchers(graph, storage)[i]] >= rank) ended = false;
+    for (uint32_t i = 0; i < storage->users_count; i++)
+        if (graph->rank[tarn_storage_users(graph, storage)[i]] >= rank) ended = false;
     return begun && !ended;
 }
 

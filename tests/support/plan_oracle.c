@@ -145,19 +145,19 @@ static bool is_boundary_kept(const struct reach *reach, uint32_t storage, uint32
 static bool is_storage_ordered(const struct reach *reach, uint32_t storage)
 {
     const struct tarn_graph *graph = reach->plan->graph;
-    uint32_t *touchers = malloc((graph->ops_count + 1) * sizeof *touchers), count = 0;
-    if (!touchers) abort();
+    uint32_t *users = malloc((graph->ops_count + 1) * sizeof *users), count = 0;
+    if (!users) abort();
     for (uint32_t i = 0; i < graph->ops_count; i++) {
-        if (oracle_touches(graph, graph->order[i], storage)) touchers[count++] = graph->order[i];
+        if (oracle_touches(graph, graph->order[i], storage)) users[count++] = graph->order[i];
     }
     bool ok = true;
     for (uint32_t i = 0; ok && i < count; i++) {
         for (uint32_t j = 0; ok && j < count; j++) {
-            if (i < j) ok = are_ordered(reach, storage, touchers[i], touchers[j]);
-            ok = ok && is_boundary_kept(reach, storage, touchers[i], touchers[j]);
+            if (i < j) ok = are_ordered(reach, storage, users[i], users[j]);
+            ok = ok && is_boundary_kept(reach, storage, users[i], users[j]);
         }
     }
-    free(touchers);
+    free(users);
     return ok;
 }
 

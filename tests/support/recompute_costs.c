@@ -59,8 +59,8 @@ static bool is_alive(const struct tarn_graph *graph, uint32_t storage, uint32_t 
     const struct tarn_storage *record = &graph->storages[storage];
     uint32_t first = UINT32_MAX, last = 0;
     if (record->tensor == TARN_NONE) return graph->rank[record->producer] == place;
-    for (uint32_t i = 0; i < record->touchers_count; i++) {
-        uint32_t at = graph->rank[tarn_touchers(graph, record)[i]];
+    for (uint32_t i = 0; i < record->users_count; i++) {
+        uint32_t at = graph->rank[tarn_storage_users(graph, record)[i]];
         if (at < first) first = at;
         if (at > last) last = at;
     }

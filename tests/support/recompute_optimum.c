@@ -66,8 +66,9 @@ static void find_forward(struct recompute_optimum *optimum, bool any_op)
 static uint32_t count_writers(const struct tarn_graph *graph, uint32_t storage)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < graph->storages[storage].touchers_count; i++)
-        count += oracle_writes(graph, tarn_touchers(graph, &graph->storages[storage])[i], storage);
+    for (uint32_t i = 0; i < graph->storages[storage].users_count; i++)
+        count +=
+            oracle_writes(graph, tarn_storage_users(graph, &graph->storages[storage])[i], storage);
     return count;
 }
 
@@ -92,8 +93,8 @@ static bool find_results(struct recompute_optimum *optimum)
 static uint32_t first_update(const struct tarn_graph *graph, uint32_t storage)
 {
     uint32_t first = graph->ops_count;
-    for (uint32_t i = 0; i < graph->storages[storage].touchers_count; i++) {
-        uint32_t v = tarn_touchers(graph, &graph->storages[storage])[i];
+    for (uint32_t i = 0; i < graph->storages[storage].users_count; i++) {
+        uint32_t v = tarn_storage_users(graph, &graph->storages[storage])[i];
         if (oracle_writes(graph, v, storage) && graph->rank[v] < first) first = graph->rank[v];
     }
     return first + 1;
@@ -138,9 +139,9 @@ static void sum_fixed(struct recompute_optimum *optimum)
         uint64_t size = oracle_reserved(graph, a, optimum->alignment);
         if (optimum->result_of[a] != TARN_NONE) continue;
         uint32_t first = graph->rank[storage->producer], last = first;
-        for (uint32_t i = 0; i < storage->touchers_count; i++) {
-            if (graph->rank[tarn_touchers(graph, storage)[i]] > last)
-                last = graph->rank[tarn_touchers(graph, storage)[i]];
+        for (uint32_t i = 0; i < storage->users_count; i++) {
+            if (graph->rank[tarn_storage_users(graph, storage)[i]] > last)
+                last = graph->rank[tarn_storage_users(graph, storage)[i]];
         }
         if (storage->pinned) last = graph->ops_count - 1;
         for (uint32_t place = first; place <= last; place++) optimum->ops[place].fixed += size;

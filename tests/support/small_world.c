@@ -87,26 +87,25 @@ bool small_world_has_its_roles(const struct small_world *world)
 /* ---- Hazards ---- */
 
 /* Ops that read or write a root, and ops that write it. */
-static void find_touchers(const struct draft *draft, unsigned root, unsigned *touchers,
-                          unsigned *writers)
+static void find_users(const struct draft *draft, unsigned root, unsigned *users, unsigned *writers)
 {
-    *touchers = *writers = 0;
+    *users = *writers = 0;
     for (unsigned t = 0; t < draft->count; t++) {
         if (draft->root[t] != root) continue;
-        *touchers |= draft->tensors[t].consumers;
+        *users |= draft->tensors[t].consumers;
         if (draft->role[draft->tensors[t].producer] != SMALL_VIEWS)
             *writers |= 1u << draft->tensors[t].producer;
     }
     for (unsigned v = 0; v < draft->world->graph.ops; v++)
-        if (draft->role[v] == SMALL_VIEWS) *touchers &= ~(1u << v);
-    *touchers |= *writers;
+        if (draft->role[v] == SMALL_VIEWS) *users &= ~(1u << v);
+    *users |= *writers;
 }
 
-static void order_touchers(struct draft *draft, unsigned touchers, unsigned writers)
+static void order_users(struct draft *draft, unsigned users, unsigned writers)
 {
     for (unsigned v = 0; v < draft->world->graph.ops; v++) {
         for (unsigned u = 0; u < v; u++) {
-            bool both_touch = touchers >> u & 1 && touchers >> v & 1;
+            bool both_touch = users >> u & 1 && users >> v & 1;
             if (both_touch && (writers >> u & 1 || writers >> v & 1))
                 draft->before[v] |= (uint8_t)(1u << u);
         }
@@ -129,17 +128,17 @@ static bool reads_parameter(const struct draft *draft, unsigned op)
 /* Where nothing is written in place, data arcs order every write and its reads. */
 static void order_hazards(struct draft *draft)
 {
-    unsigned touchers, writers;
+    unsigned users, writers;
     for (unsigned root = 0; root < draft->count; root++) {
         if (draft->root[root] != root) continue;
-        find_touchers(draft, root, &touchers, &writers);
-        if ((writers & (writers - 1)) != 0) order_touchers(draft, touchers, writers);
+        find_users(draft, root, &users, &writers);
+        if ((writers & (writers - 1)) != 0) order_users(draft, users, writers);
     }
     if (!is_updated(draft)) return;
-    writers = touchers = 1u << draft->world->parameter_writer;
+    writers = users = 1u << draft->world->parameter_writer;
     for (unsigned v = 0; v < draft->world->graph.ops; v++)
-        if (reads_parameter(draft, v)) touchers |= 1u << v;
-    order_touchers(draft, touchers, writers);
+        if (reads_parameter(draft, v)) users |= 1u << v;
+    order_users(draft, users, writers);
 }
 
 /* ---- Building ---- */

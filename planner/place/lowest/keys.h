@@ -9,7 +9,7 @@ enum { TARN_KEYS_COUNT = 10 };
 /* What keys are made from, by place. */
 struct tarn_traits {
     bool *in_antichain;     /* it, or a member of it, belongs to the heaviest antichain */
-    double *life;           /* ops in list order from its producer to its last toucher */
+    double *life;           /* ops in list order from its producer to its last user */
     double *conflict_bytes; /* of all storages that must not share bytes with it */
 };
 

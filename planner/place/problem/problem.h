@@ -36,14 +36,14 @@ static inline uint32_t tarn_problem_begin(const struct tarn_problem *problem, ui
     return graph ? graph->rank[graph->storages[a].producer] : problem->begin[a];
 }
 
-/* Behind the rank of its last toucher; behind all ops for an output. */
+/* Behind the rank of its last user; behind all ops for an output. */
 static inline uint32_t tarn_problem_end(const struct tarn_problem *problem, uint32_t a)
 {
     if (!problem->graph) return problem->end[a];
     const struct tarn_storage *storage = &problem->graph->storages[a];
     if (storage->pinned) return problem->ops_count;
     return problem->graph
-               ->rank[tarn_touchers(problem->graph, storage)[storage->touchers_count - 1]] +
+               ->rank[tarn_storage_users(problem->graph, storage)[storage->users_count - 1]] +
            1;
 }
 

@@ -1,6 +1,6 @@
 /* The orders in which blocks are placed: the paper's Greedy Size, Breadth, Source and Unsafe
  * (section 5.2), and longest lifetime first. Lifetimes are those of list order: from the producer
- * to the last toucher.
+ * to the last user.
  * Cost: O(T log T + V), for unsafe pairs O(T S). */
 #include <stdlib.h>
 

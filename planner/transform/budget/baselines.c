@@ -21,7 +21,7 @@ static bool reads_a_mask(const struct tarn_recompute_model *model, const struct 
 {
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
         const struct tarn_version *version = &model->versions[model->reads[i]];
-        if (model->graph->storages[version->storage].touchers_count == 1) return true;
+        if (model->graph->storages[version->storage].users_count == 1) return true;
     }
     return false;
 }

@@ -70,7 +70,7 @@ static enum tarn_status find_alive(struct along *along, uint64_t alignment,
         const struct tarn_storage *storage = &graph->storages[a];
         along->alive[graph->rank[storage->producer]] += reserved[a];
         if (!storage->pinned)
-            gone[graph->rank[tarn_touchers(graph, storage)[storage->touchers_count - 1]]] +=
+            gone[graph->rank[tarn_storage_users(graph, storage)[storage->users_count - 1]]] +=
                 reserved[a];
     }
     for (uint32_t rank = 0; rank < graph->ops_count; rank++) {

@@ -1,4 +1,4 @@
-/* Which arc would break an antichain? With an extra arc u -> w, every member whose touchers all
+/* Which arc would break an antichain? With an extra arc u -> w, every member whose users all
  * lie up to u, or before w already, precedes every member that is made at w or later:
  *
  *     stream a   ──── touches m ──── u                 m: all that touch it are up to u or before w
@@ -42,7 +42,7 @@ struct finder {
     const struct tarn_candidate_limits *limits;
     uint32_t *members; /* storages of the antichain */
     uint32_t members_count;
-    uint32_t *last; /* of all members: the last toucher in each stream */
+    uint32_t *last; /* of all members: the last user in each stream */
     uint32_t
         *last_begin; /* i -> where those of members[i] begin in `last`; a pinned one has none */
     struct place *places; /* in the stream that is looked at, distinct, the last one first */
@@ -223,18 +223,18 @@ static void look_into(struct finder *finder, uint32_t c, struct tarn_candidates 
 
 /* ---- The search ---- */
 
-/* Touchers come in topological order. seen[s]: the member + 1 that was last met in stream s. */
+/* Users come in topological order. seen[s]: the member + 1 that was last met in stream s. */
 static void collect_last(struct finder *finder, uint32_t *seen)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < finder->members_count; i++) {
         const struct tarn_storage *storage = &finder->graph->storages[finder->members[i]];
         finder->last_begin[i] = count;
-        for (uint32_t k = storage->pinned ? 0 : storage->touchers_count; k-- > 0;) {
-            uint32_t s = finder->graph->ops[tarn_touchers(finder->graph, storage)[k]].stream;
+        for (uint32_t k = storage->pinned ? 0 : storage->users_count; k-- > 0;) {
+            uint32_t s = finder->graph->ops[tarn_storage_users(finder->graph, storage)[k]].stream;
             if (seen[s] == i + 1) continue;
             seen[s] = i + 1;
-            finder->last[count++] = tarn_touchers(finder->graph, storage)[k];
+            finder->last[count++] = tarn_storage_users(finder->graph, storage)[k];
         }
     }
     finder->last_begin[finder->members_count] = count;
@@ -244,7 +244,7 @@ static enum tarn_status finder_init(struct finder *finder, struct tarn_region *r
                                     const struct tarn_coupled *coupled)
 {
     const struct tarn_reuse *reuse = &coupled->reuse;
-    size_t touchers = 0;
+    size_t users = 0;
     uint32_t *seen = tarn_region_take(region, reuse->streams_count, sizeof *seen);
     finder->members = tarn_region_take(region, reuse->count, sizeof *finder->members);
     finder->best = tarn_region_take(region, reuse->streams_count, sizeof *finder->best);
@@ -252,10 +252,10 @@ static enum tarn_status finder_init(struct finder *finder, struct tarn_region *r
     for (uint32_t a = 0; a < reuse->count; a++) {
         if (!tarn_antichain_has(coupled->bound.threshold, reuse, a)) continue;
         finder->members[finder->members_count++] = a;
-        touchers += finder->graph->storages[a].touchers_count;
+        users += finder->graph->storages[a].users_count;
     }
     size_t count = finder->members_count;
-    finder->last = tarn_region_take(region, touchers, sizeof *finder->last);
+    finder->last = tarn_region_take(region, users, sizeof *finder->last);
     finder->last_begin = tarn_region_take(region, count + 1, sizeof *finder->last_begin);
     finder->places = tarn_region_take(region, count, sizeof *finder->places);
     if (region->is_exhausted) return TARN_SYSTEM;

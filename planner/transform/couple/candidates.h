@@ -25,7 +25,7 @@ struct tarn_candidate_limits {
 };
 
 /* Finds arcs for the antichain of `coupled`, whose pace is `pace`. TARN_SYSTEM: no memory.
- * Within the work, O(S W M T) for M members with last touchers in T streams and W pairs of a place
+ * Within the work, O(S W M T) for M members with last users in T streams and W pairs of a place
  * and a stream, at most 32 S. */
 enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
                                       const struct tarn_coupled *coupled,

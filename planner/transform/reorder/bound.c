@@ -1,8 +1,8 @@
 /* A minimum cut. On the source's side is what has run; all that comes before v is the source, v
  * and all that comes after it the sink. A storage pays its size where its producer has run and
- * a toucher has not:
+ * a user has not:
  *
- *     producer --size--> storage --unlimited--> each toucher      node --unlimited--> predecessors
+ *     producer --size--> storage --unlimited--> each user      node --unlimited--> predecessors
  *
  * Only nodes that are neither before nor after v are in the network, so that it is small in the
  * deep graphs of training. Cost: a flow through the nodes that v is not ordered with, and their
@@ -81,22 +81,22 @@ static void find_sides(struct tarn_reorder_bound *bound, uint32_t v)
 
 /* ---- The network ---- */
 
-static bool has_toucher_after(const struct tarn_reorder_bound *bound, uint32_t a)
+static bool has_user_after(const struct tarn_reorder_bound *bound, uint32_t a)
 {
-    const struct tarn_arcs *touchers = &bound->model->touchers;
-    for (uint32_t i = touchers->begin[a]; i < touchers->begin[a + 1]; i++) {
-        if (bound->side[touchers->ops[i]] == TARN_REORDER_AFTER) return true;
+    const struct tarn_arcs *users = &bound->model->users;
+    for (uint32_t i = users->begin[a]; i < users->begin[a + 1]; i++) {
+        if (bound->side[users->ops[i]] == TARN_REORDER_AFTER) return true;
     }
     return false;
 }
 
-/* The storage's node, with arcs to its free touchers; SOURCE: there are none but the producer. */
-static uint32_t add_touchers(struct tarn_reorder_bound *bound, uint32_t a, uint32_t next)
+/* The storage's node, with arcs to its free users; SOURCE: there are none but the producer. */
+static uint32_t add_users(struct tarn_reorder_bound *bound, uint32_t a, uint32_t next)
 {
-    const struct tarn_arcs *touchers = &bound->model->touchers;
+    const struct tarn_arcs *users = &bound->model->users;
     uint32_t name = SOURCE;
-    for (uint32_t i = touchers->begin[a]; i < touchers->begin[a + 1]; i++) {
-        uint32_t u = touchers->ops[i];
+    for (uint32_t i = users->begin[a]; i < users->begin[a + 1]; i++) {
+        uint32_t u = users->ops[i];
         if (bound->side[u] != TARN_REORDER_FREE || u == bound->model->producer[a]) continue;
         name = next;
         tarn_flow_add(&bound->flow, name, bound->name[u], TARN_FLOW_UNLIMITED);
@@ -115,14 +115,14 @@ static uint64_t add_storages(struct tarn_reorder_bound *bound)
         if (bound->side[p] == TARN_REORDER_AFTER) continue;
         bool has_run = bound->side[p] == TARN_REORDER_BEFORE;
         uint32_t from = has_run ? SOURCE : bound->name[p];
-        if (model->pinned[a] || has_toucher_after(bound, a)) {
+        if (model->pinned[a] || has_user_after(bound, a)) {
             if (has_run)
                 always += model->size[a];
             else
                 tarn_flow_add(&bound->flow, from, SINK, model->size[a]);
             continue;
         }
-        uint32_t name = add_touchers(bound, a, next);
+        uint32_t name = add_users(bound, a, next);
         if (name == SOURCE) continue;
         tarn_flow_add(&bound->flow, from, name, model->size[a]);
         next++;

@@ -120,8 +120,8 @@ static bool grow(struct tarn_reorder_greedy *greedy, uint32_t v, uint64_t limit)
 
 /* ---- What has changed ---- */
 
-/* Storages that have one toucher left: it frees more than before. */
-static void await_last_touchers(struct tarn_reorder_greedy *greedy, uint32_t v)
+/* Storages that have one user left: it frees more than before. */
+static void await_last_users(struct tarn_reorder_greedy *greedy, uint32_t v)
 {
     const struct tarn_arcs *touched = &greedy->state.model->touched;
     for (uint32_t i = touched->begin[v]; i < touched->begin[v + 1]; i++) {
@@ -147,7 +147,7 @@ static void await_last_predecessor(struct tarn_reorder_greedy *greedy, uint32_t 
 static void settle(struct tarn_reorder_greedy *greedy, uint32_t v)
 {
     const struct tarn_arcs *arcs = &greedy->state.model->successors;
-    await_last_touchers(greedy, v);
+    await_last_users(greedy, v);
     for (uint32_t i = arcs->begin[v]; i < arcs->begin[v + 1]; i++) {
         uint32_t w = arcs->ops[i];
         if (greedy->state.pending[w] == 1) await_last_predecessor(greedy, w);

@@ -38,7 +38,7 @@ struct tarn_reorder_postpone {
     const struct tarn_reorder_model *model;
     uint32_t *place;  /* node -> where it runs: its own place in the order, or that of the node
                          right before which it is put */
-    uint32_t *latest; /* storage -> greatest `place` among the touchers met so far */
+    uint32_t *latest; /* storage -> greatest `place` among the users met so far */
     uint32_t *begin;  /* place -> where its nodes begin */
 };
 

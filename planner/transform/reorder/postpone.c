@@ -1,5 +1,5 @@
-/* A node that frees nothing, because every storage that it reads has a toucher behind it, can run
- * right before the first node that waits for it, or before the last other toucher of one of those
+/* A node that frees nothing, because every storage that it reads has a user behind it, can run
+ * right before the first node that waits for it, or before the last other user of one of those
  * storages, whichever comes first: what it makes is alive for a shorter time, and nothing else
  * changes. Decided from the end of the order to its beginning, so that whole chains
  * move. This is the fusion of ops that only feed one successor, without fixing it for ever.

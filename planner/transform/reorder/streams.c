@@ -2,7 +2,7 @@
  * between the one that came in and the one that is best where everything runs in one stream. Then
  * the heaviest antichain names its witness: the storages that cannot share bytes. Of the largest of
  * them, the producer is moved behind the position at which the antichain cuts its stream, or the
- * touchers behind that position are moved before it; what lowers the weight is kept. Cost: tries
+ * users behind that position are moved before it; what lowers the weight is kept. Cost: tries
  * times the clocks and the antichain of the graph. */
 #include "streams.h"
 
@@ -164,8 +164,8 @@ static enum tarn_status try_member(struct search *search, uint32_t a, bool *bett
     enum tarn_status status = TARN_OK;
     if (end != TARN_NONE && put_off(search, search->best, storage->producer, end))
         status = try_attempt(search, better);
-    for (uint32_t k = storage->touchers_count; k-- > 0 && status == TARN_OK && !*better;) {
-        uint32_t v = tarn_touchers(&weighing->graph, storage)[k],
+    for (uint32_t k = storage->users_count; k-- > 0 && status == TARN_OK && !*better;) {
+        uint32_t v = tarn_storage_users(&weighing->graph, storage)[k],
                  early = last_before(search, weighing->graph.ops[v].stream);
         if (search->tries == 0) break;
         if (early != TARN_NONE && pull(search, search->best, early, v))

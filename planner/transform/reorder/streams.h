@@ -39,9 +39,9 @@ struct tarn_weighing {
     struct tarn_region *region;
     const uint64_t *reserved; /* planned storage -> bytes */
     struct tarn_constraints constraints;
-    uint32_t *places;   /* the ops of all streams, one stream behind the other */
-    uint32_t *touchers; /* of all storages, one behind the other */
-    uint32_t *rank;     /* op -> place in the order */
+    uint32_t *places; /* the ops of all streams, one stream behind the other */
+    uint32_t *users;  /* of all storages, one behind the other */
+    uint32_t *rank;   /* op -> place in the order */
     /* Of the order that was weighed last, in a region of their own: */
     struct tarn_region witness;
     struct tarn_reuse reuse;

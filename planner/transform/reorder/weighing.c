@@ -1,4 +1,4 @@
-/* The view has copies of what an order changes, positions, ranks and the order of touchers, and
+/* The view has copies of what an order changes, positions, ranks and the order of users, and
  * shares the rest with the graph that came in. Cost: the clocks and the antichain of the graph for
  * each order. */
 #include "streams.h"
@@ -36,19 +36,19 @@ static enum tarn_status copy_storages(struct tarn_weighing *weighing)
     struct tarn_storage *storages = tarn_region_copy(weighing->region, graph->storages,
                                                      graph->storages_count, sizeof *storages);
     size_t count = 0;
-    for (uint32_t a = 0; a < graph->storages_count; a++) count += graph->storages[a].touchers_count;
-    weighing->touchers = tarn_region_take(weighing->region, count, sizeof *weighing->touchers);
-    if (!storages || !weighing->touchers) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < graph->storages_count; a++) count += graph->storages[a].users_count;
+    weighing->users = tarn_region_take(weighing->region, count, sizeof *weighing->users);
+    if (!storages || !weighing->users) return TARN_SYSTEM;
     graph->storages = storages;
     uint32_t next = 0;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
-        uint32_t touchers = storages[a].touchers_count;
-        memcpy(weighing->touchers + next, tarn_touchers(graph, &storages[a]),
-               touchers * sizeof *weighing->touchers);
-        storages[a].touchers_begin = next;
-        next += touchers;
+        uint32_t users = storages[a].users_count;
+        memcpy(weighing->users + next, tarn_storage_users(graph, &storages[a]),
+               users * sizeof *weighing->users);
+        storages[a].users_begin = next;
+        next += users;
     }
-    graph->touchers = weighing->touchers;
+    graph->users = weighing->users;
     return TARN_OK;
 }
 
@@ -87,14 +87,14 @@ void tarn_weighing_finish(struct tarn_weighing *weighing)
 
 /* ---- Orders ---- */
 
-/* Few touchers, and nearly in order. */
-static void sort_touchers(const struct tarn_weighing *weighing, uint32_t *touchers, uint32_t count)
+/* Few users, and nearly in order. */
+static void sort_users(const struct tarn_weighing *weighing, uint32_t *users, uint32_t count)
 {
     for (uint32_t k = 1; k < count; k++) {
-        uint32_t v = touchers[k], i = k;
-        for (; i > 0 && weighing->rank[touchers[i - 1]] > weighing->rank[v]; i--)
-            touchers[i] = touchers[i - 1];
-        touchers[i] = v;
+        uint32_t v = users[k], i = k;
+        for (; i > 0 && weighing->rank[users[i - 1]] > weighing->rank[v]; i--)
+            users[i] = users[i - 1];
+        users[i] = v;
     }
 }
 
@@ -115,9 +115,9 @@ void tarn_weighing_take(struct tarn_weighing *weighing, const uint32_t *order)
         graph->ops[v].position = stream->ops_count;
         weighing->places[(size_t)(stream->ops - weighing->places) + stream->ops_count++] = v;
     }
-    for (uint32_t *next = weighing->touchers, a = 0; a < graph->planned_count; a++) {
-        sort_touchers(weighing, next, graph->storages[a].touchers_count);
-        next += graph->storages[a].touchers_count;
+    for (uint32_t *next = weighing->users, a = 0; a < graph->planned_count; a++) {
+        sort_users(weighing, next, graph->storages[a].users_count);
+        next += graph->storages[a].users_count;
     }
 }
 

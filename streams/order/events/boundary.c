@@ -4,7 +4,7 @@
  * Refined rule. Storages that share a reserved byte follow each other inside an iteration, so of
  * all that an iteration and the next one do to that byte only two storages meet at the boundary:
  * the last one here and the first one there. The producer of the first (cells.h) needs the last
- * toucher of the last in every stream. A persistent storage has no first write: what touches it up
+ * user of the last in every stream. A persistent storage has no first write: what touches it up
  * to its first writer needs its last writer, and its first writer needs what touches it from its
  * last writer on. All else follows from the order inside an iteration, and greater distances from
  * that of the streams.
@@ -87,7 +87,7 @@ struct unrolled {
     uint32_t *begin;  /* of arcs: counted two entries further on, filled one, so that all is right
                          in the end */
     uint32_t *before; /* the arcs' ops; NULL while they are only counted */
-    uint32_t *seen;   /* stream -> storage + 1 whose last toucher there was found */
+    uint32_t *seen;   /* stream -> storage + 1 whose last user there was found */
     struct tarn_cells cells;
     struct writers *writers; /* by persistent storage */
 };
@@ -141,16 +141,16 @@ static void need_on_cells(struct unrolled *unrolled, uint32_t storage, uint32_t 
     }
 }
 
-/* Walking back through the touchers, the first one met in a stream is its last. */
-static void need_last_touchers(struct unrolled *unrolled, uint32_t storage)
+/* Walking back through the users, the first one met in a stream is its last. */
+static void need_last_users(struct unrolled *unrolled, uint32_t storage)
 {
     const struct tarn_graph *graph = unrolled->graph;
     const struct tarn_storage *record = &graph->storages[storage];
-    for (uint32_t k = record->touchers_count; k-- > 0;) {
-        uint32_t stream = unrolled->nodes.stream[tarn_touchers(graph, record)[k]];
+    for (uint32_t k = record->users_count; k-- > 0;) {
+        uint32_t stream = unrolled->nodes.stream[tarn_storage_users(graph, record)[k]];
         if (unrolled->seen[stream] == storage + 1) continue;
         unrolled->seen[stream] = storage + 1;
-        need_on_cells(unrolled, storage, tarn_touchers(graph, record)[k]);
+        need_on_cells(unrolled, storage, tarn_storage_users(graph, record)[k]);
     }
 }
 
@@ -159,7 +159,7 @@ static void need_planned(struct unrolled *unrolled)
     const struct tarn_graph *graph = unrolled->graph;
     memset(unrolled->seen, 0, graph->streams_count * sizeof *unrolled->seen);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        if (unrolled->cells.head[a] != TARN_NONE) need_last_touchers(unrolled, a);
+        if (unrolled->cells.head[a] != TARN_NONE) need_last_users(unrolled, a);
     }
 }
 
@@ -169,8 +169,8 @@ static void need_persistent(struct unrolled *unrolled)
     for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         struct writers by = unrolled->writers[a - graph->planned_count];
-        for (uint32_t k = 0; k < storage->touchers_count && by.first != TARN_NONE; k++) {
-            uint32_t op = tarn_touchers(graph, storage)[k];
+        for (uint32_t k = 0; k < storage->users_count && by.first != TARN_NONE; k++) {
+            uint32_t op = tarn_storage_users(graph, storage)[k];
             if (graph->rank[op] <= graph->rank[by.first]) need(unrolled, op, by.last);
             if (graph->rank[op] >= graph->rank[by.last]) need(unrolled, by.first, op);
         }

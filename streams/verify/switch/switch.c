@@ -107,13 +107,13 @@ static enum tarn_status check_storages(const struct proof *proof, uint32_t a, ui
     const struct tarn_storage *x = &proof->pair->from->graph->storages[a];
     const struct tarn_storage *y = &proof->pair->to->graph->storages[b];
     enum tarn_status status = TARN_OK;
-    /* all touchers of a planned storage come after its producer, which the plan's own proof says */
-    uint32_t count = y->persistent ? y->touchers_count : 1;
+    /* all users of a planned storage come after its producer, which the plan's own proof says */
+    uint32_t count = y->persistent ? y->users_count : 1;
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t v = y->persistent ? tarn_touchers(proof->pair->to->graph, y)[k] : y->producer;
-        for (uint32_t i = 0; i < x->touchers_count && !status; i++)
-            status =
-                check_pair(proof, a, tarn_touchers(proof->pair->from->graph, x)[i], b, v, error);
+        uint32_t v = y->persistent ? tarn_storage_users(proof->pair->to->graph, y)[k] : y->producer;
+        for (uint32_t i = 0; i < x->users_count && !status; i++)
+            status = check_pair(proof, a, tarn_storage_users(proof->pair->from->graph, x)[i], b, v,
+                                error);
     }
     return status;
 }
