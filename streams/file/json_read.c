@@ -117,7 +117,10 @@ static enum tarn_status read_value(const struct tarn_report *report,
     *value = is_object ? json_object() : json_stringn_nocheck((const char *)&large, sizeof large);
     if (!*value) return tarn_error_no_memory(report->error);
     enum tarn_status status = is_object ? read_members(report, span, *value) : TARN_OK;
-    if (status != TARN_OK) json_decref(*value);
+    if (status != TARN_OK) {
+        json_decref(*value);
+        *value = NULL;
+    }
     return status;
 }
 

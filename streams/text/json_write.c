@@ -2,6 +2,7 @@
 #include "json_write.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void tarn_json_put(json_t **object, const char *key, json_t *value)
 {
@@ -33,10 +34,22 @@ static size_t digits_of(const json_t *value)
     return strtod(text, NULL) == number ? JSON_REAL_PRECISION(15) : JSON_REAL_PRECISION(17);
 }
 
+/* DEL, which is ASCII and which jansson leaves as it is, is only in strings. */
+static int write_escaped(const char *text, size_t size, void *file)
+{
+    const char *end = text + size;
+    for (const char *del; (del = memchr(text, 0x7f, (size_t)(end - text))); text = del + 1) {
+        fwrite(text, 1, (size_t)(del - text), file);
+        fputs("\\u007F", file);
+    }
+    fwrite(text, 1, (size_t)(end - text), file);
+    return 0;
+}
+
 void tarn_json_write(FILE *file, json_t *value)
 {
     static const size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY;
-    if (json_dumpf(value, file, flags | digits_of(value)) != 0)
+    if (json_dump_callback(value, write_escaped, file, flags | digits_of(value)) != 0)
         fgetc(file); /* sets the stream's error */
     json_decref(value);
 }
