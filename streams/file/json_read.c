@@ -1,6 +1,6 @@
 /* Reading JSON with jansson, without a tree of the whole file. A value of up to PIECE bytes of text
- * is read whole. Of a larger object the members are read one by one; a larger array stays text, and
- * each of its elements is read when its turn comes and given up after it:
+ * is read whole. A larger array stays text, and each of its elements is read when its turn comes
+ * and given up after it. So does, in a larger object, every array:
  *
  *     {"name":"x", "ops":[{...}, {...}, ...]}   ->   {"name":"x", "ops":<place in the text>}
  *
@@ -105,11 +105,13 @@ static enum tarn_status read_small(const struct tarn_report *report, const char 
 static enum tarn_status read_members(const struct tarn_report *report,
                                      const struct tarn_json_span *span, json_t *object);
 
+/* Reads whole what is up to so many bytes long, and all that is neither array nor object. */
 static enum tarn_status read_value(const struct tarn_report *report,
-                                   const struct tarn_json_span *span, json_t **value)
+                                   const struct tarn_json_span *span, ptrdiff_t piece,
+                                   json_t **value)
 {
     struct large large;
-    if (span->end - span->begin <= PIECE || !strchr("[{", *span->begin))
+    if (span->end - span->begin <= piece || !strchr("[{", *span->begin))
         return read_small(report, span->begin, span->end, value);
     memset(&large, 0, sizeof large);
     large.span = *span;
@@ -140,7 +142,7 @@ static enum tarn_status read_member(const struct tarn_report *report, const char
     const char *name = json_string_value(key);
     if (json_object_get(object, name))
         status = fault_at(report, at, "the object has this key twice");
-    if (!status) status = read_value(report, span, &value);
+    if (!status) status = read_value(report, span, 0, &value);
     if (!status && json_object_set_new_nocheck(object, name, value) != 0)
         status = tarn_error_no_memory(report->error);
     json_decref(key);
@@ -178,7 +180,7 @@ enum tarn_status tarn_json_parse(struct tarn_report *report, const char *text, s
     if (what) return fault_at(report, span.next, what);
     if (span.next != text + size)
         return fault_at(report, span.next, "something follows the end of the document");
-    return read_value(report, &span, &document->value);
+    return read_value(report, &span, PIECE, &document->value);
 }
 
 enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_reader *reader,
@@ -364,7 +366,7 @@ static enum tarn_status read_next(struct tarn_json_at *item, const struct tarn_j
     if (*item->next == ']') return fault_at(report, item->next, after_array);
     const char *what = tarn_json_scan(item->next + 1, &span);
     if (what) return fault_at(report, span.next, what);
-    enum tarn_status status = read_value(report, &span, &item->value);
+    enum tarn_status status = read_value(report, &span, PIECE, &item->value);
     bool is_last = span.next + 1 == array->end;
     if (!status && *span.next != (is_last ? ']' : ',')) {
         json_decref(item->value);
