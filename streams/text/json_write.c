@@ -34,15 +34,16 @@ static size_t digits_of(const json_t *value)
     return strtod(text, NULL) == number ? JSON_REAL_PRECISION(15) : JSON_REAL_PRECISION(17);
 }
 
-/* DEL, which is ASCII and which jansson leaves as it is, is only in strings. */
+/* DEL, which is ASCII and which jansson leaves as it is, is only in strings. The stream is one
+ * thread's: jansson writes a few bytes at a time, and locks would take longer. */
 static int write_escaped(const char *text, size_t size, void *file)
 {
     const char *end = text + size;
     for (const char *del; (del = memchr(text, 0x7f, (size_t)(end - text))); text = del + 1) {
-        fwrite(text, 1, (size_t)(del - text), file);
+        fwrite_unlocked(text, 1, (size_t)(del - text), file);
         fputs("\\u007F", file);
     }
-    fwrite(text, 1, (size_t)(end - text), file);
+    fwrite_unlocked(text, 1, (size_t)(end - text), file);
     return 0;
 }
 
