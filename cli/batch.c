@@ -72,7 +72,7 @@ static void print_plan(struct tarn_printer *printer, const struct item *item)
     tarn_printer_boolean(printer, "optimal", made.optimal);
     tarn_printer_text(printer, "method", made.method);
     tarn_printer_bytes(printer, "persistent_bytes", made.persistent);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 /* Every message of a batch names the graph that it is about. */
@@ -95,8 +95,8 @@ static void print_failure(struct tarn_printer *printer, const struct item *item,
     tarn_printer_open(printer, "error", '{');
     tarn_printer_count(printer, "code", (uint64_t)status);
     tarn_printer_text(printer, "message", item->error.text);
-    tarn_printer_close(printer, '}');
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
+    tarn_printer_close(printer);
 }
 
 /* A plan that is there, and can be kept. A file that cannot be read at all is no reason to write

@@ -221,7 +221,7 @@ static void print_side(struct tarn_printer *printer, const char *key, const stru
     tarn_printer_count(printer, "waits", side->plan->waits);
     tarn_printer_count(printer, "boundary_waits", side->plan->boundary_waits);
     tarn_printer_text(printer, "method", side->plan->method);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 static void print_space(struct tarn_printer *printer, const char *key, const struct side *side,
@@ -233,7 +233,7 @@ static void print_space(struct tarn_printer *printer, const char *key, const str
     tarn_printer_bytes(printer, "footprint_bytes", space->footprint);
     tarn_printer_bytes_or_null(printer, "bound_bytes", space->bound);
     tarn_printer_bytes(printer, "persistent_bytes", space->persistent);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 /* Of each memory space, where a plan has several: by number, which has a name where a graph is
@@ -253,9 +253,9 @@ static void print_spaces(struct tarn_printer *printer, const struct comparison *
         if (is_known) tarn_printer_text(printer, "name", info.name);
         print_space(printer, "first", a, s);
         print_space(printer, "second", b, s);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
-    if (count > 0 && printer->json) tarn_printer_close(printer, ']');
+    if (count > 0 && printer->json) tarn_printer_close(printer);
 }
 
 static void print_row(struct tarn_printer *printer, const char *key, const struct row *row)
@@ -264,7 +264,7 @@ static void print_row(struct tarn_printer *printer, const char *key, const struc
     tarn_printer_open(printer, key, '{');
     tarn_printer_bytes(printer, "offset_bytes", row->offset);
     tarn_printer_bytes(printer, "size_bytes", row->size);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 static void print_changes(struct tarn_printer *printer, const struct comparison *comparison,
@@ -283,7 +283,7 @@ static void print_changes(struct tarn_printer *printer, const struct comparison 
         if (row->space) tarn_printer_text(printer, "space", row->space);
         print_row(printer, "before", change->before);
         print_row(printer, "after", change->after);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
 }
@@ -305,7 +305,7 @@ static void print_comparison(const struct comparison *comparison, bool everythin
         tarn_printer_count(&printer, "common", comparison->common);
         for (size_t fate = 0; fate < TARN_COUNT(fates); fate++)
             tarn_printer_count(&printer, fates[fate], comparison->counts[fate]);
-        tarn_printer_close(&printer, '}');
+        tarn_printer_close(&printer);
         print_changes(&printer, comparison, everything);
     } else {
         tarn_printer_text(&printer, "storages", NULL);

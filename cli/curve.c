@@ -25,7 +25,7 @@ static void print_rows(FILE *file, const struct tarn_graph *graph,
         if (of_orders) tarn_printer_count(&printer, "critical_path_ns", row->time_ns);
         if (!of_orders) tarn_printer_count(&printer, "recomputed", row->recomputed);
         if (!of_orders) tarn_printer_count(&printer, "other_implementation", row->implemented);
-        tarn_printer_close(&printer, '}');
+        tarn_printer_close(&printer);
     }
     tarn_printer_close_list(&printer);
     tarn_printer_real(&printer, "ms", ms);

@@ -27,7 +27,7 @@ static void print_summary(struct tarn_printer *printer, const struct tarn_graph 
     tarn_printer_open(printer, "events", '{');
     tarn_printer_count(printer, "arcs", summary->arcs);
     tarn_printer_count(printer, "kept", summary->arcs_kept);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 /* Of each memory space, where there are several. */
@@ -52,7 +52,7 @@ static enum tarn_status print_spaces(struct tarn_printer *printer, const struct 
         tarn_printer_bytes(printer, "sum_bytes", summary.sum);
         tarn_printer_bytes(printer, "serial_peak_bytes", summary.serial_peak);
         tarn_printer_bytes(printer, "bound_bytes", summary.bound);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
     return status;
@@ -93,7 +93,7 @@ static enum tarn_status print_unknown_kinds(struct tarn_printer *printer,
         tarn_printer_open_row(printer, "unknown");
         tarn_printer_text(printer, "kind", kinds[i]);
         tarn_printer_count(printer, "ops", end - i);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     if (count > 0) tarn_printer_close_list(printer);
     free(kinds);
@@ -109,15 +109,15 @@ static void print_model(struct tarn_printer *printer, const struct tarn_graph *g
     tarn_printer_count(printer, "peak_bytes", simulation->peak);
     tarn_printer_count(printer, "worst_bytes", simulation->worst);
     tarn_printer_count(printer, "worst_bound_bytes", simulation->worst_bound);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     tarn_printer_open(printer, "busy", '[');
     for (uint32_t s = 0; s < simulation->streams_count; s++) {
         tarn_printer_open(printer, NULL, '{');
         tarn_printer_text(printer, "stream", tarn_graph_stream_name(graph, s));
         tarn_printer_count(printer, "ns", simulation->busy_ns[s]);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
-    tarn_printer_close(printer, ']');
+    tarn_printer_close(printer);
 }
 
 static enum tarn_status inform(const char *path, const struct tarn_load_options *load,
@@ -146,7 +146,7 @@ static enum tarn_status inform(const char *path, const struct tarn_load_options 
         tarn_printer_open(&printer, "ms", '{');
         tarn_printer_real(&printer, "load", loaded - begin);
         tarn_printer_real(&printer, "total", tarn_now_ms() - begin);
-        tarn_printer_close(&printer, '}');
+        tarn_printer_close(&printer);
         tarn_printer_end(&printer);
     }
     if (status != TARN_OK) tarn_print_error(&error, status);

@@ -37,7 +37,7 @@ static void print_times(struct tarn_printer *printer, const struct result *resul
     tarn_printer_real(printer, "place", made->place_ms);
     tarn_printer_real(printer, "verify", made->verify_ms);
     tarn_printer_real(printer, "total", result->total_ms);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 /* NULL: nothing did, the plan is at its bound. */
@@ -93,7 +93,7 @@ static void print_result(FILE *file, const struct request *request, const struct
     tarn_printer_count(&printer, "arcs", planned->arcs);
     tarn_printer_count(&printer, "kept", made.waits);
     tarn_printer_count(&printer, "boundary", made.boundary_waits);
-    tarn_printer_close(&printer, '}');
+    tarn_printer_close(&printer);
     print_times(&printer, result, &made);
     tarn_printer_end(&printer);
 }

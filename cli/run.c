@@ -202,7 +202,7 @@ static void print_result(const struct request *request, const struct result *res
     tarn_printer_real(&printer, "plan", result->plan_ms);
     tarn_printer_real(&printer, "create", result->create_ms);
     tarn_printer_real(&printer, "run", result->run_ms);
-    tarn_printer_close(&printer, '}');
+    tarn_printer_close(&printer);
     tarn_printer_end(&printer);
 }
 

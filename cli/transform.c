@@ -49,7 +49,7 @@ static void print_change(struct tarn_printer *printer, const struct tarn_graph *
     tarn_printer_text(printer, "name", is_op ? op.name : tensor.name);
     tarn_printer_id(printer, "before", change->before);
     tarn_printer_id(printer, "after", change->after);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 static void print_changes(struct tarn_printer *printer, const struct request *request,
@@ -60,7 +60,7 @@ static void print_changes(struct tarn_printer *printer, const struct request *re
     tarn_printer_open(printer, "changed", '{');
     for (size_t kind = 0; kind < TARN_COUNT(words); kind++)
         tarn_printer_count(printer, words[kind], count[kind]);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     if (!request->list) return;
     tarn_printer_open_list(printer, "changes");
     for (size_t i = 0; i < result->changes_count; i++)
@@ -85,7 +85,7 @@ static void print_implementations(struct tarn_printer *printer,
     tarn_printer_count(printer, "unpaired", report->unpaired);
     tarn_printer_count(printer, "kept_tensors", report->tensors);
     tarn_printer_bytes(printer, "kept_bytes", report->bytes);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 static void print_result(const struct request *request, const struct result *result)

@@ -96,19 +96,19 @@ static void print_assign(struct tarn_printer *printer, const struct tarn_assign_
     tarn_printer_count(printer, "critical_path_before_ns", report->before_ns);
     tarn_printer_count(printer, "critical_path_ns", report->after_ns);
     tarn_printer_count(printer, "without_waits_ns", report->after_no_wait_ns);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     tarn_printer_open(printer, "assign_limits", '{');
     tarn_printer_count(printer, "limit_ns", report->limit_ns);
     tarn_printer_count(printer, "chain_ns", report->chain_ns);
     tarn_printer_count(printer, "work_ns", report->work_ns);
     tarn_printer_count(printer, "serial_ns", report->serial_ns);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     tarn_printer_open(printer, "assign_costs", '{');
     tarn_printer_count(printer, "arcs", report->arcs);
     tarn_printer_count(printer, "waits", report->waits);
     tarn_printer_bytes(printer, "bound_before_bytes", report->bound_before);
     tarn_printer_bytes(printer, "bound_bytes", report->bound_after);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 static void print_budget(struct tarn_printer *printer, const struct tarn_budget_report *report)
@@ -119,18 +119,18 @@ static void print_budget(struct tarn_printer *printer, const struct tarn_budget_
     tarn_printer_bytes(printer, "footprint_bytes", report->footprint);
     tarn_printer_real(printer, "overhead_percent",
                       tarn_gap_percent(report->time_ns, report->time_before_ns));
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     tarn_printer_open(printer, "budget_time", '{');
     tarn_printer_count(printer, "critical_path_before_ns", report->time_before_ns);
     tarn_printer_count(printer, "critical_path_ns", report->time_ns);
     tarn_printer_count(printer, "recomputed_ns", report->recomputed_ns);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     tarn_printer_open(printer, "budget_ops", '{');
     tarn_printer_count(printer, "launched", report->executions);
     tarn_printer_count(printer, "recomputed", report->recomputed);
     tarn_printer_count(printer, "other_implementation", report->implemented);
     tarn_printer_count(printer, "evaluations", report->evaluations);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 static void print_reorder(struct tarn_printer *printer, const struct tarn_reorder_report *report)
@@ -141,20 +141,20 @@ static void print_reorder(struct tarn_printer *printer, const struct tarn_reorde
     tarn_printer_bytes(printer, "bound_bytes", report->bound);
     tarn_printer_real(printer, "gap_percent", tarn_gap_percent(report->peak_after, report->bound));
     tarn_printer_count(printer, "rounds", report->rounds);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     tarn_printer_open(printer, "reorder_gains", '{');
     for (int stage = 0; stage < TARN_REORDER_STAGES; stage++) {
         tarn_printer_count(printer, tarn_reorder_stage_text((enum tarn_reorder_stage)stage),
                            report->gains[stage].bytes);
     }
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     if (report->critical_path_before_ns == 0) return;
     tarn_printer_open(printer, "reorder_time", '{');
     tarn_printer_count(printer, "critical_path_before_ns", report->critical_path_before_ns);
     tarn_printer_count(printer, "critical_path_ns", report->critical_path_ns);
     tarn_printer_real(printer, "critical_path_percent",
                       tarn_gap_percent(report->critical_path_ns, report->critical_path_before_ns));
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 /* What one gets for each wait more: for people a line for every row. */
@@ -165,7 +165,7 @@ static void print_couple(struct tarn_printer *printer, const struct tarn_couple_
     tarn_printer_bytes(printer, "target_bytes", report->target);
     tarn_printer_bytes(printer, "bound_bytes", report->bound);
     tarn_printer_count(printer, "arcs", report->arcs);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     tarn_printer_open_list(printer, "couple_rows");
     for (size_t i = 0; i < report->rows_count; i++) {
         const struct tarn_couple_row *row = &report->rows[i];
@@ -174,7 +174,7 @@ static void print_couple(struct tarn_printer *printer, const struct tarn_couple_
         tarn_printer_count(printer, "waits", row->waits);
         tarn_printer_bytes(printer, "bound_bytes", row->bound);
         tarn_printer_count(printer, "critical_path_ns", row->critical_path_ns);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
 }
@@ -189,7 +189,7 @@ void tarn_transforms_print(struct tarn_printer *printer, const struct tarn_trans
         tarn_printer_open(printer, "in_place", '{');
         tarn_printer_count(printer, "merged", transforms->in_place_report.merged);
         tarn_printer_bytes(printer, "bytes", transforms->in_place_report.bytes);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
 }
 

@@ -23,9 +23,9 @@ static void print_witness(struct tarn_printer *printer, const struct tarn_violat
         tarn_printer_open(printer, NULL, '[');
         tarn_printer_count(printer, NULL, violation->witness[i].op);
         tarn_printer_count(printer, NULL, violation->witness[i].iteration);
-        tarn_printer_close(printer, ']');
+        tarn_printer_close(printer);
     }
-    tarn_printer_close(printer, ']');
+    tarn_printer_close(printer);
 }
 
 static void print_violation(struct tarn_printer *printer, const struct tarn_violation *violation)
@@ -43,7 +43,7 @@ static void print_violation(struct tarn_printer *printer, const struct tarn_viol
     tarn_printer_id(printer, "other_tensor", violation->other_tensor);
     tarn_printer_text(printer, "text", violation->text);
     print_witness(printer, violation);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 static void print_verdict(const struct request *request, const struct tarn_graph *graph,
@@ -60,7 +60,7 @@ static void print_verdict(const struct request *request, const struct tarn_graph
     tarn_printer_close_list(&printer);
     tarn_printer_open(&printer, "ms", '{');
     tarn_printer_real(&printer, "verify", ms);
-    tarn_printer_close(&printer, '}');
+    tarn_printer_close(&printer);
     tarn_printer_end(&printer);
 }
 

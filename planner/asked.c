@@ -8,17 +8,18 @@
  * them. Cost: linear in the options. */
 #include "asked.h"
 
-#include <float.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "plan_graph.h"
 #include "streams/base/checked.h"
 #include "streams/base/memory.h"
 #include "streams/base/options.h"
+#include "streams/base/utf8.h"
 #include "streams/text/json_write.h"
 #include "streams/text/text_file.h"
+#include "tarn/text.h"
 #include "tarn/transform.h"
 
 enum value_kind { U32, U64, EFFORT, REAL, FLAG, CHOICE, TEXT, TEXTS };
@@ -116,30 +117,37 @@ struct asked {
 /* ---- Writing ---- */
 
 /* Numbers above 2^53 - 1, which readers of JSON may not have, are strings. */
-static void write_number(FILE *file, uint64_t number)
+static json_t *number_of(uint64_t number)
 {
-    const char *quote = number > TARN_NUMBER_MAX ? "\"" : "";
-    fprintf(file, "%s%" PRIu64 "%s", quote, number, quote);
+    char digits[24];
+    if (number <= TARN_NUMBER_MAX) return json_integer((json_int_t)number);
+    snprintf(digits, sizeof digits, "%" PRIu64, number);
+    return json_string(digits);
 }
 
-/* As short as can be read back; with a point, whatever the locale has. */
-static void write_real(FILE *file, double number)
+/* What is no number of JSON is a string. */
+static json_t *real_of(double number)
 {
-    char text[40];
-    bool is_number = number >= -DBL_MAX && number <= DBL_MAX;
-    snprintf(text, sizeof text, "%.15g", number);
-    if (is_number && strtod(text, NULL) != number) snprintf(text, sizeof text, "%.17g", number);
-    text[strcspn(text, ",")] = text[strcspn(text, ",")] ? '.' : '\0';
-    fprintf(file, is_number ? "%s" : "\"%s\"", text);
+    char text[24];
+    if (isfinite(number) && number == nearbyint(number) && fabs(number) <= TARN_NUMBER_MAX)
+        return json_integer((json_int_t)number);
+    snprintf(text, sizeof text, "%g", number);
+    return isfinite(number) ? json_real(number) : json_string(text);
 }
 
-static void write_texts(FILE *file, const char *const *texts, size_t count)
+static json_t *text_of(const char *text)
 {
-    for (size_t i = 0; i < count; i++) {
-        fputc(i > 0 ? ',' : '[', file);
-        tarn_json_write_string(file, texts[i]);
-    }
-    fputc(']', file);
+    char shown[512];
+    if (tarn_utf8_is_valid(text)) return json_string(text);
+    tarn_text_escape(TARN_PLAIN, text, shown, sizeof shown);
+    return json_string(shown);
+}
+
+static json_t *texts_of(const char *const *texts, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) tarn_json_append(&list, text_of(texts[i]));
+    return list;
 }
 
 /* As a number, so that members of one kind can be told from their default; for a text its address.
@@ -167,62 +175,63 @@ static uint64_t value_of(const void *options, const struct member *member)
     return wide;
 }
 
-static void write_value(FILE *file, const void *options, const struct member *member)
+static json_t *json_of(const void *options, const struct member *member)
 {
     const char *at = (const char *)options + member->offset;
     uint64_t value = value_of(options, member);
     switch (member->kind) {
     case U32:
-    case U64: write_number(file, value); break;
-    case EFFORT: write_number(file, value == TARN_NO_EFFORT ? 0 : value); break;
-    case REAL: write_real(file, *(const double *)at); break;
-    case FLAG: fputs("true", file); break;
-    case CHOICE: tarn_json_write_string(file, member->words[value]); break;
-    case TEXT: tarn_json_write_string(file, *(const char *const *)at); break;
-    case TEXTS: write_texts(file, *(const char *const *const *)at, value); break;
+    case U64: break;
+    case EFFORT: return number_of(value == TARN_NO_EFFORT ? 0 : value);
+    case REAL: return real_of(*(const double *)at);
+    case FLAG: return json_true();
+    case CHOICE: return json_string(member->words[value]);
+    case TEXT: return text_of(*(const char *const *)at);
+    case TEXTS: return texts_of(*(const char *const *const *)at, value);
     }
+    return number_of(value);
 }
 
-static void write_members(FILE *file, const void *options, const struct member *members,
-                          bool is_first)
+static void put_members(json_t **object, const void *options, const struct member *members)
 {
-    for (; members->name; members++) {
-        if (value_of(options, members) == 0) continue;
-        fprintf(file, "%s\"%s\":", is_first ? "" : ",", members->name);
-        write_value(file, options, members);
-        is_first = false;
-    }
+    for (; members->name; members++)
+        if (value_of(options, members) != 0)
+            tarn_json_put(object, members->name, json_of(options, members));
 }
 
 /* The members of a transform's options, and of its control, in an object of its own. */
-static void write_transform(FILE *file, const char *name, const void *options,
-                            const struct member *members,
-                            const struct tarn_transform_control *control)
+static void put_transform(json_t **object, const char *name, const void *options,
+                          const struct member *members,
+                          const struct tarn_transform_control *control)
 {
-    bool is_empty = true;
-    fprintf(file, ",\"%s\":{", name);
-    write_members(file, options, members, true);
-    for (; members->name; members++) is_empty = is_empty && value_of(options, members) == 0;
-    if (control) write_members(file, control, control_members, is_empty);
-    fputc('}', file);
+    json_t *transform = json_object();
+    put_members(&transform, options, members);
+    if (control) put_members(&transform, control, control_members);
+    tarn_json_put(object, name, transform);
 }
 
-static void print_asked(const void *subject, FILE *file)
+static json_t *question(const struct asked *asked)
 {
-    const struct asked *asked = subject;
     const struct tarn_plan_options *plan = &asked->plan;
-    fprintf(file, "{\"alignment\":%" PRIu64, plan->alignment);
-    write_members(file, plan, plan_members, false);
-    if (plan->assign) write_transform(file, "assign", &asked->assign, assign_members, NULL);
+    json_t *object = json_object();
+    tarn_json_put(&object, "alignment", number_of(plan->alignment));
+    put_members(&object, plan, plan_members);
+    if (plan->assign) put_transform(&object, "assign", &asked->assign, assign_members, NULL);
     if (plan->reorder)
-        write_transform(file, "reorder", &asked->reorder, reorder_members, &asked->of_reorder);
+        put_transform(&object, "reorder", &asked->reorder, reorder_members, &asked->of_reorder);
     if (plan->couple)
-        write_transform(file, "couple", &asked->couple, couple_members, &asked->of_couple);
-    if (plan->in_place) write_transform(file, "in_place", &asked->in_place, in_place_members, NULL);
+        put_transform(&object, "couple", &asked->couple, couple_members, &asked->of_couple);
+    if (plan->in_place)
+        put_transform(&object, "in_place", &asked->in_place, in_place_members, NULL);
     if (plan->budget)
-        write_transform(file, "budget", &asked->budget, budget_members, &asked->of_budget);
-    if (asked->family > 0) fprintf(file, ",\"family\":%zu", asked->family);
-    fputc('}', file);
+        put_transform(&object, "budget", &asked->budget, budget_members, &asked->of_budget);
+    if (asked->family > 0) tarn_json_put(&object, "family", number_of(asked->family));
+    return object;
+}
+
+static void print_question(const void *asked, FILE *file)
+{
+    tarn_json_write(file, question(asked));
 }
 
 /* ---- Taking ---- */
@@ -301,7 +310,7 @@ enum tarn_status tarn_asked_note(struct tarn_plan *plan, const struct tarn_plan_
     if (status != TARN_OK) return status;
     if (was_cut_short(plan, &asked.plan)) return TARN_OK;
     asked.family = family;
-    char *text = tarn_text_print(print_asked, &asked, NULL);
+    char *text = tarn_text_print(print_question, &asked, NULL);
     plan->asked = text ? tarn_region_string(&plan->region, text) : NULL;
     tarn_free(text);
     return plan->asked ? TARN_OK : tarn_error_no_memory(error);
@@ -309,54 +318,26 @@ enum tarn_status tarn_asked_note(struct tarn_plan *plan, const struct tarn_plan_
 
 /* ---- Comparing ---- */
 
-/* A member of an object without blanks, as "name":value; NULL behind the last. *at: where it
- * begins, on return where the next one does. */
-static const char *next_member(const char **at, size_t *size)
-{
-    const char *begin = *at;
-    int depth = 0;
-    bool in_string = false;
-    if (*begin == '{' || *begin == ',') begin++;
-    if (*begin == '}' || *begin == '\0') return NULL;
-    const char *end = begin;
-    for (; *end; end++) {
-        if (in_string) {
-            if (*end == '\\' && end[1])
-                end++;
-            else if (*end == '"')
-                in_string = false;
-            continue;
-        }
-        if (*end == '"') in_string = true;
-        if (*end == '{' || *end == '[') depth++;
-        if (depth == 0 && (*end == ',' || *end == '}')) break;
-        if (*end == '}' || *end == ']') depth--;
-    }
-    *at = end;
-    *size = (size_t)(end - begin);
-    return begin;
-}
-
-static bool has_member(const char *object, const char *member, size_t size)
-{
-    size_t other;
-    for (const char *found; (found = next_member(&object, &other));)
-        if (other == size && memcmp(found, member, size) == 0) return true;
-    return false;
-}
-
 /* The first member that `object` has and `other` has not; or "". */
 struct member_text {
     char text[96];
 };
-static struct member_text first_absent(const char *object, const char *other)
+static struct member_text first_absent(json_t *object, const json_t *other)
 {
+    enum { SHOWN_MAX = 80 };
     struct member_text result = {""};
-    size_t size;
-    for (const char *member; (member = next_member(&object, &size));) {
-        if (has_member(other, member, size)) continue;
-        snprintf(result.text, sizeof result.text, "%.*s%s", size < 80 ? (int)size : 80, member,
-                 size < 80 ? "" : " ...");
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value)
+    {
+        if (json_equal(value, json_object_get(other, name))) continue;
+        char shown[SHOWN_MAX + 2] = "";
+        json_t *member = json_pack("{s:O}", name, value);
+        size_t size = json_dumpb(member, shown, sizeof shown, JSON_COMPACT | JSON_ENSURE_ASCII);
+        bool fits = size <= sizeof shown;
+        snprintf(result.text, sizeof result.text, "%.*s%s", fits ? (int)size - 2 : SHOWN_MAX,
+                 shown + 1, fits ? "" : " ...");
+        json_decref(member);
         break;
     }
     return result;
@@ -381,13 +362,10 @@ static enum tarn_status check_numbers(const struct tarn_plan *plan, const struct
     return TARN_OK;
 }
 
-static enum tarn_status compare(const struct tarn_plan *plan, const char *text,
-                                struct tarn_error *error)
+static enum tarn_status compare(json_t *asked, json_t *now, struct tarn_error *error)
 {
-    if (!plan->asked)
-        return tarn_error_set(error, TARN_REJECTED, "the plan does not say what it was asked for");
-    if (strcmp(plan->asked, text) == 0) return TARN_OK;
-    struct member_text was = first_absent(plan->asked, text), is = first_absent(text, plan->asked);
+    struct member_text was = first_absent(asked, now), is = first_absent(now, asked);
+    if (!was.text[0] && !is.text[0]) return TARN_OK;
     if (!was.text[0])
         return tarn_error_set(error, TARN_REJECTED, "the plan was not asked for %s", is.text);
     return tarn_error_set(error, TARN_REJECTED, "the plan was asked for %s, %s%s", was.text,
@@ -405,8 +383,13 @@ enum tarn_status tarn_plan_answers(const struct tarn_plan *plan,
     if (status != TARN_OK) return status;
     status = check_numbers(plan, &asked, error);
     if (status != TARN_OK) return status;
-    char *text = tarn_text_print(print_asked, &asked, NULL);
-    status = text ? compare(plan, text, error) : tarn_error_no_memory(error);
+    if (!plan->asked)
+        return tarn_error_set(error, TARN_REJECTED, "the plan does not say what it was asked for");
+    char *text = tarn_text_print(print_question, &asked, NULL);
+    json_t *was = json_loads(plan->asked, 0, NULL), *now = text ? json_loads(text, 0, NULL) : NULL;
+    status = was && now ? compare(was, now, error) : tarn_error_no_memory(error);
+    json_decref(was);
+    json_decref(now);
     tarn_free(text);
     return status;
 }

@@ -17,7 +17,7 @@
 #include "streams/text/text_file.h"
 #include "tarn.h"
 
-enum { TEXT = 1 << 20, MULTIPLE = 24, SPARE = 4 << 20 };
+enum { TEXT = 1 << 20, MULTIPLE = 32, SPARE = 4 << 20 };
 
 /* ---- Texts ---- */
 
@@ -55,6 +55,15 @@ static const struct shape graphs[] = {
     {"numbers", GRAPH STREAM "\"ops\":[", "1,", "1" NO_TENSORS},
     {"fractions", GRAPH STREAM "\"ops\":[", "1.5,", "1" NO_TENSORS},
     {"strings", GRAPH STREAM "\"ops\":[", "\"\",", "1" NO_TENSORS},
+    {"members that are lists", "{\"a\":0", ",\"%u\":[]", "}"},
+    {"members that are objects", "{\"a\":0", ",\"%u\":{}", "}"},
+    {"members that are numbers", "{\"a\":0", ",\"%u\":1", "}"},
+    {"members with lists in them", "{\"a\":0",
+     ",\"%u\":[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]",
+     "}"},
+    {"kept lists", GRAPH STREAM "\"ops\":[],\"tensors\":[],\"meta\":{\"a\":[", "[],", "0]}}"},
+    {"kept members", GRAPH STREAM "\"ops\":[],\"tensors\":[],\"meta\":{\"a\":0", ",\"%u\":[]",
+     "}}"},
     {"one number", "{\"version\":", "9", "}"},
     {"one string", "{\"name\":\"", "a", "\"}"},
     {"one name", GRAPH STREAM "\"ops\":[],\"tensors\":[],\"meta\":{\"", "a", "\":1}}"},

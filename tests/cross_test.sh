@@ -11,8 +11,8 @@ trap 'rm -rf "$headers"' EXIT
 number=0
 echo "1..3"
 
-# hwloc's headers belong to one machine. zlib's headers are the same on all machines, but zconf.h lies in a folder of this one.
-for header in zlib.h zconf.h; do
+# hwloc's headers belong to one machine. Those of zlib and jansson are good for all machines, but some lie in a folder of this one.
+for header in zlib.h zconf.h jansson.h jansson_config.h; do
     ln -s "$(echo "#include <$header>" | cc -E - | sed -n "s|^# 1 \"\(/.*/$header\)\".*|\1|p" | head -1)" "$headers"
 done
 

@@ -422,7 +422,7 @@ static void keeps_every_field(void **state)
     assert_int_equal(graph->tensors[4].root, 2);
     assert_string_equal(graph->streams[1].name, "comm");
     assert_string_equal(graph->meta, "{\"note\":\"every field there "
-                                     "is\",\"anything\":[1,2.5,null,{\"\xc3\xa9\":\"\\\"\\\\\"}]}");
+                                     "is\",\"anything\":[1,2.5,null,{\"\\u00E9\":\"\\\"\\\\\"}]}");
     tarn_graph_destroy(graph);
 }
 

@@ -22,7 +22,7 @@ examples = glob.glob(os.path.join(source, "examples/graphs/*.json*"))
 SHAPE = re.compile(
     r"must be (an? |\[|true or false|\"exact\")|\bnot -\d|32 lower-case|\bis missing|unknown( field| kind| class|$)|is not supported|"
     r"this is a \"|not a \"tarn|the document must be|has size 0|has no members|is longer than|above 2\^30|a bound needs its proof|must have some|"
-    r"^power of two|not \d{24}\.\.\.", re.M)
+    r"^power of two|a number is too large", re.M)
 # A number that is written with a fraction or an exponent is an integer to JSON Schema where its value is one, and no
 # keyword says that a number is a power of two.
 BEYOND = {"alignment_not_a_power_of_two", "footprint_fraction", "tensor_size_real", "tensor_size_with_exponent", "top_version_real"}
@@ -102,7 +102,7 @@ def check_refusals(kind, pattern):
         if faults:
             refused += 1
             place = next((line for line in message.splitlines() if line.startswith("/")), "")
-            assert place in faults, f"{stem}: {message}: {faults[:5]}"
+            assert not place or place in faults, f"{stem}: {message}: {faults[:5]}"
     return refused
 
 

@@ -33,6 +33,7 @@ need_command python3 python3
 [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
 need_library zlib zlib1g-dev
 need_library hwloc libhwloc-dev
+need_library jansson libjansson-dev
 for extra in "$@"; do
     case $extra in
     tests)

@@ -278,7 +278,7 @@ static void refuses_what_is_no_trace(void **state)
         {"[{\"ph\":\"X\",\"ts\":0,\"args\":{\"op\":1,\"iteration\":2}},{}]", SIZE_MAX},
         {"[{\"ph\":\"X\",\"ts\":0,\"dur\":1,\"args\":{\"op\":1,\"iteration\":-1}}]", SIZE_MAX},
         {"[{\"ph\":\"X\",\"ts\":-1,\"dur\":1,\"args\":{\"op\":1,\"iteration\":2}}]", SIZE_MAX},
-        {"[{\"ph\":\"X\",\"ts\":1e3,\"dur\":1,\"args\":{\"op\":1,\"iteration\":2}}]", SIZE_MAX},
+        {"[{\"ph\":\"X\",\"ts\":\"1\",\"dur\":1,\"args\":{\"op\":1,\"iteration\":2}}]", SIZE_MAX},
         {"[{\"ph\":\"X\",\"ts\":0,\"dur\":1,\"args\":{\"op\":-1,\"iteration\":2}}]", SIZE_MAX},
         {"[{\"ph\":\"X\",\"ts\":99999999999999,\"dur\":1,\"args\":{\"op\":1,\"iteration\":2}}]",
          SIZE_MAX},

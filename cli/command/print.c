@@ -5,7 +5,9 @@
  *                "events": {"arcs": 9}}              events           arcs 9                     */
 #include "print.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,40 +19,98 @@
 
 static struct {
     bool fails_in_json;
-    bool is_begun; /* an object of JSON, on standard output */
+    bool is_given; /* an object of JSON, on standard output */
 } answer;
 
 void tarn_printer_begin(struct tarn_printer *printer, FILE *file, bool json)
 {
     *printer = (struct tarn_printer){.file = file, .json = json, .depth = 1, .first = true};
-    if (!json) return;
-    fputc('{', file);
-    answer.is_begun = answer.is_begun || file == stdout;
+    if (json) printer->open[0] = json_object();
+}
+
+/* DEL, which is ASCII and which jansson leaves as it is, is only in strings. */
+static int write_escaped(const char *text, size_t size, void *file)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == 0x7f)
+            fputs("\\u007F", file);
+        else
+            fputc(text[i], file);
+    }
+    return 0;
+}
+
+/* Memory that is refused sets the error of the stream, which is only written to. */
+static void dump(const json_t *value, FILE *file)
+{
+    static const size_t flags = JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15);
+    if (json_dump_callback(value, write_escaped, file, flags) != 0) fgetc(file);
+}
+
+/* A member of the answer on each line. */
+static void print_object(json_t *object, FILE *file)
+{
+    const char *key, *before = "{";
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        json_t *name = json_string(key);
+        fputs(before, file);
+        before = ",\n ";
+        dump(name, file);
+        fputs(": ", file);
+        dump(value, file);
+        json_decref(name);
+    }
+    fputs(*before == '{' ? "{}\n" : "}\n", file);
 }
 
 void tarn_printer_end(struct tarn_printer *printer)
 {
-    fputs(printer->json ? "}\n" : "\n", printer->file);
+    if (!printer->json) {
+        fputc('\n', printer->file);
+        return;
+    }
+    print_object(printer->open[0], printer->file);
+    json_decref(printer->open[0]);
+    answer.is_given = answer.is_given || printer->file == stdout;
 }
 
 /* ---- Strings and labels ---- */
 
 /* Names come from files: what a terminal would obey is not sent to it. */
-static void print_escaped(FILE *file, enum tarn_language language, const char *text)
+static void print_escaped(FILE *file, const char *text)
 {
     char shown[512];
-    size_t size = tarn_text_escape(language, text, shown, sizeof shown);
+    size_t size = tarn_text_escape(TARN_PLAIN, text, shown, sizeof shown);
     char *longer = size < sizeof shown ? NULL : malloc(size + 1);
-    if (longer) tarn_text_escape(language, text, longer, size + 1);
+    if (longer) tarn_text_escape(TARN_PLAIN, text, longer, size + 1);
     fputs(longer ? longer : shown, file);
     free(longer);
 }
 
-static void print_json_string(FILE *file, const char *text)
+/* Bytes that are not UTF-8 become U+FFFD. */
+static json_t *json_of(const char *text)
 {
-    fputc('"', file);
-    print_escaped(file, TARN_JSON, text);
-    fputc('"', file);
+    json_t *value = json_string(text);
+    size_t size = value ? 0 : tarn_text_escape(TARN_JSON, text, NULL, 0);
+    char *escaped = value ? NULL : malloc(size + 3);
+    if (!escaped) return value;
+    escaped[0] = '"';
+    tarn_text_escape(TARN_JSON, text, escaped + 1, size + 1);
+    memcpy(escaped + 1 + size, "\"", 2);
+    value = json_loads(escaped, JSON_DECODE_ANY, NULL);
+    free(escaped);
+    return value;
+}
+
+/* Gives a fact to what is open. Memory that is refused leaves a hole, which is no JSON value. */
+static bool put(struct tarn_printer *printer, const char *key, json_t *value)
+{
+    json_t *open = printer->open[printer->depth - 1];
+    int code = key ? json_object_set_new(open, key, value) : json_array_append_new(open, value);
+    if (code != 0) fgetc(printer->file); /* sets its error */
+    return code == 0;
 }
 
 /* "serial_peak_bytes" -> "serial peak", padded at the outer level. */
@@ -67,34 +127,33 @@ static void print_label(const struct tarn_printer *printer, const char *key)
 
 static void print_key(struct tarn_printer *printer, const char *key)
 {
-    if (!printer->first) fputs(printer->json || printer->depth > 1 ? "," : "\n", printer->file);
-    if (!printer->first && printer->depth > 1) fputc(' ', printer->file);
-    if (!printer->first && printer->depth == 1 && printer->json) fputs("\n ", printer->file);
+    if (!printer->first) fputs(printer->depth > 1 ? ", " : "\n", printer->file);
     printer->first = false;
-    if (!key) return;
-    if (!printer->json) {
-        print_label(printer, key);
-        return;
-    }
-    print_json_string(printer->file, key);
-    fputs(": ", printer->file);
+    if (key) print_label(printer, key);
 }
 
 /* ---- Facts ---- */
 
 void tarn_printer_text(struct tarn_printer *printer, const char *key, const char *text)
 {
+    if (printer->json) {
+        put(printer, key, text ? json_of(text) : json_null());
+        return;
+    }
     print_key(printer, key);
-    if (!text)
-        fputs(printer->json ? "null" : "-", printer->file);
-    else if (printer->json)
-        print_json_string(printer->file, text);
+    if (text)
+        print_escaped(printer->file, text);
     else
-        print_escaped(printer->file, TARN_PLAIN, text);
+        fputc('-', printer->file);
 }
 
 void tarn_printer_count(struct tarn_printer *printer, const char *key, uint64_t count)
 {
+    if (printer->json) {
+        put(printer, key,
+            count > INT64_MAX ? json_real((double)count) : json_integer((json_int_t)count));
+        return;
+    }
     print_key(printer, key);
     fprintf(printer->file, "%" PRIu64, count);
 }
@@ -139,11 +198,11 @@ void tarn_printer_named(struct tarn_printer *printer, const char *key, const cha
                         const char *kind, uint32_t id, const char *where)
 {
     print_key(printer, key);
-    print_escaped(printer->file, TARN_PLAIN, name);
+    print_escaped(printer->file, name);
     fprintf(printer->file, "%s(%s:%" PRIu32, name[0] ? " " : "", kind, id);
     if (where) {
         fputs(", ", printer->file);
-        print_escaped(printer->file, TARN_PLAIN, where);
+        print_escaped(printer->file, where);
     }
     fputc(')', printer->file);
 }
@@ -156,6 +215,10 @@ void tarn_printer_link(struct tarn_printer *printer, const char *text)
 
 void tarn_printer_real(struct tarn_printer *printer, const char *key, double number)
 {
+    if (printer->json) {
+        put(printer, key, isfinite(number) ? json_real(round(number * 1000) / 1000) : json_null());
+        return;
+    }
     print_key(printer, key);
     if (isfinite(number))
         fprintf(printer->file, "%.3f", number);
@@ -165,23 +228,32 @@ void tarn_printer_real(struct tarn_printer *printer, const char *key, double num
 
 void tarn_printer_boolean(struct tarn_printer *printer, const char *key, bool truth)
 {
+    if (printer->json) {
+        put(printer, key, json_boolean(truth));
+        return;
+    }
     print_key(printer, key);
-    fputs(printer->json ? (truth ? "true" : "false") : (truth ? "yes" : "no"), printer->file);
+    fputs(truth ? "yes" : "no", printer->file);
 }
 
 /* ---- Nesting ---- */
 
 void tarn_printer_open(struct tarn_printer *printer, const char *key, char bracket)
 {
+    if (printer->json) {
+        json_t *value = bracket == '{' ? json_object() : json_array();
+        assert(printer->depth < TARN_PRINTER_DEPTH);
+        printer->open[printer->depth] = put(printer, key, value) ? value : NULL;
+        printer->depth++;
+        return;
+    }
     print_key(printer, key);
-    if (printer->json) fputc(bracket, printer->file);
     printer->depth++;
     printer->first = true;
 }
 
-void tarn_printer_close(struct tarn_printer *printer, char bracket)
+void tarn_printer_close(struct tarn_printer *printer)
 {
-    if (printer->json) fputc(bracket, printer->file);
     printer->depth--;
     printer->first = false;
 }
@@ -198,7 +270,7 @@ void tarn_printer_open_row(struct tarn_printer *printer, const char *key)
 
 void tarn_printer_close_list(struct tarn_printer *printer)
 {
-    if (printer->json) tarn_printer_close(printer, ']');
+    if (printer->json) tarn_printer_close(printer);
 }
 
 /* ---- Failures, and gaps ---- */
@@ -213,14 +285,14 @@ enum tarn_status tarn_fail(enum tarn_status status, const char *place, const cha
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     tarn_say("%s", text);
-    if (!answer.fails_in_json || answer.is_begun) return status;
+    if (!answer.fails_in_json || answer.is_given) return status;
     struct tarn_printer printer;
     tarn_printer_begin(&printer, stdout, true);
     tarn_printer_open(&printer, "error", '{');
     tarn_printer_count(&printer, "code", status);
     tarn_printer_text(&printer, "message", text);
     tarn_printer_text(&printer, "place", place);
-    tarn_printer_close(&printer, '}');
+    tarn_printer_close(&printer);
     tarn_printer_end(&printer);
     return status;
 }

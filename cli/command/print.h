@@ -9,11 +9,14 @@
 
 #include "tarn.h"
 
+#define TARN_PRINTER_DEPTH 16
+
 struct tarn_printer {
     FILE *file;
     bool json;
-    unsigned depth; /* of open objects and lists */
-    bool first;     /* nothing was printed at this depth yet */
+    unsigned depth;                          /* of open objects and lists */
+    bool first;                              /* for people: nothing was printed at this depth yet */
+    struct json_t *open[TARN_PRINTER_DEPTH]; /* JSON: jansson's values, written at the end */
 };
 
 void tarn_printer_begin(struct tarn_printer *printer, FILE *file, bool json);
@@ -40,8 +43,8 @@ void tarn_printer_boolean(struct tarn_printer *printer, const char *key, bool tr
 
 /* An object, or a list, inside the printer; for people, all of it on one line. */
 void tarn_printer_open(struct tarn_printer *printer, const char *key,
-                       char bracket);                                /* '{' or '[' */
-void tarn_printer_close(struct tarn_printer *printer, char bracket); /* '}' or ']' */
+                       char bracket); /* '{' or '[' */
+void tarn_printer_close(struct tarn_printer *printer);
 
 /* A list of rows: in JSON one of objects, which has a name; for people each row begins with the key
  * and nothing is around them. A row ends with tarn_printer_close. */
@@ -53,7 +56,7 @@ void tarn_printer_close_list(struct tarn_printer *printer);
 void tarn_spaces_print(struct tarn_printer *printer, const struct tarn_plan *plan);
 
 /* From now on a failure is also one JSON object on standard output, {"error": {"code", "message",
- * "place"}}, unless an object has been begun there: --json was given. */
+ * "place"}}, unless an object was given there: --json was given. */
 void tarn_fail_in_json(void);
 
 /* Says why the command fails; returns the status. place: where in a file, or NULL. */

@@ -16,7 +16,7 @@ void tarn_spaces_print(struct tarn_printer *printer, const struct tarn_plan *pla
         tarn_printer_bytes(printer, "footprint_bytes", made.footprint);
         tarn_printer_bytes_or_null(printer, "bound_bytes", made.bound);
         tarn_printer_bytes(printer, "persistent_bytes", made.persistent);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
-    if (count > 1 && printer->json) tarn_printer_close(printer, ']');
+    if (count > 1 && printer->json) tarn_printer_close(printer);
 }

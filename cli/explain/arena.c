@@ -51,7 +51,7 @@ static void print_sums(struct tarn_printer *printer, const char *key, const char
         tarn_printer_text(printer, word_key, sums[i].word);
         tarn_printer_count(printer, "storages", sums[i].count);
         tarn_printer_bytes(printer, "bytes", sums[i].bytes);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
 }
@@ -86,7 +86,7 @@ static bool print_certificate(struct tarn_printer *printer, const struct tarn_mo
             tarn_printer_open(printer, "certificate", '{');
             tarn_printer_count(printer, "storages", count);
             tarn_printer_bytes(printer, "reserved_bytes", bytes);
-            tarn_printer_close(printer, '}');
+            tarn_printer_close(printer);
         }
         print_sums(printer, by_stream ? "by_stream" : "by_kind", by_stream ? "stream" : "kind",
                    sums, count);
@@ -121,7 +121,7 @@ static bool print_largest(struct tarn_printer *printer, const struct tarn_model 
         tarn_printer_open_row(printer, "largest");
         tarn_explain_print_holder(printer, model, sizes[i].holder);
         tarn_printer_bytes(printer, "size_bytes", sizes[i].size);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
     free(sizes);
@@ -182,7 +182,7 @@ static void print_holes(struct tarn_printer *printer, const struct tarn_model *m
         tarn_printer_text(printer, "largest_space", model->spaces[space].name);
     tarn_printer_bytes(printer, "largest_offset_bytes", largest.begin - model->spaces[space].begin);
     tarn_printer_bytes(printer, "largest_bytes", largest.end - largest.begin);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
 }
 
 /* The moment of most bytes taken. */
@@ -243,9 +243,9 @@ static void print_last_uses(struct tarn_printer *printer, const struct tarn_mode
         if (last == TARN_NONE) continue;
         tarn_printer_open(printer, NULL, '{');
         tarn_explain_print_launch(printer, model, last);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
-    tarn_printer_close(printer, ']');
+    tarn_printer_close(printer);
 }
 
 static bool print_held(struct tarn_printer *printer, const struct tarn_model *model)
@@ -271,7 +271,7 @@ static bool print_held(struct tarn_printer *printer, const struct tarn_model *mo
         tarn_printer_bytes(printer, "size_bytes", model->holders[held[i].holder].size);
         tarn_printer_count(printer, schedule.is_time ? "held_ns" : "held_steps", held[i].time);
         print_last_uses(printer, model, &model->holders[held[i].holder]);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     if (done) tarn_printer_close_list(printer);
     tarn_schedule_finish(&schedule);

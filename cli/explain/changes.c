@@ -130,8 +130,8 @@ static void print_added(struct tarn_printer *printer, const struct attempt *atte
         if (!printer->json) tarn_printer_link(printer, " waits for ");
         if (printer->json) tarn_printer_open(printer, "waits_for", '{');
         tarn_explain_print_op(printer, source, attempt->added[i][1]);
-        if (printer->json) tarn_printer_close(printer, '}');
-        tarn_printer_close(printer, '}');
+        if (printer->json) tarn_printer_close(printer);
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
 }
@@ -153,7 +153,7 @@ static void print_attempt(struct tarn_printer *printer, const struct attempt *at
         tarn_printer_text(printer, "failed", tarn_status_text(attempt->status));
     }
     if (printer->json && attempt->added) print_added(printer, attempt, source);
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
     if (!printer->json) print_added(printer, attempt, source);
 }
 

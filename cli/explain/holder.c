@@ -18,7 +18,7 @@ static void print_touches(struct tarn_printer *printer, const struct tarn_model 
         tarn_printer_open_row(printer, writes ? "written_by" : "read_by");
         if (printer->json) tarn_printer_boolean(printer, "writes", writes);
         tarn_explain_print_launch(printer, model, holder->touches[i].launch);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
 }
@@ -31,7 +31,7 @@ static void print_ways(struct tarn_printer *printer, const struct tarn_model *mo
     for (size_t i = 0; i < count; i++) {
         tarn_printer_open_row(printer, "safe_by");
         tarn_explain_print_way(printer, model, &ways[i]);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
 }
@@ -59,7 +59,7 @@ static bool print_neighbours(struct tarn_printer *printer, const struct tarn_mod
         if (printer->json || neighbour->is_other_iteration)
             tarn_printer_boolean(printer, "other_iteration", neighbour->is_other_iteration);
         if (printer->json) print_ways(printer, model, ways, count);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
         if (!printer->json) print_ways(printer, model, ways, count);
     }
     if (done) tarn_printer_close_list(printer);
@@ -81,11 +81,11 @@ static bool print_meanwhile(struct tarn_printer *printer, const struct tarn_mode
         tarn_printer_count(printer, "launches", to[s] - from[s]);
         tarn_printer_open(printer, "first", '{');
         tarn_explain_print_launch(printer, model, tarn_model_at(model, s, from[s]));
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
         tarn_printer_open(printer, "last", '{');
         tarn_explain_print_launch(printer, model, tarn_model_at(model, s, to[s] - 1));
-        tarn_printer_close(printer, '}');
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
+        tarn_printer_close(printer);
     }
     if (done) tarn_printer_close_list(printer);
     tarn_memory_finish(&memory);
@@ -116,7 +116,7 @@ static void print_launches(struct tarn_printer *printer, const struct tarn_model
     for (uint32_t i = lists->begin[launch]; i < lists->begin[launch + 1]; i++) {
         tarn_printer_open_row(printer, key);
         tarn_explain_print_launch(printer, model, lists->ids[i]);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
 }
@@ -144,7 +144,7 @@ bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *
             tarn_explain_print_holder(printer, model, h);
             tarn_printer_bytes(printer, "offset_bytes", tarn_holder_offset(model, holder));
             tarn_printer_bytes(printer, "size_bytes", holder->size);
-            tarn_printer_close(printer, '}');
+            tarn_printer_close(printer);
         }
     }
     tarn_printer_close_list(printer);

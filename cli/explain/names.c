@@ -69,7 +69,7 @@ void tarn_explain_print_way(struct tarn_printer *printer, const struct tarn_mode
         tarn_printer_open(printer, NULL, '{');
         tarn_printer_text(printer, "by", links[step->how].in_json);
         tarn_explain_print_launch(printer, model, step->launch);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
 }

@@ -122,8 +122,8 @@ static void print_open_use(struct tarn_printer *printer, const struct tarn_model
     tarn_explain_print_holder(printer, model, holder);
     tarn_printer_open(printer, "for", '{');
     tarn_explain_print_launch(printer, model, open_use(model, holder, order, moment));
-    tarn_printer_close(printer, '}');
-    tarn_printer_close(printer, '}');
+    tarn_printer_close(printer);
+    tarn_printer_close(printer);
 }
 
 /* Ways from the last uses of `earlier` to the writer of `later`; NULL: some use has none, or there
@@ -144,7 +144,7 @@ static void print_pair(struct tarn_printer *printer, const struct tarn_model *mo
     for (int i = 0; i < 2; i++) {
         tarn_printer_open(printer, keys[i], '{');
         tarn_explain_print_holder(printer, model, i == 0 ? one : other);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
 }
 
@@ -194,7 +194,7 @@ bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
     for (size_t i = 0; i < count; i++) {
         tarn_printer_open_row(printer, "because");
         tarn_explain_print_way(printer, model, &ways[i]);
-        tarn_printer_close(printer, '}');
+        tarn_printer_close(printer);
     }
     tarn_printer_close_list(printer);
     return true;

@@ -229,7 +229,7 @@ TARN_API enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **
 /* What a file may cost.
  *
  * `text_max` is the most bytes of text that it may have, decompressed. Loading then takes at most
- * 24 times its text and 4 MiB, and the tables that answer what happens before what, of 4 bytes for
+ * 32 times its text and 4 MiB, and the tables that answer what happens before what, of 4 bytes for
  * each stream and op that other streams wait for, or storage, at most text_max / 16 bytes or 512
  * bytes for each op and tensor, whichever is more: a graph of more streams is refused. Plans of a
  * graph are loaded under its limit, other files under TARN_TEXT_MAX. Graphs that were built by

@@ -15,8 +15,10 @@ extern "C" {
  * All that the library keeps or works with on the host: graphs, plans, sessions without their
  * arenas, what a search needs, texts, memory for copies (tarn_session_host_memory_create). Not
  * through it go arenas (tarn_memory_source of device.h), what device libraries and OpenMP take,
- * what hwloc takes while it reads the machine (tarn_host_cores), and what the C library takes for
- * itself: threads, files, sorting. */
+ * what hwloc takes while it reads the machine (tarn_host_cores), what jansson takes while JSON is
+ * read or written (a few MiB at most, given back by the same call; json_set_alloc_funcs is the
+ * embedder's, the library never calls it), and what the C library takes for itself: threads, files,
+ * sorting. */
 struct tarn_allocator {
     size_t struct_size;
     void *user;

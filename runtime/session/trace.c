@@ -165,35 +165,48 @@ static bool collect_changes(struct trace *trace)
 
 static double microseconds(const struct trace *trace, uint64_t at_ns)
 {
-    return (double)(at_ns - trace->zero_ns) * 1e-3;
+    return (double)(at_ns - trace->zero_ns) / 1000;
+}
+
+static void print_event(FILE *file, json_t *event)
+{
+    tarn_json_write(file, event);
+    fputs(",\n", file);
+}
+
+/* What is known of a track, or of the process. */
+static json_t *about(int track, const char *what, json_t *arguments)
+{
+    json_t *event = json_pack("{s:s, s:i}", "ph", "M", "pid", 0);
+    if (track >= 0) tarn_json_put(&event, "tid", json_integer(track));
+    tarn_json_put(&event, "name", json_string(what));
+    tarn_json_put(&event, "args", arguments);
+    return event;
 }
 
 static void print_track(const struct trace *trace, uint32_t s, FILE *file)
 {
     const char *name = trace->session->graph->streams[s].name;
-    fprintf(file,
-            "{\"ph\":\"M\",\"pid\":0,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":", s);
-    tarn_json_write_string(file, name[0] ? name : "stream");
-    fprintf(file,
-            "}},\n{\"ph\":\"M\",\"pid\":0,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":"
-            "{\"sort_index\":%u}},\n",
-            s, s);
+    print_event(
+        file, about((int)s, "thread_name", json_pack("{s:s}", "name", name[0] ? name : "stream")));
+    print_event(file, about((int)s, "thread_sort_index", json_pack("{s:i}", "sort_index", s)));
 }
 
 static void print_command(const struct trace *trace, const struct command *command, FILE *file)
 {
     const struct tarn_graph_op *op = &trace->session->graph->ops[command->op];
     bool has_ended = command->end_ns >= command->begin_ns;
-    fprintf(file, "{\"ph\":\"%s\",\"pid\":0,\"tid\":%u,\"ts\":%.3f,", has_ended ? "X" : "B",
-            op->stream, microseconds(trace, command->begin_ns));
+    json_t *event = json_pack("{s:s, s:i, s:I, s:f}", "ph", has_ended ? "X" : "B", "pid", 0, "tid",
+                              (json_int_t)op->stream, "ts", microseconds(trace, command->begin_ns));
     if (has_ended)
-        fprintf(file, "\"dur\":%.3f,", (double)(command->end_ns - command->begin_ns) * 1e-3);
-    fputs("\"name\":", file);
-    tarn_json_write_string(file, op->name[0] ? op->name : "op");
-    fputs(",\"cat\":", file);
-    tarn_json_write_string(file, op->kind[0] ? op->kind : "op");
-    fprintf(file, ",\"args\":{\"op\":%u,\"iteration\":%llu}},\n", command->op,
-            (unsigned long long)command->iteration);
+        tarn_json_put(&event, "dur",
+                      json_real((double)(command->end_ns - command->begin_ns) / 1000));
+    tarn_json_put(&event, "name", json_string(op->name[0] ? op->name : "op"));
+    tarn_json_put(&event, "cat", json_string(op->kind[0] ? op->kind : "op"));
+    tarn_json_put(&event, "args",
+                  json_pack("{s:I, s:I}", "op", (json_int_t)command->op, "iteration",
+                            (json_int_t)command->iteration));
+    print_event(file, event);
 }
 
 static void print_counter(const struct trace *trace, FILE *file)
@@ -203,11 +216,10 @@ static void print_counter(const struct trace *trace, FILE *file)
         alive += trace->changes[i].bytes;
         bool is_last =
             i + 1 == trace->changes_count || trace->changes[i + 1].at_ns > trace->changes[i].at_ns;
-        if (is_last)
-            fprintf(file,
-                    "{\"ph\":\"C\",\"pid\":0,\"ts\":%.3f,\"name\":\"planned bytes alive\","
-                    "\"args\":{\"bytes\":%lld}},\n",
-                    microseconds(trace, trace->changes[i].at_ns), (long long)alive);
+        if (!is_last) continue;
+        print_event(file, json_pack("{s:s, s:i, s:f, s:s, s:{s:I}}", "ph", "C", "pid", 0, "ts",
+                                    microseconds(trace, trace->changes[i].at_ns), "name",
+                                    "planned bytes alive", "args", "bytes", (json_int_t)alive));
     }
 }
 
@@ -220,9 +232,9 @@ static void print_trace(const void *subject, FILE *file)
     for (size_t i = 0; i < trace->commands_count; i++)
         print_command(trace, &trace->commands[i], file);
     print_counter(trace, file);
-    fputs("{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":", file);
-    tarn_json_write_string(file, name[0] ? name : "tarn");
-    fputs("}}\n]}\n", file);
+    tarn_json_write(file,
+                    about(-1, "process_name", json_pack("{s:s}", "name", name[0] ? name : "tarn")));
+    fputs("\n]}\n", file);
 }
 
 enum tarn_status tarn_trace_save(const struct tarn_session *session, const char *path,

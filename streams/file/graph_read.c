@@ -152,8 +152,7 @@ static enum tarn_status read_group(struct tarn_graph_loader *loader, const struc
     struct tarn_json_at fields[TARN_COUNT_OF(names)] = {*at, {.value = NULL}};
     enum tarn_status status = TARN_OK;
     bool padded = false;
-    if (tarn_json_type_of(at->value) == TARN_JSON_OBJECT)
-        status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
+    if (tarn_json_is_object(at)) status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
     if (!status) status = tarn_json_boolean(&fields[1], &padded);
     if (!status) status = tarn_json_ids(&fields[0], &loader->members);
     if (status != TARN_OK) return status;
@@ -175,9 +174,9 @@ static void name_record(const struct tarn_json_at *record)
     if (strcmp(list, "tensors") == 0) error->tensor = (uint32_t)record->index;
     struct tarn_json_at name = tarn_json_in(record, "name");
     size_t used = strlen(error->text);
-    if (name.value && tarn_json_type_of(name.value) == TARN_JSON_STRING)
+    if (tarn_json_text(&name))
         snprintf(error->text + used, sizeof error->text - used, " (in %s)",
-                 tarn_quote(tarn_json_characters(name.value)).text);
+                 tarn_quote(tarn_json_text(&name)).text);
     tarn_escape_message(error->text);
 }
 
@@ -188,7 +187,7 @@ static enum tarn_status read_list(struct tarn_graph_loader *loader, const struct
     size_t count = 0;
     enum tarn_status status = tarn_json_array(at, &count);
     struct tarn_json_at record = tarn_json_items(at);
-    for (; record.value && !status; tarn_json_step(&record)) {
+    while (tarn_json_next(&record, &status)) {
         status = read(loader, &record);
         if (status != TARN_OK) name_record(&record);
     }
@@ -250,12 +249,14 @@ enum tarn_status tarn_graph_decode_inside(const struct tarn_json_at *at, struct 
     return decode(&(struct tarn_json_at){.report = &report, .value = at->value}, graph);
 }
 
-static enum tarn_status load_json(const struct tarn_report *report, char *text, size_t size,
+static enum tarn_status load_json(struct tarn_report *report, const char *text, size_t size,
                                   struct tarn_graph **graph)
 {
     struct tarn_json_at document;
     enum tarn_status status = tarn_json_parse(report, text, size, &document);
-    return status ? status : decode(&document, graph);
+    if (!status) status = decode(&document, graph);
+    tarn_json_close(&document, NULL);
+    return status;
 }
 
 static enum tarn_status load(const struct tarn_reader *reader,

@@ -2,6 +2,8 @@
 #ifndef TARN_STREAMS_FILE_GRAPH_READ_H
 #define TARN_STREAMS_FILE_GRAPH_READ_H
 
+#include <stdio.h>
+
 #include "json_read.h"
 
 /* Makes a graph of a parsed `tarn.graph` object, which is the field "graph" of a document. */

@@ -77,7 +77,7 @@ static enum tarn_status read_pair(const struct tarn_json_at *at, uint32_t *pair)
     enum tarn_status status = tarn_json_array(at, &count);
     if (status == TARN_OK && count != 2) return tarn_json_bad(at, "must be a pair [input, output]");
     struct tarn_json_at id = tarn_json_items(at);
-    for (; id.value && !status; tarn_json_step(&id)) status = tarn_json_id(&id, &pair[id.index]);
+    while (tarn_json_next(&id, &status)) status = tarn_json_id(&id, &pair[id.index]);
     return status;
 }
 
@@ -89,12 +89,15 @@ static enum tarn_status read_inplace(struct tarn_json_ids *list, const struct ta
     list->count = 0;
     if (!tarn_json_ids_reserve(list, 2 * count)) return tarn_error_no_memory(at->report->error);
     struct tarn_json_at pair = tarn_json_items(at);
-    for (; pair.value && !status; tarn_json_step(&pair), list->count += 2)
+    while (tarn_json_next(&pair, &status)) {
         status = read_pair(&pair, &list->ids[list->count]);
+        list->count += 2;
+    }
     return status;
 }
 
-/* Its lists are appended to `choices`: only their counts are known so far. */
+/* Its lists are appended to `choices`: only their counts are known so far. Its name outlives the
+ * item, so it is copied. */
 static enum tarn_status read_implementation(const struct tarn_json_at *at,
                                             struct tarn_json_ids *choices,
                                             struct tarn_implementation *made)
@@ -104,6 +107,8 @@ static enum tarn_status read_implementation(const struct tarn_json_at *at,
     enum tarn_status status =
         tarn_json_fields(at, implementation_fields, TARN_COUNT_OF(implementation_fields), fields);
     if (!status) status = tarn_json_string(&fields[IMPLEMENTATION_NAME], &made->name);
+    if (!status && !(made->name = tarn_region_string(choices->region, made->name)))
+        status = tarn_error_no_memory(at->report->error);
     if (!status) status = tarn_json_integer(&fields[IMPLEMENTATION_COST], &made->cost);
     if (!status) status = tarn_json_integer(&fields[IMPLEMENTATION_WORKSPACE], &made->workspace);
     if (!status)
@@ -141,7 +146,7 @@ static enum tarn_status read_implementations(struct tarn_graph_loader *loader,
     loader->implementations = larger;
     loader->choices.count = 0;
     struct tarn_json_at item = tarn_json_items(at);
-    for (; item.value && !status; tarn_json_step(&item))
+    while (tarn_json_next(&item, &status))
         status = read_implementation(&item, &loader->choices, &larger[item.index]);
     if (status == TARN_OK) find_choices(loader, *count);
     return status;

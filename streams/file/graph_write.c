@@ -8,121 +8,131 @@
 #include "streams/text/json_write.h"
 #include "streams/text/text_file.h"
 
-static void write_number(FILE *file, const char *key, uint64_t number, uint64_t usual)
+static void put_number(json_t **record, const char *key, uint64_t number, uint64_t usual)
 {
-    if (number != usual) fprintf(file, ",\"%s\":%" PRIu64, key, number);
+    if (number != usual) tarn_json_put(record, key, json_integer((json_int_t)number));
 }
 
-static void write_list(FILE *file, const char *key, const uint32_t *ids, size_t count)
+static void put_true(json_t **record, const char *key, bool truth)
 {
-    fprintf(file, ",\"%s\":", key);
-    tarn_json_write_ids(file, ids, count);
+    if (truth) tarn_json_put(record, key, json_true());
 }
 
-static void write_choices(const struct tarn_graph_op *op, FILE *file)
+static void put_list(json_t **record, const char *key, struct tarn_list list)
+{
+    if (list.count > 0) tarn_json_put(record, key, tarn_json_list(list.ids, list.count));
+}
+
+static json_t *named(uint32_t id, const char *name)
+{
+    json_t *record = json_object();
+    tarn_json_put(&record, "id", json_integer(id));
+    tarn_json_put(&record, "name", json_string(name));
+    return record;
+}
+
+static json_t *implementation(const struct tarn_implementation *given)
+{
+    json_t *record = json_object();
+    tarn_json_put(&record, "name", json_string(given->name));
+    tarn_json_put(&record, "cost", json_integer((json_int_t)given->cost));
+    put_number(&record, "workspace", given->workspace, 0);
+    put_true(&record, "workspace_first", given->workspace_first);
+    put_list(&record, "inputs", given->inputs);
+    put_list(&record, "outputs", given->outputs);
+    return record;
+}
+
+static void put_choices(json_t **record, const struct tarn_graph_op *op)
 {
     const struct tarn_op_extra *extra = tarn_extra(op);
-    for (uint32_t i = 0; i < extra->inplace_count; i++) {
-        fputs(i > 0 ? "," : ",\"inplace\":[", file);
-        tarn_json_write_ids(file, extra->inplace[i], 2);
-    }
-    if (extra->inplace_count > 0) fputc(']', file);
+    json_t *inplace = json_array(), *implementations = json_array();
+    for (uint32_t i = 0; i < extra->inplace_count; i++)
+        tarn_json_append(&inplace, tarn_json_list(extra->inplace[i], 2));
+    for (uint32_t i = 0; i < extra->implementations_count; i++)
+        tarn_json_append(&implementations, implementation(&extra->implementations[i]));
+    if (extra->inplace_count > 0) tarn_json_put(record, "inplace", json_incref(inplace));
     if (op->op_class != TARN_CLASS_UNKNOWN)
-        fprintf(file, ",\"class\":\"%s\"", tarn_op_class_text((enum tarn_op_class)op->op_class));
+        tarn_json_put(record, "class",
+                      json_string(tarn_op_class_text((enum tarn_op_class)op->op_class)));
     if (op->recomputable != TARN_RECOMPUTABLE_BY_RULE)
-        fprintf(file, ",\"recomputable\":%s",
-                op->recomputable == TARN_RECOMPUTABLE ? "true" : "false");
-    for (uint32_t i = 0; i < extra->implementations_count; i++) {
-        fputs(i > 0 ? ",{\"name\":" : ",\"implementations\":[{\"name\":", file);
-        tarn_json_write_string(file, extra->implementations[i].name);
-        fprintf(file, ",\"cost\":%" PRIu64, extra->implementations[i].cost);
-        write_number(file, "workspace", extra->implementations[i].workspace, 0);
-        if (extra->implementations[i].workspace_first) fputs(",\"workspace_first\":true", file);
-        if (extra->implementations[i].inputs.count > 0)
-            write_list(file, "inputs", extra->implementations[i].inputs.ids,
-                       extra->implementations[i].inputs.count);
-        if (extra->implementations[i].outputs.count > 0)
-            write_list(file, "outputs", extra->implementations[i].outputs.ids,
-                       extra->implementations[i].outputs.count);
-        fputc('}', file);
-    }
-    if (extra->implementations_count > 0) fputc(']', file);
-    if (extra->common_is_given) write_list(file, "common", extra->common, extra->common_count);
+        tarn_json_put(record, "recomputable", json_boolean(op->recomputable == TARN_RECOMPUTABLE));
+    if (extra->implementations_count > 0)
+        tarn_json_put(record, "implementations", json_incref(implementations));
+    if (extra->common_is_given)
+        tarn_json_put(record, "common", tarn_json_list(extra->common, extra->common_count));
+    json_decref(inplace);
+    json_decref(implementations);
 }
 
-static void write_op(const struct tarn_graph *graph, uint32_t v, FILE *file)
+static json_t *op_record(const struct tarn_graph *graph, uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     const struct tarn_op_extra *extra = tarn_extra(op);
-    fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", v);
-    tarn_json_write_string(file, op->name);
-    fputs(",\"kind\":", file);
-    tarn_json_write_string(file, op->kind);
-    fprintf(file, ",\"stream\":%" PRIu32, op->stream);
-    write_list(file, "inputs", op->inputs, op->inputs_count);
-    write_list(file, "outputs", tarn_outputs(op), op->outputs_count);
-    if (extra->control_count > 0) write_list(file, "control", extra->control, extra->control_count);
-    write_number(file, "workspace", extra->workspace, 0);
-    if (op->says_workspace_first) fputs(",\"workspace_first\":true", file);
-    write_number(file, "workspace_space", extra->workspace_space, 0);
-    write_number(file, "cost", op->cost, 0);
-    write_number(file, "flops", extra->flops, 0);
-    if (op->view) fputs(",\"view\":true", file);
-    write_choices(op, file);
-    write_number(file, "origin", op->origin, v);
-    write_number(file, "implementation", extra->implementation, TARN_NONE);
-    fputc('}', file);
+    json_t *record = named(v, op->name);
+    tarn_json_put(&record, "kind", json_string(op->kind));
+    tarn_json_put(&record, "stream", json_integer(op->stream));
+    tarn_json_put(&record, "inputs", tarn_json_list(op->inputs, op->inputs_count));
+    tarn_json_put(&record, "outputs", tarn_json_list(tarn_outputs(op), op->outputs_count));
+    put_list(&record, "control", (struct tarn_list){extra->control, extra->control_count});
+    put_number(&record, "workspace", extra->workspace, 0);
+    put_true(&record, "workspace_first", op->says_workspace_first);
+    put_number(&record, "workspace_space", extra->workspace_space, 0);
+    put_number(&record, "cost", op->cost, 0);
+    put_number(&record, "flops", extra->flops, 0);
+    put_true(&record, "view", op->view);
+    put_choices(&record, op);
+    put_number(&record, "origin", op->origin, v);
+    put_number(&record, "implementation", extra->implementation, TARN_NONE);
+    return record;
 }
 
-static void write_tensor(const struct tarn_graph *graph, uint32_t t, FILE *file)
+static json_t *tensor_record(const struct tarn_graph *graph, uint32_t t)
 {
     const struct tarn_graph_tensor *tensor = &graph->tensors[t];
-    fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", t);
-    tarn_json_write_string(file, tensor->name);
-    fprintf(file, ",\"size\":%" PRIu64 ",\"kind\":\"%s\"", tensor->size,
-            tarn_kind_text(tensor->kind));
-    write_number(file, "alias_of", tensor->root, t);
-    write_number(file, "alignment", tensor->alignment, 0);
-    write_number(file, "space", tensor->space, 0);
-    write_number(file, "origin", tensor->origin, t);
-    fputc('}', file);
+    json_t *record = named(t, tensor->name);
+    tarn_json_put(&record, "size", json_integer((json_int_t)tensor->size));
+    tarn_json_put(&record, "kind", json_string(tarn_kind_text(tensor->kind)));
+    put_number(&record, "alias_of", tensor->root, t);
+    put_number(&record, "alignment", tensor->alignment, 0);
+    put_number(&record, "space", tensor->space, 0);
+    put_number(&record, "origin", tensor->origin, t);
+    return record;
 }
 
-static void write_stream(const struct tarn_graph *graph, uint32_t s, FILE *file)
+static json_t *stream_record(const struct tarn_graph *graph, uint32_t s)
 {
-    fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", s);
-    tarn_json_write_string(file, graph->streams[s].name);
-    fputc('}', file);
+    return named(s, graph->streams[s].name);
 }
 
-static void write_space(const struct tarn_graph *graph, uint32_t s, FILE *file)
+static json_t *space_record(const struct tarn_graph *graph, uint32_t s)
 {
     const struct tarn_space_info *space = &graph->spaces[s];
-    fprintf(file, "{\"id\":%" PRIu32 ",\"name\":", s);
-    tarn_json_write_string(file, space->name);
-    fprintf(file, ",\"kind\":\"%s\"", tarn_space_kind_text(space->kind));
-    write_number(file, "alignment", space->alignment, 0);
-    write_number(file, "capacity", space->capacity, 0);
-    fputc('}', file);
+    json_t *record = named(s, space->name);
+    tarn_json_put(&record, "kind", json_string(tarn_space_kind_text(space->kind)));
+    put_number(&record, "alignment", space->alignment, 0);
+    put_number(&record, "capacity", space->capacity, 0);
+    return record;
 }
 
-static void write_group(const struct tarn_graph *graph, uint32_t g, FILE *file)
+static json_t *group_record(const struct tarn_graph *graph, uint32_t g)
 {
     const struct tarn_group *group = &graph->groups[g];
-    if (group->padded) fputs("{\"tensors\":", file);
-    for (uint32_t i = 0; i < group->storages_count; i++)
-        fprintf(file, "%s%" PRIu32, i > 0 ? "," : "[", group->tensors[i]);
-    fputs(group->padded ? "],\"padded\":true}" : "]", file);
+    json_t *tensors = tarn_json_list(group->tensors, group->storages_count);
+    if (!group->padded) return tensors;
+    json_t *record = json_object();
+    tarn_json_put(&record, "tensors", tensors);
+    tarn_json_put(&record, "padded", json_true());
+    return record;
 }
 
 static void write_records(const struct tarn_graph *graph, FILE *file, const char *key,
-                          uint32_t count,
-                          void (*write)(const struct tarn_graph *, uint32_t, FILE *))
+                          uint32_t count, json_t *(*record)(const struct tarn_graph *, uint32_t))
 {
     fprintf(file, ",\n\"%s\":[", key);
     for (uint32_t i = 0; i < count; i++) {
         fputs(i > 0 ? ",\n" : "\n", file);
-        write(graph, i, file);
+        tarn_json_write(file, record(graph, i));
     }
     fputs(count > 0 ? "\n]" : "]", file);
 }
@@ -130,14 +140,14 @@ static void write_records(const struct tarn_graph *graph, FILE *file, const char
 void tarn_graph_print(const struct tarn_graph *graph, FILE *file)
 {
     fputs("{\"format\":\"tarn.graph\",\"version\":1,\"name\":", file);
-    tarn_json_write_string(file, graph->name);
+    tarn_json_write(file, json_string(graph->name));
     fprintf(file, ",\n\"meta\":%s", graph->meta);
     if (graph->spaces_count > 0)
-        write_records(graph, file, "spaces", graph->spaces_count, write_space);
-    write_records(graph, file, "streams", graph->streams_count, write_stream);
-    write_records(graph, file, "ops", graph->ops_count, write_op);
-    write_records(graph, file, "tensors", graph->tensors_count, write_tensor);
-    write_records(graph, file, "contiguous", graph->groups_count, write_group);
+        write_records(graph, file, "spaces", graph->spaces_count, space_record);
+    write_records(graph, file, "streams", graph->streams_count, stream_record);
+    write_records(graph, file, "ops", graph->ops_count, op_record);
+    write_records(graph, file, "tensors", graph->tensors_count, tensor_record);
+    write_records(graph, file, "contiguous", graph->groups_count, group_record);
     fputc('}', file);
 }
 

@@ -1,46 +1,186 @@
-/* Decoding JSON. Syntax errors come with line and column, errors of meaning with a JSON pointer
- * (RFC 6901), which is spelt out from a chain of places only when it is needed. Cost: linear in the
- * text times the levels of nesting; finding an object's fields is linear in fields times known
- * names, and about as fast as their number when files list them in a fixed order.
- */
+/* Reading JSON with jansson, without a tree of the whole file. A value of up to PIECE bytes of text
+ * is read whole. A larger array stays text, and each of its elements is read when its turn comes
+ * and given up after it. So does, in a larger object, every array:
+ *
+ *     {"name":"x", "ops":[{...}, {...}, ...]}   ->   {"name":"x", "ops":<place in the text>}
+ *
+ * In the tree such an array is a string that begins with NUL, which no string in a file does:
+ * jansson refuses it. Syntax errors come with line and column, errors of meaning with a JSON
+ * pointer (RFC 6901), which is spelt out from a chain of places only when it is needed. Cost:
+ * linear in the text times the levels of large objects; finding an object's fields is about linear
+ * in them when files list them in a fixed order. */
 #include "json_read.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <string.h>
 
+#include "json_scan.h"
 #include "streams/base/memory.h"
+#include "streams/text/json_write.h"
 #include "streams/text/text_file.h"
 
+#define PIECE 65536
 #define KEPT_DEPTH_MAX 64
 
 /* ---- Syntax ---- */
 
-static enum tarn_status syntax_error(const struct tarn_report *report,
-                                     const struct tarn_json_fault *fault)
+static enum tarn_status syntax_error(const struct tarn_report *report, uint32_t line,
+                                     uint32_t column, const char *what)
 {
     struct tarn_error *error = report->error;
-    char found[32];
-    snprintf(found, sizeof found, "%.*s", (int)strcspn(fault->found, " \t\r\n"), fault->found);
-    tarn_error_set(error, TARN_BAD_INPUT, "%s: line %" PRIu32 ", column %" PRIu32 ": %s%s%s",
-                   report->path, fault->line, fault->column, fault->what,
-                   found[0] ? ", found " : "", found[0] ? tarn_quote(found).text : "");
+    tarn_error_set(error, TARN_BAD_INPUT, "%s: line %" PRIu32 ", column %" PRIu32 ": %s",
+                   report->path, line, column, what);
     if (error) {
-        error->line = fault->line;
-        error->column = fault->column;
+        error->line = line;
+        error->column = column;
     }
     return TARN_BAD_INPUT;
 }
 
-enum tarn_status tarn_json_parse(const struct tarn_report *report, char *text, size_t size,
+static enum tarn_status fault_at(const struct tarn_report *report, const char *at, const char *what)
+{
+    uint32_t line, column;
+    tarn_json_count_lines(report->text, at, &line, &column);
+    return syntax_error(report, line, column, what);
+}
+
+/* What stands before jansson's words. */
+static const char *meaning(enum json_error_code code)
+{
+    switch (code) {
+    case json_error_duplicate_key: return "a key is there twice: ";
+    case json_error_end_of_input_expected: return "something follows the end of the value: ";
+    case json_error_invalid_utf8: return "a string is not valid UTF-8: ";
+    case json_error_null_character: return "a string contains \\u0000: ";
+    case json_error_numeric_overflow: return "a number is too large: ";
+    default: return "";
+    }
+}
+
+/* What jansson says of a text that begins at `begin`. It has no code for memory that is refused
+ * while it reads: errno says so, or that there is no text. */
+static enum tarn_status explain(const struct tarn_report *report, const char *begin,
+                                const json_error_t *fault)
+{
+    uint32_t line, column;
+    char what[JSON_ERROR_TEXT_LENGTH + 64];
+    enum json_error_code code = json_error_code(fault);
+    if (errno == ENOMEM || !fault->text[0]) return tarn_error_no_memory(report->error);
+    tarn_json_count_lines(report->text, begin, &line, &column);
+    column = (fault->line > 1 ? 0 : column - 1) + (uint32_t)fault->column;
+    line += (uint32_t)fault->line - 1;
+    if (code == json_error_invalid_utf8) column++; /* the byte comes next */
+    snprintf(what, sizeof what, "%s%s", meaning(code), fault->text);
+    return syntax_error(report, line, column, what);
+}
+
+/* ---- Reading a value ---- */
+
+/* A large array in the tree. */
+struct large {
+    char mark; /* '\0' */
+    struct tarn_json_span span;
+};
+
+static bool is_large(const json_t *value, struct large *large)
+{
+    if (!json_is_string(value) || json_string_length(value) != sizeof *large) return false;
+    memcpy(large, json_string_value(value), sizeof *large);
+    return large->mark == '\0';
+}
+
+static enum tarn_status read_small(const struct tarn_report *report, const char *begin,
+                                   const char *end, json_t **value)
+{
+    json_error_t fault;
+    if (begin == end) return fault_at(report, begin, "a value was expected");
+    errno = 0;
+    *value =
+        json_loadb(begin, (size_t)(end - begin), JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &fault);
+    return *value ? TARN_OK : explain(report, begin, &fault);
+}
+
+static enum tarn_status read_members(const struct tarn_report *report,
+                                     const struct tarn_json_span *span, json_t *object);
+
+/* Reads whole what is up to so many bytes long, and all that is neither array nor object. */
+static enum tarn_status read_value(const struct tarn_report *report,
+                                   const struct tarn_json_span *span, ptrdiff_t piece,
+                                   json_t **value)
+{
+    struct large large;
+    if (span->end - span->begin <= piece || !strchr("[{", *span->begin))
+        return read_small(report, span->begin, span->end, value);
+    memset(&large, 0, sizeof large);
+    large.span = *span;
+    bool is_object = *span->begin == '{';
+    *value = is_object ? json_object() : json_stringn_nocheck((const char *)&large, sizeof large);
+    if (!*value) return tarn_error_no_memory(report->error);
+    enum tarn_status status = is_object ? read_members(report, span, *value) : TARN_OK;
+    if (status != TARN_OK) {
+        json_decref(*value);
+        *value = NULL;
+    }
+    return status;
+}
+
+/* "key":value */
+static enum tarn_status read_member(const struct tarn_report *report, const char *at,
+                                    struct tarn_json_span *span, json_t *object)
+{
+    json_t *key, *value;
+    const char *end = tarn_json_skip_string(at);
+    if (!end) return fault_at(report, at, "a key in quotes was expected");
+    const char *colon = tarn_json_skip_blanks(end);
+    if (*colon != ':') return fault_at(report, colon, "\":\" was expected after a key");
+    const char *what = tarn_json_scan(colon + 1, span);
+    if (what) return fault_at(report, span->next, what);
+    enum tarn_status status = read_small(report, at, end, &key);
+    if (status != TARN_OK) return status;
+    const char *name = json_string_value(key);
+    if (json_object_get(object, name))
+        status = fault_at(report, at, "the object has this key twice");
+    if (!status) status = read_value(report, span, 0, &value);
+    if (!status && json_object_set_new_nocheck(object, name, value) != 0)
+        status = tarn_error_no_memory(report->error);
+    json_decref(key);
+    return status;
+}
+
+static enum tarn_status read_members(const struct tarn_report *report,
+                                     const struct tarn_json_span *span, json_t *object)
+{
+    struct tarn_json_span member = {.next = span->begin};
+    const char *at = tarn_json_skip_blanks(span->begin + 1);
+    enum tarn_status status = TARN_OK;
+    if (*at == '}') member.next = at;
+    while (!status && member.next < at) {
+        status = read_member(report, at, &member, object);
+        if (!status && *member.next == ',') at = tarn_json_skip_blanks(member.next + 1);
+    }
+    if (!status && (*member.next != '}' || member.next + 1 != span->end))
+        status = fault_at(report, member.next, "\"}\" or the end of the object was expected");
+    return status;
+}
+
+enum tarn_status tarn_json_parse(struct tarn_report *report, const char *text, size_t size,
                                  struct tarn_json_at *document)
 {
-    struct tarn_json_fault fault;
+    struct tarn_json_span span;
     *document = (struct tarn_json_at){.report = report};
+    report->text = text;
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return tarn_json_bad(document,
                              "the text begins with a byte order mark; save it as plain UTF-8");
-    document->value = tarn_json_check(text, size, &fault);
-    return document->value ? TARN_OK : syntax_error(report, &fault);
+    const char *what = tarn_json_scan(text, &span);
+    if (*span.begin != '{' && *span.begin != '[')
+        return fault_at(report, span.begin, "an object or array was expected");
+    if (what) return fault_at(report, span.next, what);
+    if (span.next != text + size)
+        return fault_at(report, span.next, "something follows the end of the document");
+    return read_value(report, &span, PIECE, &document->value);
 }
 
 enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_reader *reader,
@@ -49,12 +189,16 @@ enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_re
     size_t size = 0;
     report->path = strcmp(reader->name, "-") == 0 ? "standard input" : reader->name;
     *text = NULL;
+    *document = (struct tarn_json_at){.report = report};
     enum tarn_status status = tarn_text_take(reader, report->text_max, text, &size, report->error);
-    if (!status) status = tarn_json_parse(report, *text, size, document);
-    if (!status) return TARN_OK;
-    tarn_free(*text);
-    *text = NULL;
-    return status;
+    return status ? status : tarn_json_parse(report, *text, size, document);
+}
+
+void tarn_json_close(struct tarn_json_at *document, char *text)
+{
+    json_decref(document->value);
+    document->value = NULL;
+    tarn_free(text);
 }
 
 /* ---- Places ---- */
@@ -86,44 +230,49 @@ enum tarn_status tarn_json_bad(const struct tarn_json_at *at, const char *format
 
 /* ---- Types ---- */
 
-static const char *const type_texts[] = {
-    [TARN_JSON_OBJECT] = "an object",
-    [TARN_JSON_ARRAY] = "an array",
-    [TARN_JSON_STRING] = "a string",
-    [TARN_JSON_INTEGER] = "an integer",
-    [TARN_JSON_REAL] = "a number with a fraction or exponent",
-    [TARN_JSON_BOOLEAN] = "true or false",
-    [TARN_JSON_NULL] = "null",
-};
-
-static bool is_of(const struct tarn_json_at *at, enum tarn_json_type type)
+/* As messages call it. */
+static const char *type_text(const json_t *value)
 {
-    return tarn_json_type_of(at->value) == type;
+    struct large large;
+    if (is_large(value, &large)) return "an array";
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "an array";
+    case JSON_STRING: return "a string";
+    case JSON_INTEGER: return "an integer";
+    case JSON_REAL: return "a number with a fraction or exponent";
+    case JSON_TRUE:
+    case JSON_FALSE: return "true or false";
+    case JSON_NULL: break;
+    }
+    return "null";
 }
 
-static enum tarn_status check_type(const struct tarn_json_at *at, enum tarn_json_type type)
+static enum tarn_status check_type(const struct tarn_json_at *at, bool is_right, const char *right)
 {
-    if (is_of(at, type)) return TARN_OK;
-    return tarn_json_bad(at, "must be %s, not %s", type_texts[type],
-                         type_texts[tarn_json_type_of(at->value)]);
+    if (is_right) return TARN_OK;
+    return tarn_json_bad(at, "must be %s, not %s", right, type_text(at->value));
 }
+
+bool tarn_json_is_object(const struct tarn_json_at *at) { return json_is_object(at->value); }
+
+bool tarn_json_is_array(const struct tarn_json_at *at)
+{
+    struct large large;
+    return json_is_array(at->value) || is_large(at->value, &large);
+}
+
+bool tarn_json_is_null(const struct tarn_json_at *at) { return json_is_null(at->value); }
 
 static enum tarn_status read_number(const struct tarn_json_at *at, uint64_t max, uint64_t *result)
 {
-    enum tarn_status status = check_type(at, TARN_JSON_INTEGER);
+    enum tarn_status status = check_type(at, json_is_integer(at->value), "an integer");
     if (status != TARN_OK) return status;
-    size_t size;
-    const char *token = tarn_json_token(at->value, &size);
-    uint64_t number = 0;
-    bool fits = *token != '-' || (size == 2 && token[1] == '0'); /* minus nothing is nothing */
-    for (size_t i = *token == '-'; i < size && fits; i++) {
-        number = number * 10 + (uint64_t)(token[i] - '0');
-        fits = number <= max;
-    }
-    if (!fits)
-        return tarn_json_bad(at, "must be an integer from 0 to %" PRIu64 ", not %.*s%s", max,
-                             size > 24 ? 24 : (int)size, token, size > 24 ? "..." : "");
-    *result = number;
+    json_int_t number = json_integer_value(at->value);
+    if (number < 0 || (uint64_t)number > max)
+        return tarn_json_bad(
+            at, "must be an integer from 0 to %" PRIu64 ", not %" JSON_INTEGER_FORMAT, max, number);
+    *result = (uint64_t)number;
     return TARN_OK;
 }
 
@@ -152,44 +301,98 @@ enum tarn_status tarn_json_own_id(const struct tarn_json_at *at)
     return status;
 }
 
+enum tarn_status tarn_json_real(const struct tarn_json_at *at, double *result)
+{
+    enum tarn_status status =
+        at->value ? check_type(at, json_is_number(at->value), "a number") : TARN_OK;
+    if (at->value && !status) *result = json_number_value(at->value);
+    return status;
+}
+
 enum tarn_status tarn_json_boolean(const struct tarn_json_at *at, bool *result)
 {
-    enum tarn_status status = at->value ? check_type(at, TARN_JSON_BOOLEAN) : TARN_OK;
-    size_t size;
-    if (at->value && !status) *result = *tarn_json_token(at->value, &size) == 't';
+    enum tarn_status status =
+        at->value ? check_type(at, json_is_boolean(at->value), "true or false") : TARN_OK;
+    if (at->value && !status) *result = json_is_true(at->value);
     return status;
+}
+
+const char *tarn_json_text(const struct tarn_json_at *at)
+{
+    struct large large;
+    return is_large(at->value, &large) ? NULL : json_string_value(at->value);
 }
 
 enum tarn_status tarn_json_string(const struct tarn_json_at *at, const char **result)
 {
-    enum tarn_status status = at->value ? check_type(at, TARN_JSON_STRING) : TARN_OK;
-    if (at->value && !status) *result = tarn_json_characters(at->value);
+    const char *text = tarn_json_text(at);
+    enum tarn_status status = at->value ? check_type(at, text != NULL, "a string") : TARN_OK;
+    if (text) *result = text;
     return status;
 }
-
-bool tarn_json_is_null(const struct tarn_json_at *at) { return is_of(at, TARN_JSON_NULL); }
 
 /* ---- Arrays ---- */
 
 enum tarn_status tarn_json_array(const struct tarn_json_at *at, size_t *count)
 {
-    enum tarn_status status = at->value ? check_type(at, TARN_JSON_ARRAY) : TARN_OK;
+    struct large large;
+    enum tarn_status status =
+        at->value ? check_type(at, tarn_json_is_array(at), "an array") : TARN_OK;
     if (!at->value || status) return status;
-    *count = 0;
-    const struct tarn_json *element = tarn_json_first(at->value);
-    for (; element; element = tarn_json_next(element)) (*count)++;
+    *count = json_array_size(at->value);
+    if (is_large(at->value, &large))
+        *count = *tarn_json_skip_blanks(large.span.begin + 1) == ']' ? 0 : large.span.commas + 1;
     return TARN_OK;
 }
 
 struct tarn_json_at tarn_json_items(const struct tarn_json_at *array)
 {
-    return (struct tarn_json_at){array->report, tarn_json_first(array->value), array, NULL, 0};
+    return (struct tarn_json_at){.report = array->report, .parent = array, .index = SIZE_MAX};
 }
 
-void tarn_json_step(struct tarn_json_at *item)
+/* The next element of a large array, which the item owns. */
+static enum tarn_status read_next(struct tarn_json_at *item, const struct tarn_json_span *array)
 {
-    item->value = tarn_json_next(item->value);
+    static const char after_array[] = "something follows the end of the array";
+    struct tarn_json_span span;
+    const struct tarn_report *report = item->report;
+    json_decref(item->value);
+    item->value = NULL;
+    if (!item->next) {
+        const char *first = tarn_json_skip_blanks(array->begin + 1);
+        item->next = *first == ']' ? first : array->begin;
+    }
+    if (item->next + 1 == array->end) return TARN_OK;
+    if (*item->next == ']') return fault_at(report, item->next, after_array);
+    const char *what = tarn_json_scan(item->next + 1, &span);
+    if (what) return fault_at(report, span.next, what);
+    enum tarn_status status = read_value(report, &span, PIECE, &item->value);
+    bool is_last = span.next + 1 == array->end;
+    if (!status && *span.next != (is_last ? ']' : ',')) {
+        json_decref(item->value);
+        item->value = NULL;
+        return fault_at(report, span.next, *span.next == ']' ? after_array : "\",\" was expected");
+    }
+    item->next = span.next;
+    return status;
+}
+
+bool tarn_json_next(struct tarn_json_at *item, enum tarn_status *status)
+{
+    struct large large;
+    const json_t *array = item->parent->value;
     item->index++;
+    if (!is_large(array, &large)) {
+        item->value = *status ? NULL : json_array_get(array, item->index);
+        return item->value != NULL;
+    }
+    if (*status == TARN_OK) {
+        *status = read_next(item, &large.span);
+        return item->value != NULL;
+    }
+    json_decref(item->value);
+    item->value = NULL;
+    return false;
 }
 
 bool tarn_json_ids_reserve(struct tarn_json_ids *ids, size_t count)
@@ -207,8 +410,7 @@ enum tarn_status tarn_json_ids_append(const struct tarn_json_at *at, struct tarn
     if (status != TARN_OK) return status;
     if (!tarn_json_ids_reserve(ids, *count)) return tarn_error_no_memory(at->report->error);
     struct tarn_json_at item = tarn_json_items(at);
-    for (; item.value && !status; tarn_json_step(&item))
-        status = tarn_json_id(&item, &ids->ids[ids->count++]);
+    while (tarn_json_next(&item, &status)) status = tarn_json_id(&item, &ids->ids[ids->count++]);
     return status;
 }
 
@@ -223,12 +425,8 @@ enum tarn_status tarn_json_ids(const struct tarn_json_at *at, struct tarn_json_i
 
 struct tarn_json_at tarn_json_in(const struct tarn_json_at *at, const char *key)
 {
-    struct tarn_json_at field = {at->report, NULL, at, key, 0};
-    struct tarn_json_member member = {0};
-    if (!at->value || !is_of(at, TARN_JSON_OBJECT)) return field;
-    while (!field.value && tarn_json_next_member(at->value, &member))
-        if (strcmp(member.key, key) == 0) field.value = member.value;
-    return field;
+    return (struct tarn_json_at){
+        .report = at->report, .value = json_object_get(at->value, key), .parent = at, .key = key};
 }
 
 /* Looks from `hint` on, round: fields mostly come in the table's order. */
@@ -259,18 +457,19 @@ enum tarn_status tarn_json_fields(const struct tarn_json_at *at,
                                   const struct tarn_json_field *fields, size_t fields_count,
                                   struct tarn_json_at *values)
 {
-    struct tarn_json_member member = {0};
+    const char *key;
+    json_t *member;
     size_t hint = 0;
-    enum tarn_status status = check_type(at, TARN_JSON_OBJECT);
+    enum tarn_status status = check_type(at, json_is_object(at->value), "an object");
     if (status != TARN_OK) return status;
     for (size_t i = 0; i < fields_count; i++)
-        values[i] = (struct tarn_json_at){at->report, NULL, at, fields[i].name, 0};
-    while (tarn_json_next_member(at->value, &member)) {
-        size_t k = find_field(fields, fields_count, hint, member.key);
-        if (k == fields_count) return unknown_field(at, member.key, fields, fields_count);
-        if (values[k].value)
-            return tarn_json_bad(&values[k], "the field \"%s\" is there twice", fields[k].name);
-        values[k].value = member.value;
+        values[i] =
+            (struct tarn_json_at){.report = at->report, .parent = at, .key = fields[i].name};
+    json_object_foreach(at->value, key, member)
+    {
+        size_t k = find_field(fields, fields_count, hint, key);
+        if (k == fields_count) return unknown_field(at, key, fields, fields_count);
+        values[k].value = member;
         hint = k + 1;
     }
     for (size_t i = 0; i < fields_count; i++) {
@@ -280,21 +479,60 @@ enum tarn_status tarn_json_fields(const struct tarn_json_at *at,
     return TARN_OK;
 }
 
-static void print_kept(const void *value, FILE *file) { tarn_json_write_compact(value, file); }
+/* ---- Objects that are kept ---- */
+
+struct kept {
+    const struct tarn_json_at *at;
+    enum tarn_status status;
+};
+
+/* Piece by piece, as it is read: the whole of a large one would take too much memory. */
+static enum tarn_status write_kept(const struct tarn_json_at *at, const struct tarn_json_at *whole,
+                                   unsigned levels, FILE *file)
+{
+    const char *key;
+    json_t *member;
+    enum tarn_status status = TARN_OK;
+    bool is_object = json_is_object(at->value), is_first = true;
+    if (!is_object && !tarn_json_is_array(at)) {
+        tarn_json_write(file, json_incref(at->value));
+        return TARN_OK;
+    }
+    if (levels == 0) return tarn_json_bad(whole, "is nested deeper than %d levels", KEPT_DEPTH_MAX);
+    fputc(is_object ? '{' : '[', file);
+    json_object_foreach(at->value, key, member)
+    {
+        struct tarn_json_at field = tarn_json_in(at, key);
+        if (!is_first) fputc(',', file);
+        is_first = false;
+        tarn_json_write(file, json_string(key));
+        fputc(':', file);
+        if (!status) status = write_kept(&field, whole, levels - 1, file);
+    }
+    struct tarn_json_at item = tarn_json_items(at);
+    while (tarn_json_next(&item, &status)) {
+        if (item.index > 0) fputc(',', file);
+        status = write_kept(&item, whole, levels - 1, file);
+    }
+    fputc(is_object ? '}' : ']', file);
+    return status;
+}
+
+static void print_kept(const void *subject, FILE *file)
+{
+    struct kept *kept = (struct kept *)(uintptr_t)subject;
+    kept->status = write_kept(kept->at, kept->at, KEPT_DEPTH_MAX, file);
+}
 
 enum tarn_status tarn_json_keep(const struct tarn_json_at *at, struct tarn_region *region,
                                 const char **text)
 {
-    const char *twin = NULL;
-    if (tarn_json_type_of(at->value) != TARN_JSON_OBJECT)
-        return tarn_json_bad(at, "must be an object");
-    if (tarn_json_depth(at->value) > KEPT_DEPTH_MAX)
-        return tarn_json_bad(at, "is nested deeper than %d levels", KEPT_DEPTH_MAX);
-    if (!tarn_json_find_twin(at->value, &twin)) return tarn_error_no_memory(at->report->error);
-    if (twin) return tarn_json_bad(at, "an object has the key %s twice", tarn_quote(twin).text);
-    char *printed = tarn_text_print(print_kept, at->value, NULL);
-    *text = printed ? tarn_region_string(region, printed) : NULL;
+    struct kept kept = {at, check_type(at, json_is_object(at->value), "an object")};
+    if (kept.status != TARN_OK) return kept.status;
+    char *printed = tarn_text_print(print_kept, &kept, NULL);
+    *text = printed && !kept.status ? tarn_region_string(region, printed) : NULL;
     tarn_free(printed);
+    if (kept.status != TARN_OK) return kept.status;
     return *text ? TARN_OK : tarn_error_no_memory(at->report->error);
 }
 
@@ -302,7 +540,7 @@ enum tarn_status tarn_json_check_format(const struct tarn_json_at *document, con
 {
     const char *found = NULL;
     uint64_t number = 1;
-    if (!is_of(document, TARN_JSON_OBJECT))
+    if (!tarn_json_is_object(document))
         return tarn_json_bad(document, "the document must be an object");
     struct tarn_json_at name = tarn_json_in(document, "format");
     struct tarn_json_at version = tarn_json_in(document, "version");

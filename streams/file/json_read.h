@@ -2,31 +2,39 @@
 #ifndef TARN_STREAMS_FILE_JSON_READ_H
 #define TARN_STREAMS_FILE_JSON_READ_H
 
-#include "json_text.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
 #include "streams/graph/report.h"
 #include "tarn/bytes.h"
 
+struct json_t; /* jansson's */
+
 /* A value and where it stands in the document: a chain on the stack, whose places are spelt out
  * only for an error. */
 struct tarn_json_at {
     const struct tarn_report *report;
-    const struct tarn_json *value; /* NULL: a field that is not there, or behind the last item */
+    struct json_t *value; /* NULL: a field that is not there, or before or after all items */
     const struct tarn_json_at *parent; /* NULL: this is the document itself */
     const char *key;                   /* of an object, or NULL: `index` of an array */
     size_t index;
+    const char *next; /* of an item of a large array: what follows it in the text */
 };
 
-/* Checks a text and decodes it where it stands: UTF-8, one object or array. The document is as good
- * as the text is there. TARN_BAD_INPUT with line and column. */
-enum tarn_status tarn_json_parse(const struct tarn_report *report, char *text, size_t size,
+/* Reads a text of one object or array, but for the elements of large arrays, which are read when
+ * they are asked for: until tarn_json_close the text must stay. A NUL ends it at text[size]. Sets
+ * report->text. TARN_BAD_INPUT with line and column, no key twice; TARN_SYSTEM: no memory. */
+enum tarn_status tarn_json_parse(struct tarn_report *report, const char *text, size_t size,
                                  struct tarn_json_at *document);
 /* The same of a reader, or of the file of its name ("-": standard input; may be compressed), of up
- * to report->text_max bytes. Sets report->path. The caller gives *text up with tarn_free, NULL
- * after an error. */
+ * to report->text_max bytes. Sets report->path, and *text for tarn_json_close, after errors too. */
 enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_reader *reader,
                                 char **text, struct tarn_json_at *document);
+/* Gives up the document, and its text unless that is NULL. */
+void tarn_json_close(struct tarn_json_at *document, char *text);
 
 /* TARN_BAD_INPUT at a place. */
 enum tarn_status tarn_json_bad(const struct tarn_json_at *at, const char *format, ...)
@@ -43,17 +51,17 @@ struct tarn_json_field {
     bool required;
 };
 
-/* The first member of that name; its value is NULL where there is none, or `at` is no object. */
+/* The member of that name; its value is NULL if there is none, or if `at` is no object. */
 struct tarn_json_at tarn_json_in(const struct tarn_json_at *at, const char *key);
 
 /* Finds the fields of an object: values[i] is that of fields[i], whether it is there or not. A
- * field that is not in the table or there twice, or a required one that is absent, is an error. */
+ * field that is not in the table, or a required one that is absent, is an error. */
 enum tarn_status tarn_json_fields(const struct tarn_json_at *at,
                                   const struct tarn_json_field *fields, size_t fields_count,
                                   struct tarn_json_at *values);
 
 /* An object that is kept as it is, whatever is in it: its text without blanks, in the region.
- * TARN_BAD_INPUT: no object, one with a key twice, or nested deeper than 64 levels. */
+ * TARN_BAD_INPUT: no object, or nested deeper than 64 levels. */
 enum tarn_status tarn_json_keep(const struct tarn_json_at *at, struct tarn_region *region,
                                 const char **text);
 
@@ -61,10 +69,13 @@ enum tarn_status tarn_json_keep(const struct tarn_json_at *at, struct tarn_regio
 
 /* Checks that it is an array, and counts its items. */
 enum tarn_status tarn_json_array(const struct tarn_json_at *at, size_t *count);
-/* The items of an array, one after the other, until their value is NULL:
- *     for (item = tarn_json_items(at); item.value; tarn_json_step(&item)) */
+/* The items of an array, one after the other, as long as the status is TARN_OK, to which an item
+ * that cannot be read puts an end, too. An item and its texts are valid until the next one; a loop
+ * that is left otherwise would leak it.
+ *     struct tarn_json_at item = tarn_json_items(at);
+ *     while (tarn_json_next(&item, &status)) status = ...; */
 struct tarn_json_at tarn_json_items(const struct tarn_json_at *array);
-void tarn_json_step(struct tarn_json_at *item);
+bool tarn_json_next(struct tarn_json_at *item, enum tarn_status *status);
 
 /* ---- Plain values: each checks the type; where none is there it leaves *result alone ---- */
 
@@ -72,12 +83,18 @@ void tarn_json_step(struct tarn_json_at *item);
 enum tarn_status tarn_json_integer(const struct tarn_json_at *at, uint64_t *result);
 /* 0 .. 2^32 - 2: never TARN_NONE. */
 enum tarn_status tarn_json_id(const struct tarn_json_at *at, uint32_t *result);
+enum tarn_status tarn_json_real(const struct tarn_json_at *at, double *result);
 enum tarn_status tarn_json_boolean(const struct tarn_json_at *at, bool *result);
 /* Borrowed from the document. */
 enum tarn_status tarn_json_string(const struct tarn_json_at *at, const char **result);
 /* The field "id" of a record in a list: ids number the list from 0, so it is the record's index. */
 enum tarn_status tarn_json_own_id(const struct tarn_json_at *at);
+
+bool tarn_json_is_object(const struct tarn_json_at *at);
+bool tarn_json_is_array(const struct tarn_json_at *at);
 bool tarn_json_is_null(const struct tarn_json_at *at);
+/* NULL: it is no string. */
+const char *tarn_json_text(const struct tarn_json_at *at);
 
 /* ---- Lists of ids ---- */
 

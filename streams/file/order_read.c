@@ -4,6 +4,7 @@
 #include "json_read.h"
 #include "streams/base/array.h"
 #include "streams/base/memory.h"
+#include "streams/text/json_write.h"
 #include "streams/text/text_file.h"
 #include "tarn/plan.h"
 
@@ -18,9 +19,11 @@ static void print_order(const void *subject, FILE *file)
 {
     const struct order *order = subject;
     fputs("{\"format\":\"tarn.order\",\"version\":1,\n\"order\":[", file);
-    for (size_t i = 0; i < order->count; i++)
-        fprintf(file, "%s\n[%u,%u]", i > 0 ? "," : "", order->steps[i].op,
-                order->steps[i].iteration);
+    for (size_t i = 0; i < order->count; i++) {
+        const uint32_t step[] = {order->steps[i].op, order->steps[i].iteration};
+        fputs(i > 0 ? ",\n" : "\n", file);
+        tarn_json_write(file, tarn_json_list(step, 2));
+    }
     fputs(order->count > 0 ? "\n]}\n" : "]}\n", file);
 }
 
@@ -42,7 +45,7 @@ static enum tarn_status read_pair(const struct tarn_json_at *at, struct tarn_ste
     if (!status && count != 2)
         return tarn_json_bad(at, "must be [op, iteration], not a list of %zu", count);
     struct tarn_json_at item = tarn_json_items(at);
-    for (; item.value && !status; tarn_json_step(&item))
+    while (tarn_json_next(&item, &status))
         status = tarn_json_id(&item, item.index == 0 ? &step->op : &step->iteration);
     return status;
 }
@@ -56,7 +59,7 @@ static enum tarn_status read_steps(const struct tarn_json_at *at, bool bare,
     *steps = tarn_take_zeros(*count + 1, sizeof **steps);
     if (!*steps) return tarn_error_no_memory(at->report->error);
     struct tarn_json_at item = tarn_json_items(at);
-    for (; item.value && !status; tarn_json_step(&item))
+    while (tarn_json_next(&item, &status))
         status = bare ? tarn_json_id(&item, &(*steps)[item.index].op)
                       : read_pair(&item, &(*steps)[item.index]);
     return status;
@@ -87,10 +90,9 @@ enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, siz
     enum tarn_status status =
         tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
     if (!status)
-        status = tarn_json_type_of(document.value) == TARN_JSON_ARRAY
-                     ? read_steps(&document, true, steps, count)
-                     : read_document(&document, steps, count);
-    tarn_free(text);
+        status = tarn_json_is_array(&document) ? read_steps(&document, true, steps, count)
+                                               : read_document(&document, steps, count);
+    tarn_json_close(&document, text);
     if (status != TARN_OK) {
         tarn_free(*steps);
         *steps = NULL;

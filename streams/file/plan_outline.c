@@ -63,16 +63,20 @@ static enum tarn_status count_list(const struct tarn_json_at *document, const ch
 {
     struct tarn_json_at at;
     enum tarn_status status = find(document, name, &at);
-    return status ? status : tarn_json_array(&at, count);
+    if (!status) status = tarn_json_array(&at, count);
+    struct tarn_json_at item = tarn_json_items(&at);
+    while (tarn_json_next(&item, &status)) continue; /* the text of each is right */
+    return status;
 }
 
 static enum tarn_status count_launches(const struct tarn_json_at *document, size_t *launches)
 {
+    struct tarn_json_at lists;
     size_t count = 0;
-    enum tarn_status status = count_list(document, "streams", &count);
-    struct tarn_json_at lists = tarn_json_in(document, "streams");
+    enum tarn_status status = find(document, "streams", &lists);
+    if (!status) status = tarn_json_array(&lists, &count);
     struct tarn_json_at list = tarn_json_items(&lists);
-    for (; list.value && !status; tarn_json_step(&list)) {
+    while (tarn_json_next(&list, &status)) {
         status = tarn_json_array(&list, &count);
         *launches += count;
     }
@@ -98,8 +102,7 @@ static enum tarn_status read_places(const struct tarn_json_at *document, const c
 
 static enum tarn_status read_space(const struct tarn_json_at *at, struct tarn_outlined_space *space)
 {
-    if (tarn_json_type_of(at->value) != TARN_JSON_OBJECT)
-        return tarn_json_bad(at, "must be an object");
+    if (!tarn_json_is_object(at)) return tarn_json_bad(at, "must be an object");
     enum tarn_status status = read_size(at, "footprint_bytes", &space->footprint);
     if (!status) status = read_size(at, "persistent_bytes", &space->persistent);
     return status ? status : read_bound(at, &space->bound);
@@ -117,8 +120,7 @@ static enum tarn_status read_spaces(const struct tarn_json_at *document, struct 
     struct tarn_outlined_space *spaces = tarn_region_take(region, count, sizeof *spaces);
     if (!spaces) return tarn_error_no_memory(document->report->error);
     struct tarn_json_at space = tarn_json_items(&at);
-    for (; space.value && !status; tarn_json_step(&space))
-        status = read_space(&space, &spaces[space.index]);
+    while (tarn_json_next(&space, &status)) status = read_space(&space, &spaces[space.index]);
     shown->spaces = spaces;
     shown->spaces_count = count;
     return status;
@@ -169,7 +171,7 @@ enum tarn_status tarn_plan_outline_load(const char *path, struct tarn_plan_outli
     enum tarn_status status =
         tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
     if (!status) status = read_outline(&document, made);
-    tarn_free(text);
+    tarn_json_close(&document, text);
     if (status == TARN_OK)
         *outline = &made->shown;
     else

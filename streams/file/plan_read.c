@@ -214,7 +214,7 @@ static struct tarn_plan *open_plan(const struct tarn_reader *from, struct tarn_g
     struct loader loader = {.report = {.error = error, .text_max = TARN_TEXT_MAX},
                             .source = source};
     if (source->text_max > 0) loader.report.text_max = source->text_max;
-    struct tarn_json_at document;
+    struct tarn_json_at document = {.value = NULL};
     char *text = NULL;
     tarn_error_clear(error);
     loader.plan = tarn_take_zeros(1, sizeof *loader.plan);
@@ -222,7 +222,7 @@ static struct tarn_plan *open_plan(const struct tarn_reader *from, struct tarn_g
     if (!*status) atomic_init(&loader.plan->references, 1);
     if (!*status) *status = tarn_json_load(&loader.report, from, &text, &document);
     if (!*status) *status = read_plan(&loader, &document, of_any_graph);
-    tarn_free(text);
+    tarn_json_close(&document, text);
     if (*status == TARN_OK) return loader.plan;
     tarn_plan_destroy(loader.plan);
     return NULL;

@@ -24,7 +24,7 @@ static enum tarn_status read_stream(const struct tarn_json_at *at, struct tarn_p
     if (!status && count > plan->graph->ops_count - begin)
         return tarn_json_bad(at, "the lists have more ops than the graph");
     struct tarn_json_at op = tarn_json_items(at);
-    for (; op.value && !status; tarn_json_step(&op))
+    while (tarn_json_next(&op, &status))
         status = read_op(&op, plan->graph->ops_count, &plan->list[begin + op.index]);
     plan->list_begin[s + 1] = begin + (uint32_t)count;
     return status;
@@ -43,7 +43,7 @@ enum tarn_status tarn_plan_read_streams(const struct tarn_json_at *at, struct ta
     if (!plan->list_begin || !plan->list) return tarn_error_no_memory(at->report->error);
     plan->streams_count = (uint32_t)count;
     struct tarn_json_at list = tarn_json_items(at);
-    for (; list.value && !status; tarn_json_step(&list)) status = read_stream(&list, plan);
+    while (tarn_json_next(&list, &status)) status = read_stream(&list, plan);
     return status;
 }
 
@@ -73,7 +73,7 @@ static enum tarn_status read_wait(const struct tarn_json_at *at, const struct ta
 {
     enum tarn_status status = check_record(at, 2, "[op, op that it waits for]");
     struct tarn_json_at op = tarn_json_items(at);
-    for (; op.value && !status; tarn_json_step(&op))
+    while (tarn_json_next(&op, &status))
         status = read_op(&op, graph->ops_count, op.index == 0 ? &wait->op : &wait->on);
     if (!status && graph->ops[wait->op].stream == graph->ops[wait->on].stream)
         status =
@@ -117,7 +117,7 @@ enum tarn_status tarn_plan_read_waits(const struct tarn_json_at *at, struct tarn
     if (!*waits) return tarn_error_no_memory(at->report->error);
     *waits_count = (uint32_t)count;
     struct tarn_json_at wait = tarn_json_items(at);
-    for (; wait.value && !status; tarn_json_step(&wait))
+    while (tarn_json_next(&wait, &status))
         status = read_wait(&wait, plan->graph, &(*waits)[wait.index]);
     return status ? status : refuse_twins(at, &plan->region, *waits, count);
 }
@@ -128,16 +128,16 @@ static enum tarn_status read_place(const struct tarn_json_at *at, uint32_t ids_c
                                    struct tarn_place *place)
 {
     enum tarn_status status = check_record(at, 3, "[id, offset, size]");
-    if (status != TARN_OK) return status;
     struct tarn_json_at item = tarn_json_items(at);
-    status = tarn_json_id(&item, &place->id);
-    if (!status && place->id >= ids_count)
-        status =
-            tarn_json_bad(&item, "there is no such id; the graph's end at %" PRIu32, ids_count);
-    tarn_json_step(&item);
-    if (!status) status = tarn_json_integer(&item, &place->offset);
-    tarn_json_step(&item);
-    if (!status) status = tarn_json_integer(&item, &place->size);
+    while (tarn_json_next(&item, &status)) {
+        if (item.index > 0)
+            status = tarn_json_integer(&item, item.index == 1 ? &place->offset : &place->size);
+        else
+            status = tarn_json_id(&item, &place->id);
+        if (!status && place->id >= ids_count)
+            status =
+                tarn_json_bad(&item, "there is no such id; the graph's end at %" PRIu32, ids_count);
+    }
     return status;
 }
 
@@ -169,7 +169,7 @@ enum tarn_status tarn_plan_read_places(const struct tarn_json_at *at, uint32_t i
     if (!*places) return tarn_error_no_memory(at->report->error);
     *places_count = (uint32_t)count;
     struct tarn_json_at place = tarn_json_items(at);
-    for (; place.value && !status; tarn_json_step(&place))
+    while (tarn_json_next(&place, &status))
         status = read_place(&place, ids_count, &(*places)[place.index]);
     return status ? status : sort_places(at, *places, count);
 }

@@ -17,8 +17,7 @@ static enum tarn_status read_numbers(const struct tarn_json_at *at, struct tarn_
     *numbers = tarn_region_take(&plan->region, *count, sizeof **numbers);
     if (!*numbers) return tarn_error_no_memory(at->report->error);
     struct tarn_json_at item = tarn_json_items(at);
-    for (; item.value && !status; tarn_json_step(&item))
-        status = tarn_json_id(&item, &(*numbers)[item.index]);
+    while (tarn_json_next(&item, &status)) status = tarn_json_id(&item, &(*numbers)[item.index]);
     return status;
 }
 
@@ -30,7 +29,7 @@ static enum tarn_status read_ids(const struct tarn_json_at *at, struct tarn_plan
     size_t count = 0;
     enum tarn_status status = read_numbers(at, plan, ids, &count);
     struct tarn_json_at here = tarn_json_items(at);
-    for (; here.value && !status; tarn_json_step(&here)) {
+    while (tarn_json_next(&here, &status)) {
         uint32_t id = (*ids)[here.index];
         if (id >= limit)
             status = tarn_json_bad(&here, "there is no %s %" PRIu32 "; the graph has %" PRIu32,
@@ -123,7 +122,7 @@ enum tarn_status tarn_plan_read_spaces(const struct tarn_json_at *at, struct tar
     plan->spaces = tarn_region_take(&plan->region, count, sizeof *plan->spaces);
     if (!plan->spaces) return tarn_error_no_memory(at->report->error);
     struct tarn_json_at space = tarn_json_items(at);
-    for (; space.value && !status; tarn_json_step(&space))
+    while (tarn_json_next(&space, &status))
         status = read_space(&space, plan, &plan->spaces[space.index]);
     if (status != TARN_OK) return status;
     plan->spaces_count = (uint32_t)count;

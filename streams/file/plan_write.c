@@ -13,8 +13,8 @@ static void print_streams(const struct tarn_plan *plan, FILE *file)
     fputs(",\n\"streams\":[", file);
     for (uint32_t s = 0; s < plan->streams_count; s++) {
         fputs(s > 0 ? ",\n" : "\n", file);
-        tarn_json_write_ids(file, plan->list + plan->list_begin[s],
-                            plan->list_begin[s + 1] - plan->list_begin[s]);
+        tarn_json_write(file, tarn_json_list(plan->list + plan->list_begin[s],
+                                             plan->list_begin[s + 1] - plan->list_begin[s]));
     }
     fputs(plan->streams_count > 0 ? "\n]" : "]", file);
 }
@@ -22,8 +22,10 @@ static void print_streams(const struct tarn_plan *plan, FILE *file)
 static void print_waits(const char *key, const struct tarn_wait *waits, uint32_t count, FILE *file)
 {
     fprintf(file, ",\n\"%s\":[", key);
-    for (uint32_t i = 0; i < count; i++)
-        fprintf(file, "%s\n[%" PRIu32 ",%" PRIu32 "]", i > 0 ? "," : "", waits[i].op, waits[i].on);
+    for (uint32_t i = 0; i < count; i++) {
+        fputs(i > 0 ? ",\n" : "\n", file);
+        tarn_json_write(file, tarn_json_list((uint32_t[]){waits[i].op, waits[i].on}, 2));
+    }
     fputs(count > 0 ? "\n]" : "]", file);
 }
 
@@ -46,27 +48,36 @@ static void print_places(const char *key, const struct tarn_plan *plan,
                          const struct tarn_place *places, uint32_t count, FILE *file)
 {
     fprintf(file, ",\n\"%s\":[", key);
-    for (uint32_t i = 0; i < count; i++)
-        fprintf(file, "%s\n[%" PRIu32 ",%" PRIu64 ",%" PRIu64 "]", i > 0 ? "," : "", places[i].id,
-                offset_in_space(plan, &places[i]), places[i].size);
+    for (uint32_t i = 0; i < count; i++) {
+        fputs(i > 0 ? ",\n" : "\n", file);
+        json_t *record = tarn_json_list(&places[i].id, 1);
+        tarn_json_append(&record, json_integer((json_int_t)offset_in_space(plan, &places[i])));
+        tarn_json_append(&record, json_integer((json_int_t)places[i].size));
+        tarn_json_write(file, record);
+    }
     fputs(count > 0 ? "\n]" : "]", file);
+}
+
+static void print_number(const char *key, uint64_t number, FILE *file)
+{
+    fprintf(file, ",\n\"%s\":%" PRIu64, key, number);
 }
 
 static void print_bound(const struct tarn_plan *plan, const struct tarn_claim *claim, FILE *file)
 {
     if (!claim->threshold) {
-        fputs("null,\n\"certificate\":null", file);
+        fputs(",\n\"bound_bytes\":null,\n\"certificate\":null", file);
         return;
     }
-    fprintf(file, "%" PRIu64 ",\n\"certificate\":{\"thresholds\":", claim->bound);
-    tarn_json_write_ids(file, claim->threshold, plan->streams_count);
-    fputs(",\"gaps\":", file);
-    tarn_json_write_ids(file, claim->gaps, claim->gaps_count);
-    if (claim->inside_count > 0) {
-        fputs(",\"inside\":", file);
-        tarn_json_write_ids(file, claim->inside, claim->inside_count);
-    }
-    fputc('}', file);
+    json_t *certificate = json_object();
+    tarn_json_put(&certificate, "thresholds",
+                  tarn_json_list(claim->threshold, plan->streams_count));
+    tarn_json_put(&certificate, "gaps", tarn_json_list(claim->gaps, claim->gaps_count));
+    if (claim->inside_count > 0)
+        tarn_json_put(&certificate, "inside", tarn_json_list(claim->inside, claim->inside_count));
+    print_number("bound_bytes", claim->bound, file);
+    fputs(",\n\"certificate\":", file);
+    tarn_json_write(file, certificate);
 }
 
 static void print_spaces(const struct tarn_plan *plan, FILE *file)
@@ -75,11 +86,9 @@ static void print_spaces(const struct tarn_plan *plan, FILE *file)
     for (uint32_t s = 0; s < plan->spaces_count; s++) {
         const struct tarn_plan_space *space = &plan->spaces[s];
         fputs(s > 0 ? ",\n{\"method\":" : "\n{\"method\":", file);
-        tarn_json_write_string(file, space->method);
-        fprintf(file,
-                ",\n\"footprint_bytes\":%" PRIu64 ",\n\"persistent_bytes\":%" PRIu64
-                ",\n\"bound_bytes\":",
-                space->footprint, space->persistent);
+        tarn_json_write(file, json_string(space->method));
+        print_number("footprint_bytes", space->footprint, file);
+        print_number("persistent_bytes", space->persistent, file);
         print_bound(plan, &space->claim, file);
         fputc('}', file);
     }
@@ -89,7 +98,7 @@ static void print_spaces(const struct tarn_plan *plan, FILE *file)
 static void print_head(const struct tarn_plan *plan, FILE *file)
 {
     fputs("{\"format\":\"tarn.plan\",\"version\":1,\"name\":", file);
-    tarn_json_write_string(file, plan->graph->name);
+    tarn_json_write(file, json_string(plan->graph->name));
     fprintf(file, ",\n\"source_hash\":\"%s\",\n\"graph_hash\":\"%s\"",
             tarn_hash_format(plan->source_hash).text, tarn_hash_format(plan->graph->hash).text);
     if (plan->pad_groups != TARN_GROUPS_AS_GIVEN)
@@ -101,13 +110,12 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
         tarn_graph_print(plan->graph, file);
     }
     fputs(",\n\"method\":", file);
-    tarn_json_write_string(file, plan->method);
-    fprintf(file,
-            ",\n\"alignment\":%" PRIu64 ",\n\"footprint_bytes\":%" PRIu64 ",\n\"bound_bytes\":",
-            plan->alignment, plan->footprint);
+    tarn_json_write(file, json_string(plan->method));
+    print_number("alignment", plan->alignment, file);
+    print_number("footprint_bytes", plan->footprint, file);
     const struct tarn_claim none = {0};
     print_bound(plan, plan->spaces ? &none : &plan->claim, file);
-    fprintf(file, ",\n\"persistent_bytes\":%" PRIu64, plan->persistent);
+    print_number("persistent_bytes", plan->persistent, file);
     if (plan->spaces) print_spaces(plan, file);
 }
 

@@ -17,30 +17,20 @@ struct entries {
 
 static enum tarn_status read_time(const struct tarn_json_at *at, uint64_t *ns)
 {
-    enum tarn_json_type type = at->value ? tarn_json_type_of(at->value) : TARN_JSON_NULL;
-    size_t size = 0, i = 0;
-    if (type != TARN_JSON_INTEGER && type != TARN_JSON_REAL)
-        return tarn_json_bad(at, "must be a number of microseconds");
-    const char *token = tarn_json_token(at->value, &size);
-    uint64_t whole = 0, part = 0;
-    for (; i < size && token[i] >= '0' && token[i] <= '9' && whole <= MICROSECONDS_MAX; i++)
-        whole = whole * 10 + (uint64_t)(token[i] - '0');
-    if (i < size && token[i] == '.') i++;
-    for (uint64_t place = 100; i < size && token[i] >= '0' && token[i] <= '9'; i++, place /= 10)
-        part += place * (uint64_t)(token[i] - '0');
-    if (i < size || whole > MICROSECONDS_MAX)
-        return tarn_json_bad(at,
-                             "must be a plain number of microseconds, not negative and below %llu",
+    double microseconds = -1;
+    enum tarn_status status = tarn_json_real(at, &microseconds);
+    if (!status && !(microseconds >= 0 && microseconds <= MICROSECONDS_MAX))
+        return tarn_json_bad(at, "must be a number of microseconds, not negative and below %llu",
                              (unsigned long long)MICROSECONDS_MAX);
-    *ns = whole * 1000 + part;
-    return TARN_OK;
+    if (!status) *ns = (uint64_t)(microseconds * 1000 + 0.5);
+    return status;
 }
 
 static bool is_complete_event(const struct tarn_json_at *event)
 {
     struct tarn_json_at phase = tarn_json_in(event, "ph");
-    return phase.value && tarn_json_type_of(phase.value) == TARN_JSON_STRING &&
-           strcmp(tarn_json_characters(phase.value), "X") == 0;
+    const char *text = tarn_json_text(&phase);
+    return text && strcmp(text, "X") == 0;
 }
 
 static enum tarn_status read_event(const struct tarn_json_at *event, struct entries *entries)
@@ -62,7 +52,7 @@ static enum tarn_status read_event(const struct tarn_json_at *event, struct entr
 
 static enum tarn_status read_events(const struct tarn_json_at *document, struct entries *entries)
 {
-    bool bare = tarn_json_type_of(document->value) == TARN_JSON_ARRAY;
+    bool bare = tarn_json_is_array(document);
     struct tarn_json_at list = bare ? *document : tarn_json_in(document, "traceEvents");
     if (!list.value) return tarn_json_bad(document, "is no trace: it has no traceEvents");
     size_t count = 0;
@@ -71,7 +61,7 @@ static enum tarn_status read_events(const struct tarn_json_at *document, struct 
     entries->items = tarn_take_zeros(count + 1, sizeof *entries->items);
     if (!entries->items) return tarn_error_no_memory(document->report->error);
     struct tarn_json_at event = tarn_json_items(&list);
-    for (; event.value && !status; tarn_json_step(&event)) status = read_event(&event, entries);
+    while (tarn_json_next(&event, &status)) status = read_event(&event, entries);
     return status;
 }
 
@@ -89,7 +79,7 @@ enum tarn_status tarn_trace_load(const char *path, struct tarn_trace_entry **ent
     enum tarn_status status =
         tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
     if (!status) status = read_events(&document, &read);
-    tarn_free(text);
+    tarn_json_close(&document, text);
     if (status != TARN_OK) {
         tarn_free(read.items);
         return status;

@@ -8,6 +8,7 @@
 
 struct tarn_report {
     const char *path;         /* the file that is read, which texts begin with; NULL: no file */
+    const char *text;         /* of the file: where lines are counted; NULL: not read yet */
     struct tarn_error *error; /* may be NULL */
     const char *base;         /* JSON pointer of what locations count from; NULL: the document */
     uint64_t text_max;        /* bytes of text that the file may have; 0: no file */

@@ -1,22 +1,56 @@
-/* The two things in our files that printf cannot write: strings with escapes (RFC 8259, section 7)
- * and lists of ids. Errors are the stream's: ferror says in the end.
- */
+/* Records of files as values of jansson's, and their text. Cost: linear. */
 #include "json_write.h"
 
-#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "streams/base/escape.h"
-
-void tarn_json_write_string(FILE *file, const char *text)
+void tarn_json_put(json_t **object, const char *key, json_t *value)
 {
-    fputc('"', file);
-    tarn_escape_write(file, TARN_JSON, text);
-    fputc('"', file);
+    if (json_object_set_new_nocheck(*object, key, value) == 0) return;
+    json_decref(*object);
+    *object = NULL;
 }
 
-void tarn_json_write_ids(FILE *file, const uint32_t *ids, size_t count)
+void tarn_json_append(json_t **array, json_t *value)
 {
-    fputc('[', file);
-    for (size_t i = 0; i < count; i++) fprintf(file, "%s%" PRIu32, i > 0 ? "," : "", ids[i]);
-    fputc(']', file);
+    if (json_array_append_new(*array, value) == 0) return;
+    json_decref(*array);
+    *array = NULL;
+}
+
+json_t *tarn_json_list(const uint32_t *ids, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) tarn_json_append(&list, json_integer(ids[i]));
+    return list;
+}
+
+/* As many as every double keeps, but for one number that needs more. */
+static size_t digits_of(const json_t *value)
+{
+    char text[40];
+    double number = json_real_value(value);
+    snprintf(text, sizeof text, "%.15g", number);
+    return strtod(text, NULL) == number ? JSON_REAL_PRECISION(15) : JSON_REAL_PRECISION(17);
+}
+
+/* DEL, which is ASCII and which jansson leaves as it is, is only in strings. The stream is one
+ * thread's: jansson writes a few bytes at a time, and locks would take longer. */
+static int write_escaped(const char *text, size_t size, void *file)
+{
+    const char *end = text + size;
+    for (const char *del; (del = memchr(text, 0x7f, (size_t)(end - text))); text = del + 1) {
+        fwrite_unlocked(text, 1, (size_t)(del - text), file);
+        fputs("\\u007F", file);
+    }
+    fwrite_unlocked(text, 1, (size_t)(end - text), file);
+    return 0;
+}
+
+void tarn_json_write(FILE *file, json_t *value)
+{
+    static const size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY;
+    if (json_dump_callback(value, write_escaped, file, flags | digits_of(value)) != 0)
+        fgetc(file); /* sets the stream's error */
+    json_decref(value);
 }

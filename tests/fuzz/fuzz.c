@@ -216,7 +216,7 @@ size_t fuzz_memory_most(void) { return most - at_begin; }
 
 void fuzz_memory_check(const uint8_t *data, size_t size)
 {
-    enum { MULTIPLE = 24, SPARE = 512 << 10 };
+    enum { MULTIPLE = 48, SPARE = 512 << 10 };
     bool is_packed = size > 1 && data[0] == 0x1f && data[1] == 0x8b;
     size_t text = is_packed ? FUZZ_TEXT_MAX : size, limit = MULTIPLE * text + SPARE;
     PROMISED(fuzz_memory_most() <= limit, "%zu bytes for a text of %zu", fuzz_memory_most(), size);

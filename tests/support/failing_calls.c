@@ -61,7 +61,7 @@ static bool fails(enum failing_kind kind, const char *name)
     return is_next(kind);
 }
 #define CALLER NULL
-static bool is_of_openmp(const void *caller)
+static bool is_of_another(const void *caller)
 {
     (void)caller;
     return false; /* the linker's way has no calls of other libraries */
@@ -161,13 +161,15 @@ static void die(void)
     if (way == KILL) kill(getpid(), SIGKILL);
 }
 
-/* Is the call one of OpenMP's, or made while it creates a thread? */
-static bool is_of_openmp(const void *caller)
+/* Is the call one of OpenMP's, or made while it creates a thread, or one of jansson's, whose buffer
+ * of a token does not survive a failure (docs/trust.md)? */
+static bool is_of_another(const void *caller)
 {
     Dl_info info;
     return is_openmp_creating ||
            (dladdr(caller, &info) != 0 && info.dli_fname &&
-            (strstr(info.dli_fname, "libgomp") || strstr(info.dli_fname, "libomp")));
+            (strstr(info.dli_fname, "libgomp") || strstr(info.dli_fname, "libomp") ||
+             strstr(info.dli_fname, "libjansson")));
 }
 
 static bool fails(enum failing_kind kind, const char *name)
@@ -334,33 +336,33 @@ static bool gives_nothing(size_t size)
 
 void *OURS(malloc)(size_t size)
 {
-    if (is_of_openmp(CALLER)) return REAL(malloc)(size);
+    if (is_of_another(CALLER)) return REAL(malloc)(size);
     return fails(FAILING_MEMORY, "malloc") || gives_nothing(size) ? NULL : REAL(malloc)(size);
 }
 
 void *OURS(calloc)(size_t count, size_t size)
 {
-    if (is_of_openmp(CALLER)) return REAL(calloc)(count, size);
+    if (is_of_another(CALLER)) return REAL(calloc)(count, size);
     if (fails(FAILING_MEMORY, "calloc") || gives_nothing(count * size)) return NULL;
     return REAL(calloc)(count, size);
 }
 
 void *OURS(realloc)(void *block, size_t size)
 {
-    if (is_of_openmp(CALLER)) return REAL(realloc)(block, size);
+    if (is_of_another(CALLER)) return REAL(realloc)(block, size);
     return fails(FAILING_MEMORY, "realloc") ? NULL : REAL(realloc)(block, size);
 }
 
 void *OURS(aligned_alloc)(size_t alignment, size_t size)
 {
-    if (is_of_openmp(CALLER)) return REAL(aligned_alloc)(alignment, size);
+    if (is_of_another(CALLER)) return REAL(aligned_alloc)(alignment, size);
     return fails(FAILING_MEMORY, "aligned_alloc") ? NULL : REAL(aligned_alloc)(alignment, size);
 }
 
 int OURS(pthread_create)(pthread_t *thread, const pthread_attr_t *attributes,
                          void *(*begin_thread)(void *), void *user)
 {
-    bool is_its = is_of_openmp(CALLER);
+    bool is_its = is_of_another(CALLER);
     if (!is_its && fails(FAILING_THREADS, "pthread_create")) return EAGAIN;
     is_openmp_creating = is_its;
     int code = REAL(pthread_create)(thread, attributes, begin_thread, user);
