@@ -43,7 +43,7 @@ static bool is_next(enum failing_kind kind)
     return true;
 }
 
-static _Thread_local bool is_openmp_creating __attribute__((tls_model("initial-exec")));
+static _Thread_local bool is_openmp_busy __attribute__((tls_model("initial-exec")));
 
 #ifdef FAILING_BY_LINKER
 
@@ -161,12 +161,12 @@ static void die(void)
     if (way == KILL) kill(getpid(), SIGKILL);
 }
 
-/* Is the call one of OpenMP's, or made while it creates a thread, or one of jansson's, whose buffer
+/* Is the call one of OpenMP's, or made while it creates or ends a thread, or one of jansson's, whose buffer
  * of a token does not survive a failure (docs/trust.md)? */
 static bool is_of_another(const void *caller)
 {
     Dl_info info;
-    return is_openmp_creating ||
+    return is_openmp_busy ||
            (dladdr(caller, &info) != 0 && info.dli_fname &&
             (strstr(info.dli_fname, "libgomp") || strstr(info.dli_fname, "libomp") ||
              strstr(info.dli_fname, "libjansson")));
@@ -364,8 +364,20 @@ int OURS(pthread_create)(pthread_t *thread, const pthread_attr_t *attributes,
 {
     bool is_its = is_of_another(CALLER);
     if (!is_its && fails(FAILING_THREADS, "pthread_create")) return EAGAIN;
-    is_openmp_creating = is_its;
+    is_openmp_busy = is_its;
     int code = REAL(pthread_create)(thread, attributes, begin_thread, user);
-    is_openmp_creating = false;
+    is_openmp_busy = false;
     return code;
 }
+
+#ifndef FAILING_BY_LINKER
+
+/* Threads of OpenMP's end so, and the C library then loads what unwinds their stacks. */
+void pthread_exit(void *result)
+{
+    is_openmp_busy = true;
+    NEXT(pthread_exit)(result);
+    __builtin_unreachable();
+}
+
+#endif
