@@ -102,7 +102,7 @@ static struct tarn_graph *many(uint64_t seed)
     }
 }
 
-/* More streams than every key is worth its work on. */
+/* More streams than every priority order is worth its work on. */
 static struct tarn_graph *wide(uint64_t seed)
 {
     return coupled_graph(&(struct coupled_graph_options){COUPLED_EVERY, 2300, 290, 4, seed});
@@ -238,7 +238,7 @@ static void bounds_are_what_they_were(void **state)
     assert_rows(bounds, sizeof bounds / sizeof *bounds);
 }
 
-/* ---- Keys, walks and windows ---- */
+/* ---- Priority orders, local searches and windows ---- */
 
 static void note_progress(void *user, uint64_t footprint, uint64_t steps)
 {
@@ -254,14 +254,14 @@ static void improve(struct figures *figures, const struct fixture *of, uint64_t 
     assert_int_equal(tarn_improve_place(&of->problem, options, offset, &footprint, &report),
                      TARN_OK);
     take_plan(figures, of, offset, footprint);
-    take_text(figures, report.key);
-    take(figures, report.by_walk);
+    take_text(figures, report.priority);
+    take(figures, report.by_local_search);
     take(figures, report.cut);
     take(figures, report.steps);
     figures->work += report.work;
 }
 
-/* Without a limit, with one that keys keep, and with one that cuts. */
+/* Without a limit, with one that priority orders keep, and with one that cuts. */
 static void improve_within_limits(struct figures *figures, const struct fixture *of,
                                   uint64_t *offset, uint64_t seed)
 {
@@ -299,13 +299,13 @@ static void place_by_windows(struct figures *figures, const struct fixture *of, 
         assert_int_equal(tarn_windows_place(&of->problem, &options, offset, &footprint), TARN_OK);
         take_plan(figures, of, offset, footprint);
         take(figures, effort.crossing);
-        take(figures, effort.key_work);
-        take(figures, effort.key_bundles);
+        take(figures, effort.priority_work);
+        take(figures, effort.priority_clusters);
         figures->work += effort.spent;
     }
 }
 
-/* Longer than a slice of a decode; the first plan lower than a row ends it. */
+/* Longer than a slice of a placement; the first plan lower than a row ends it. */
 static void improve_long(struct figures *figures, const struct fixture *of, uint64_t *offset,
                          uint64_t seed)
 {
@@ -318,7 +318,8 @@ static void improve_long(struct figures *figures, const struct fixture *of, uint
     improve(figures, of, offset, &options);
 }
 
-/* Where no key makes a plan that can be counted in units of the aim, no walk begins. */
+/* Where no priority order makes a plan that can be counted in units of the aim, no local search
+ * begins. */
 static void improve_in_vain(struct figures *figures, const struct fixture *of, uint64_t *offset,
                             uint64_t seed)
 {
@@ -327,31 +328,33 @@ static void improve_in_vain(struct figures *figures, const struct fixture *of, u
     improve(figures, of, offset, &options);
 }
 
-/* One walk that closes holes more often than others. */
-static void walk_alone(struct figures *figures, const struct fixture *of, uint64_t *offset,
-                       uint64_t seed)
+/* One local search that closes holes more often than others. */
+static void local_search_alone(struct figures *figures, const struct fixture *of, uint64_t *offset,
+                               uint64_t seed)
 {
     struct tarn_region region = {0};
     struct tarn_lowest lowest;
     struct tarn_traits traits;
-    struct tarn_walk walk;
+    struct tarn_local_search local;
     uint32_t count = of->problem.conflicts.reuse.count;
-    int32_t *key = calloc((size_t)count + 1, sizeof *key),
+    int32_t *priority = calloc((size_t)count + 1, sizeof *priority),
             *floor = calloc((size_t)count + 1, sizeof *floor);
     uint64_t end = tarn_blocks_place_in_a_row(&of->problem.blocks, offset);
     assert_int_equal(tarn_lowest_init(&lowest, &region, &of->problem, end), TARN_OK);
     assert_int_equal(tarn_traits_init(&traits, &region, &lowest), TARN_OK);
-    const struct tarn_walk_setting setting = {
+    const struct tarn_local_search_setting setting = {
         60, 5, {tarn_lowest_units(&lowest, of->problem.antichain.bound), 1, seed % 2}};
-    assert_int_equal(tarn_walk_init(&walk, &region, &lowest, &traits, &setting, seed), TARN_OK);
-    if (seed % 4 < 2) assert_int_equal(tarn_keys_fill(&lowest, &region, &traits, 0, key), TARN_OK);
-    tarn_walk_start(&walk, key, floor);
-    for (uint32_t i = 0; lowest.count > 0 && i < 200; i++) tarn_walk_step(&walk);
-    figures->sum += tarn_lowest_footprint(&lowest, walk.replay.offset);
-    figures->work += walk.replay.decoder.work;
-    for (uint32_t i = 0; i < lowest.count; i++) take(figures, (uint64_t)walk.replay.offset[i]);
+    assert_int_equal(tarn_local_search_init(&local, &region, &lowest, &traits, &setting, seed),
+                     TARN_OK);
+    if (seed % 4 < 2)
+        assert_int_equal(tarn_priorities_fill(&lowest, &region, &traits, 0, priority), TARN_OK);
+    tarn_local_search_start(&local, priority, floor);
+    for (uint32_t i = 0; lowest.count > 0 && i < 200; i++) tarn_local_search_step(&local);
+    figures->sum += tarn_lowest_footprint(&lowest, local.replay.offset);
+    figures->work += local.replay.greedy.work;
+    for (uint32_t i = 0; i < lowest.count; i++) take(figures, (uint64_t)local.replay.offset[i]);
     tarn_region_finish(&region);
-    free(key);
+    free(priority);
     free(floor);
 }
 
@@ -390,7 +393,7 @@ static const struct row improvements[] = {
     {"wide", wide, 1, improve_within_limits, {652965440, 607594936, 0x343afc224354d539}},
     {"long", lengthy, 1, improve_long, {211927552, 0, 0x58180104d1afabd4}},
     {"too high", huge, 10, improve_in_vain, {81581673671, 0, 0xbd786a2608ebab1c}},
-    {"walks", rough, 60, walk_alone, {2646207680, 318070084, 0x49cce94f278d126b}},
+    {"local searches", rough, 60, local_search_alone, {2646207680, 318070084, 0x49cce94f278d126b}},
     {"windows", many, 6, place_by_windows, {3663733180, 50660210, 0xfdcf1a799c8bd3d3}},
     {"small windows", small_random, 40, place_by_windows, {8853479, 26481606, 0xd39c428ac0440f80}},
     {"widths", many, 6, place_by_widths, {1209766554, 270216698, 0x7ce9285081f37881}},
@@ -398,7 +401,7 @@ static const struct row improvements[] = {
     {"few streams apart", small_random, 60, split_streams, {769, 0, 0xd6a7dde39aedbabf}},
 };
 
-static void keys_walks_and_windows_are_what_they_were(void **state)
+static void priorities_local_searches_and_windows_are_what_they_were(void **state)
 {
     (void)state;
     assert_rows(improvements, sizeof improvements / sizeof *improvements);
@@ -504,7 +507,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bounds_are_what_they_were),
-        cmocka_unit_test(keys_walks_and_windows_are_what_they_were),
+        cmocka_unit_test(priorities_local_searches_and_windows_are_what_they_were),
         cmocka_unit_test(exact_searches_are_what_they_were),
         cmocka_unit_test(plans_are_what_they_were),
     };

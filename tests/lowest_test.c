@@ -1,6 +1,6 @@
-/* Better placement: the decoder against a naive one that looks at all pairs, replays against
- * decodes from the start, and every result against a brute-force check of what must hold, against
- * the bound, and on tiny graphs against the best of all placements. */
+/* Better placement: the greedy placement against a naive one that looks at all pairs, replays
+ * against placements from the start, and every result against a brute-force check of what must
+ * hold, against the bound, and on tiny graphs against the best of all placements. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "support/place_fixture.h"
 #include "support/random_graph.h"
 
-enum { DECODES = DRAWS(3000), OPS_MAX = 40, RESULTS = DRAWS(400), TINY = 1500, TINY_BLOCKS = 6 };
+enum { PLACEMENTS = DRAWS(3000), OPS_MAX = 40, RESULTS = DRAWS(400), TINY = 1500, TINY_BLOCKS = 6 };
 
 /* ---- Problems ---- */
 
@@ -28,17 +28,17 @@ static uint64_t check_plan(struct fixture *fixture, const uint64_t *offset)
     return check_offsets(&fixture->problem, offset);
 }
 
-static void draw_keys(const struct tarn_lowest *lowest, struct random_source *source, int32_t *key,
-                      int32_t *floor)
+static void draw_priorities(const struct tarn_lowest *lowest, struct random_source *source,
+                            int32_t *priority, int32_t *floor)
 {
-    uint32_t spread = random_percent(source, 50) ? 4 : TARN_KEY_MAX; /* few: many ties */
+    uint32_t spread = random_percent(source, 50) ? 4 : TARN_PRIORITY_MAX; /* few: many ties */
     for (uint32_t i = 0; i < lowest->count; i++) {
-        key[i] = (int32_t)random_below(source, spread);
+        priority[i] = (int32_t)random_below(source, spread);
         floor[i] = random_percent(source, 15) ? (int32_t)random_below(source, 3000) : 0;
     }
 }
 
-/* ---- The decoder ---- */
+/* ---- The greedy placement ---- */
 
 /* Members of the block at a place, as half-open intervals from its start. */
 static int32_t member_begin(const struct tarn_lowest *lowest, uint32_t place, uint32_t i)
@@ -91,8 +91,8 @@ static int32_t least_offset(const struct tarn_lowest *lowest, uint32_t place, in
     return least;
 }
 
-static void decode_naively(const struct tarn_lowest *lowest, const int32_t *key,
-                           const int32_t *floor, int32_t *offset)
+static void place_naively(const struct tarn_lowest *lowest, const int32_t *priority,
+                          const int32_t *floor, int32_t *offset)
 {
     for (uint32_t i = 0; i < lowest->count; i++) offset[i] = -1;
     for (uint32_t done = 0; done < lowest->count; done++) {
@@ -101,7 +101,7 @@ static void decode_naively(const struct tarn_lowest *lowest, const int32_t *key,
         for (uint32_t i = 0; i < lowest->count; i++) {
             if (offset[i] >= 0) continue;
             int32_t own = least_offset(lowest, i, floor[i], offset);
-            if (own < lowest_offset || (own == lowest_offset && key[i] > key[chosen])) {
+            if (own < lowest_offset || (own == lowest_offset && priority[i] > priority[chosen])) {
                 lowest_offset = own;
                 chosen = i;
             }
@@ -121,39 +121,40 @@ static void compare_with_naive(struct fixture *fixture, uint64_t seed)
 {
     struct random_source source = {seed};
     struct tarn_lowest lowest;
-    struct tarn_decoder decoder;
+    struct tarn_greedy greedy;
     struct tarn_objective objective = {500, 3, 2};
     assert_int_equal(tarn_lowest_init(&lowest, &fixture->region, &fixture->problem, 1 << 24),
                      TARN_OK);
-    assert_int_equal(tarn_decoder_init(&decoder, &fixture->region, &lowest), TARN_OK);
-    int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
+    assert_int_equal(tarn_greedy_init(&greedy, &fixture->region, &lowest), TARN_OK);
+    int32_t *priority = numbers(lowest.count), *floor = numbers(lowest.count);
     int32_t *offset = numbers(lowest.count), top = 0;
     int64_t above = 0;
-    draw_keys(&lowest, &source, key, floor);
-    decode_naively(&lowest, key, floor, offset);
-    tarn_decoder_start(&decoder, floor);
-    assert_true(tarn_decoder_advance(&decoder, key, floor, objective, TARN_MISS_MAX, lowest.count));
-    assert_memory_equal(offset, decoder.offset, lowest.count * sizeof *offset);
+    draw_priorities(&lowest, &source, priority, floor);
+    place_naively(&lowest, priority, floor, offset);
+    tarn_greedy_start(&greedy, floor);
+    assert_true(
+        tarn_greedy_advance(&greedy, priority, floor, objective, TARN_MISS_MAX, lowest.count));
+    assert_memory_equal(offset, greedy.offset, lowest.count * sizeof *offset);
     for (uint32_t i = 0; i < lowest.count; i++) {
         int32_t end = offset[i] + lowest.size[i], over = end > 500 ? end - 500 : 0;
         above += over < lowest.size[i] ? over : lowest.size[i];
         if (end > top) top = end;
     }
-    assert_int_equal(decoder.top, top);
-    assert_int_equal(decoder.miss, 2 * above + 3 * (int64_t)(top > 500 ? top - 500 : 0));
-    tarn_decoder_start(&decoder, floor);
-    bool stopped = !tarn_decoder_advance(&decoder, key, floor, objective, above, lowest.count);
-    assert_true(tarn_limits_is_valid(&decoder));
+    assert_int_equal(greedy.top, top);
+    assert_int_equal(greedy.miss, 2 * above + 3 * (int64_t)(top > 500 ? top - 500 : 0));
+    tarn_greedy_start(&greedy, floor);
+    bool stopped = !tarn_greedy_advance(&greedy, priority, floor, objective, above, lowest.count);
+    assert_true(tarn_limits_is_valid(&greedy));
     assert_true(stopped == (2 * above + 3 * (int64_t)(top > 500 ? top - 500 : 0) > above));
-    free(key);
+    free(priority);
     free(floor);
     free(offset);
 }
 
-static void decoder_places_as_a_naive_one_that_looks_at_all_pairs(void **state)
+static void greedy_places_as_a_naive_one_that_looks_at_all_pairs(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < DECODES; seed++) {
+    for (uint64_t seed = 0; seed < PLACEMENTS; seed++) {
         struct fixture fixture;
         set_up_random(&fixture, seed, OPS_MAX);
         compare_with_naive(&fixture, seed);
@@ -179,26 +180,26 @@ static void decoder_places_as_a_naive_one_that_looks_at_all_pairs(void **state)
     }
 }
 
-/* Work of one decode, counted, for each storage of a graph with many long groups. */
+/* Work of one placement, counted, for each storage of a graph with many long groups. */
 static uint64_t work_a_storage(uint32_t storages)
 {
     struct fixture fixture;
     struct tarn_lowest lowest;
-    struct tarn_decoder decoder;
+    struct tarn_greedy greedy;
     set_up(&fixture, rough_graph(&(struct rough_graph_options){ROUGH_GROUPS, storages, 3, 1}), 512);
     assert_int_equal(
         tarn_lowest_init(&lowest, &fixture.region, &fixture.problem, UINT64_C(1) << 40), TARN_OK);
-    assert_int_equal(tarn_decoder_init(&decoder, &fixture.region, &lowest), TARN_OK);
-    assert_int_equal(tarn_decoder_narrow(&decoder, &fixture.region), TARN_OK);
-    int32_t *key = numbers(lowest.count);
+    assert_int_equal(tarn_greedy_init(&greedy, &fixture.region, &lowest), TARN_OK);
+    assert_int_equal(tarn_greedy_narrow(&greedy, &fixture.region), TARN_OK);
+    int32_t *priority = numbers(lowest.count);
     assert_true(lowest.groups_count > storages / 2000);
-    tarn_decoder_start(&decoder, NULL);
-    assert_true(tarn_decoder_advance(&decoder, key, NULL, (struct tarn_objective){0, 1, 0},
-                                     TARN_MISS_MAX, lowest.count));
-    assert_int_equal(decoder.done, lowest.count);
-    free(key);
+    tarn_greedy_start(&greedy, NULL);
+    assert_true(tarn_greedy_advance(&greedy, priority, NULL, (struct tarn_objective){0, 1, 0},
+                                    TARN_MISS_MAX, lowest.count));
+    assert_int_equal(greedy.done, lowest.count);
+    free(priority);
     tear_down(&fixture);
-    return decoder.work / storages;
+    return greedy.work / storages;
 }
 
 static void a_lone_storage_passes_over_groups_that_it_does_not_meet(void **state)
@@ -218,51 +219,52 @@ static void coarse_units_keep_plans_safe(void **state)
         struct random_source source = {seed};
         struct fixture fixture;
         struct tarn_lowest lowest;
-        struct tarn_decoder decoder;
+        struct tarn_greedy greedy;
         set_up_random(&fixture, seed, OPS_MAX);
         assert_int_equal(
             tarn_lowest_init(&lowest, &fixture.region, &fixture.problem, UINT64_C(1) << 40),
             TARN_OK);
         assert_true(lowest.unit_shift >= 10);
-        assert_int_equal(tarn_decoder_init(&decoder, &fixture.region, &lowest), TARN_OK);
-        int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
+        assert_int_equal(tarn_greedy_init(&greedy, &fixture.region, &lowest), TARN_OK);
+        int32_t *priority = numbers(lowest.count), *floor = numbers(lowest.count);
         uint64_t *offset =
             calloc((size_t)fixture.problem.conflicts.reuse.count + 1, sizeof *offset);
-        draw_keys(&lowest, &source, key, floor);
-        tarn_decoder_start(&decoder, NULL);
-        assert_true(tarn_decoder_advance(&decoder, key, NULL, (struct tarn_objective){0, 1, 0},
-                                         TARN_MISS_MAX, lowest.count));
-        tarn_lowest_offsets(&lowest, decoder.offset, offset);
+        draw_priorities(&lowest, &source, priority, floor);
+        tarn_greedy_start(&greedy, NULL);
+        assert_true(tarn_greedy_advance(&greedy, priority, NULL, (struct tarn_objective){0, 1, 0},
+                                        TARN_MISS_MAX, lowest.count));
+        tarn_lowest_offsets(&lowest, greedy.offset, offset);
         assert_int_equal(check_plan(&fixture, offset),
-                         tarn_lowest_footprint(&lowest, decoder.offset));
-        free(key);
+                         tarn_lowest_footprint(&lowest, greedy.offset));
+        free(priority);
         free(floor);
         free(offset);
         tear_down(&fixture);
     }
 }
 
-/* A few random changes to keys and floors, as a walk makes them. */
+/* A few random changes to priority orders and floors, as a local search makes them. */
 static uint32_t draw_changes(const struct tarn_lowest *lowest, struct random_source *source,
-                             int32_t *key, int32_t *floor, struct tarn_replay_change *changes)
+                             int32_t *priority, int32_t *floor, struct tarn_replay_change *changes)
 {
     uint32_t count = random_below(source, 4);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t place = random_below(source, lowest->count);
-        changes[i] = (struct tarn_replay_change){place, key[place], floor[place]};
+        changes[i] = (struct tarn_replay_change){place, priority[place], floor[place]};
         if (random_percent(source, 60))
-            key[place] = (int32_t)random_below(source, random_percent(source, 50) ? 4 : 1 << 20);
+            priority[place] =
+                (int32_t)random_below(source, random_percent(source, 50) ? 4 : 1 << 20);
         else
             floor[place] = random_percent(source, 50) ? 0 : (int32_t)random_below(source, 3000);
     }
     return count;
 }
 
-static void take_back(int32_t *key, int32_t *floor, const struct tarn_replay_change *changes,
+static void take_back(int32_t *priority, int32_t *floor, const struct tarn_replay_change *changes,
                       uint32_t count)
 {
     while (count-- > 0) {
-        key[changes[count].place] = changes[count].key;
+        priority[changes[count].place] = changes[count].priority;
         floor[changes[count].place] = changes[count].floor;
     }
 }
@@ -272,51 +274,51 @@ static uint32_t compare_replays(struct fixture *fixture, uint64_t seed)
 {
     struct random_source source = {seed};
     struct tarn_lowest lowest;
-    struct tarn_decoder decoder;
+    struct tarn_greedy greedy;
     struct tarn_replay replay;
     struct tarn_replay_change changes[4];
     struct tarn_objective objective = {500, 1, 1};
     uint32_t refused = 0;
     assert_int_equal(tarn_lowest_init(&lowest, &fixture->region, &fixture->problem, 1 << 24),
                      TARN_OK);
-    assert_int_equal(tarn_decoder_init(&decoder, &fixture->region, &lowest), TARN_OK);
+    assert_int_equal(tarn_greedy_init(&greedy, &fixture->region, &lowest), TARN_OK);
     assert_int_equal(tarn_replay_init(&replay, &fixture->region, &lowest), TARN_OK);
-    int32_t *key = numbers(lowest.count), *floor = numbers(lowest.count);
-    draw_keys(&lowest, &source, key, floor);
-    assert_true(tarn_replay_start(&replay, key, floor, objective));
+    int32_t *priority = numbers(lowest.count), *floor = numbers(lowest.count);
+    draw_priorities(&lowest, &source, priority, floor);
+    assert_true(tarn_replay_start(&replay, priority, floor, objective));
     for (uint32_t i = 0; i < 30 && lowest.count > 0; i++) {
-        uint32_t count = draw_changes(&lowest, &source, key, floor, changes);
+        uint32_t count = draw_changes(&lowest, &source, priority, floor, changes);
         int64_t allowed = replay.miss + random_below(&source, 200);
-        bool kept = tarn_replay_try(&replay, key, floor, changes, count, objective, allowed);
-        tarn_decoder_start(&decoder, floor);
+        bool kept = tarn_replay_try(&replay, priority, floor, changes, count, objective, allowed);
+        tarn_greedy_start(&greedy, floor);
         assert_true(
-            tarn_decoder_advance(&decoder, key, floor, objective, TARN_MISS_MAX, lowest.count));
-        assert_true(kept == (decoder.miss <= allowed));
+            tarn_greedy_advance(&greedy, priority, floor, objective, TARN_MISS_MAX, lowest.count));
+        assert_true(kept == (greedy.miss <= allowed));
         refused += !kept;
         if (!kept) {
-            take_back(key, floor, changes, count);
+            take_back(priority, floor, changes, count);
             continue;
         }
-        assert_int_equal(replay.miss, decoder.miss);
-        assert_int_equal(replay.top, decoder.top);
-        assert_memory_equal(replay.offset, decoder.offset, lowest.count * sizeof *decoder.offset);
+        assert_int_equal(replay.miss, greedy.miss);
+        assert_int_equal(replay.top, greedy.top);
+        assert_memory_equal(replay.offset, greedy.offset, lowest.count * sizeof *greedy.offset);
     }
-    free(key);
+    free(priority);
     free(floor);
     return refused;
 }
 
-static void replays_end_as_decodes_from_the_start(void **state)
+static void replays_end_as_placements_from_the_start(void **state)
 {
     (void)state;
     uint32_t refused = 0;
-    for (uint64_t seed = 0; seed < DECODES / 3; seed++) {
+    for (uint64_t seed = 0; seed < PLACEMENTS / 3; seed++) {
         struct fixture fixture;
         set_up_random(&fixture, seed, seed % 10 == 0 ? 200 : OPS_MAX);
         refused += compare_replays(&fixture, seed);
         tear_down(&fixture);
     }
-    assert_true(refused > DECODES / 3);
+    assert_true(refused > PLACEMENTS / 3);
 }
 
 /* ---- Results ---- */
@@ -408,7 +410,8 @@ static void a_plan_that_fits_the_capacity_ends_the_search(void **state)
         row = tarn_blocks_place_in_a_row(&fixture.problem.blocks, offset);
         struct tarn_improve_options options = {.steps = 10, .threads = 1, .capacity = row};
         assert_int_equal(improve(&fixture, &options, offset, row), row); /* nothing to do */
-        options.capacity = options.steps = 0; /* keys lead to the same plans for every aim */
+        options.capacity = options.steps =
+            0; /* priority orders lead to the same plans for every aim */
         footprint = improve(&fixture, &options, offset, row);
         options.steps = 10;
         options.capacity = footprint + (row - footprint) / 2;
@@ -508,10 +511,10 @@ static void tiny_graphs_get_their_smallest_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decoder_places_as_a_naive_one_that_looks_at_all_pairs),
+        cmocka_unit_test(greedy_places_as_a_naive_one_that_looks_at_all_pairs),
         cmocka_unit_test(a_lone_storage_passes_over_groups_that_it_does_not_meet),
         cmocka_unit_test(coarse_units_keep_plans_safe),
-        cmocka_unit_test(replays_end_as_decodes_from_the_start),
+        cmocka_unit_test(replays_end_as_placements_from_the_start),
         cmocka_unit_test(results_are_safe_and_between_the_bound_and_what_came_in),
         cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(a_plan_that_fits_the_capacity_ends_the_search),

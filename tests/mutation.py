@@ -117,7 +117,7 @@ SUITES = [
     ("placement", "planner/place/place.c", "place limits anytime quality figures property plan_memory"),
     ("placement", "planner/place/stages.c", "place limits anytime exact quality figures property plan_memory"),
     ("placement", "planner/place/search.c", "lowest limits place anytime quality figures property plan_memory"),
-    ("placement", "planner/place/walks.c", "lowest limits place anytime quality figures property plan_memory"),
+    ("placement", "planner/place/local_search.c", "lowest limits place anytime quality figures property plan_memory"),
     ("placement", "planner/place/pass.c", "place limits anytime quality figures property plan_memory"),
     ("placement", "planner/place/effort/work.c", "place limits quality figures property plan_memory"),
     ("placement", "planner/place/problem/slot_set.c", "windows quality figures property plan_memory"),

@@ -315,7 +315,7 @@ static enum tarn_status find_any_antichain(struct tarn_error *error)
     return find_antichain_within(1, error);
 }
 
-/* The array of gifts is full: the first that the search gives makes it longer. */
+/* The array of transfers is full: the first that the search gives makes it longer. */
 static enum tarn_status augment_full_flow(struct tarn_error *error)
 {
     struct tarn_region region = {.chunks = NULL};
@@ -325,10 +325,11 @@ static enum tarn_status augment_full_flow(struct tarn_error *error)
     bool maximal = false;
     bool ok = tarn_flow_init(&flow, &region, &fixture.problem.conflicts.reuse, graph, reserved) &&
               tarn_flow_greedy(&flow);
-    uint32_t given = flow.gifts_count;
-    flow.gifts_room = given;
+    uint32_t given = flow.transfers_count;
+    flow.transfers_room = given;
     ok = ok && tarn_flow_augment(&flow, UINT64_MAX, threshold, &maximal);
-    if (ok) assert_true(maximal && flow.gifts_count > given && tarn_flow_is_valid(&flow, reserved));
+    if (ok)
+        assert_true(maximal && flow.transfers_count > given && tarn_flow_is_valid(&flow, reserved));
     tarn_region_finish(&region);
     if (!ok) snprintf(error->text, sizeof error->text, "out of memory");
     return ok ? TARN_OK : TARN_SYSTEM;

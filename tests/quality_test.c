@@ -1,6 +1,6 @@
-/* What searching is worth: keys are what their names say; walks, windows and exact search reach on
- * fixed problems what they reached when this was written, in as many steps. A change that is meant
- * to trade one for another changes the figures here. */
+/* What searching is worth: priority orders are what their names say; local searches, windows and
+ * exact search reach on fixed problems what they reached when this was written, in as many steps. A
+ * change that is meant to trade one for another changes the figures here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static void finish(struct trial *trial)
     tear_down(&trial->of);
 }
 
-/* ---- Keys ---- */
+/* ---- Priority orders ---- */
 
 struct block_traits {
     bool in_antichain;
@@ -120,46 +120,48 @@ static bool comes_first(const char *name, const struct block_traits *traits, uin
     return own > other || (own == other && p < q);
 }
 
-static void compare_keys(struct trial *trial, const struct tarn_lowest *lowest)
+static void compare_priorities(struct trial *trial, const struct tarn_lowest *lowest)
 {
     struct tarn_traits given;
     struct block_traits *traits = calloc((size_t)lowest->count + 1, sizeof *traits);
-    int32_t *key = calloc((size_t)lowest->count + 1, sizeof *key);
+    int32_t *priority = calloc((size_t)lowest->count + 1, sizeof *priority);
     assert_int_equal(tarn_traits_init(&given, &trial->of.region, lowest), TARN_OK);
     for (uint32_t p = 0; p < lowest->count; p++) traits[p] = traits_of(trial, lowest, p);
-    for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++) {
-        assert_int_equal(tarn_keys_fill(lowest, &trial->of.region, &given, i, key), TARN_OK);
+    for (uint32_t i = 0; i < TARN_PRIORITIES_COUNT; i++) {
+        assert_int_equal(tarn_priorities_fill(lowest, &trial->of.region, &given, i, priority),
+                         TARN_OK);
         for (uint32_t p = 0; p < lowest->count; p++) {
-            assert_in_range(key[p], 0, TARN_KEY_MAX);
+            assert_in_range(priority[p], 0, TARN_PRIORITY_MAX);
             for (uint32_t q = 0; q < p; q++)
-                assert_int_equal(key[p] > key[q], comes_first(tarn_keys_name(i), traits, p, q));
+                assert_int_equal(priority[p] > priority[q],
+                                 comes_first(tarn_priorities_name(i), traits, p, q));
         }
     }
-    free(key);
+    free(priority);
     free(traits);
 }
 
-static void compare_keys_of_plan(struct trial *trial, const struct tarn_lowest *lowest)
+static void compare_priorities_of_plan(struct trial *trial, const struct tarn_lowest *lowest)
 {
-    int32_t *key = calloc((size_t)lowest->count + 1, sizeof *key);
+    int32_t *priority = calloc((size_t)lowest->count + 1, sizeof *priority);
     uint64_t *offset = calloc((size_t)trial->of.problem.conflicts.reuse.count + 1, sizeof *offset);
     for (uint32_t a = 0; a < trial->of.problem.conflicts.reuse.count; a++)
         offset[a] = (trial->offset[a] * 37 + 11) % (trial->end + 1);
-    assert_int_equal(tarn_keys_of_plan(lowest, &trial->of.region, offset, key), TARN_OK);
+    assert_int_equal(tarn_priorities_of_plan(lowest, &trial->of.region, offset, priority), TARN_OK);
     for (uint32_t p = 0; p < lowest->count; p++) {
         uint64_t own =
             offset[tarn_block_at(&trial->of.problem.blocks, lowest->block[p]).members[0]];
         for (uint32_t q = 0; q < p; q++) {
             uint64_t other =
                 offset[tarn_block_at(&trial->of.problem.blocks, lowest->block[q]).members[0]];
-            assert_int_equal(key[p] > key[q], own < other);
+            assert_int_equal(priority[p] > priority[q], own < other);
         }
     }
     free(offset);
-    free(key);
+    free(priority);
 }
 
-static void keys_are_what_their_names_say(void **state)
+static void priorities_are_what_their_names_say(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
@@ -168,8 +170,8 @@ static void keys_are_what_their_names_say(void **state)
         begin_random(&trial, seed, 60);
         assert_int_equal(tarn_lowest_init(&lowest, &trial.of.region, &trial.of.problem, UINT64_MAX),
                          TARN_OK);
-        compare_keys(&trial, &lowest);
-        compare_keys_of_plan(&trial, &lowest);
+        compare_priorities(&trial, &lowest);
+        compare_priorities_of_plan(&trial, &lowest);
         finish(&trial);
     }
 }
@@ -178,7 +180,7 @@ static void keys_are_what_their_names_say(void **state)
 
 #define WORK_MAX UINT64_C(8000000000)
 
-enum { PROBLEMS = 60, WALK_STEPS = 1000, CORE_VISITS = 1000000, NODES_MAX = 5000 };
+enum { PROBLEMS = 60, LOCAL_STEPS = 1000, CORE_VISITS = 1000000, NODES_MAX = 5000 };
 
 /* Parts per million of the bound that a footprint is above it. */
 static double above(const struct trial *trial, uint64_t footprint)
@@ -212,19 +214,19 @@ static double improve(struct trial *trial, uint64_t steps, double *steps_taken)
     return above(trial, footprint);
 }
 
-static void keys_and_walks_reach_what_they_did(void **state)
+static void priorities_and_locals_reach_what_they_did(void **state)
 {
-    double keys = 0, walks = 0, steps = 0;
+    double priorities = 0, locals = 0, steps = 0;
     (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
         struct trial trial;
         begin_rough(&trial, seed, 40 + (uint32_t)seed);
-        keys += improve(&trial, 0, &steps);
-        walks += improve(&trial, WALK_STEPS, &steps);
+        priorities += improve(&trial, 0, &steps);
+        locals += improve(&trial, LOCAL_STEPS, &steps);
         finish(&trial);
     }
-    assert_no_worse("keys above the bound", keys, 1279010);
-    assert_no_worse("walks above the bound", walks, 588253);
+    assert_no_worse("keys above the bound", priorities, 1279010);
+    assert_no_worse("walks above the bound", locals, 588253);
     assert_no_worse("steps of walks", steps, 29280);
 }
 
@@ -240,13 +242,13 @@ static void cores_reach_what_they_did(void **state)
                                                   .visits = CORE_VISITS,
                                                   .seed = seed,
                                                   .threads = 2};
-        double steps = 0, keys = improve(&trial, 0, &steps);
+        double steps = 0, priorities = improve(&trial, 0, &steps);
         uint64_t footprint = tarn_blocks_footprint(&trial.of.problem.blocks, trial.offset);
         assert_int_equal(
             tarn_core_place(&trial.of.problem, &options, trial.offset, &footprint, &report),
             TARN_OK);
         cores += above(&trial, footprint);
-        assert_true(above(&trial, footprint) <= keys);
+        assert_true(above(&trial, footprint) <= priorities);
         finish(&trial);
     }
     assert_no_worse("cores above the bound", cores, 1152498);
@@ -289,7 +291,7 @@ static double place_by_widths(struct trial *trial)
     return above(trial, footprint);
 }
 
-/* So many that windows come first, and that only the best keys follow. */
+/* So many that windows come first, and that only the best priority orders follow. */
 static void many_blocks_reach_what_they_did(void **state)
 {
     static const struct {
@@ -342,8 +344,8 @@ static void exact_search_takes_no_more_nodes_than_it_did(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_what_their_names_say),
-        cmocka_unit_test(keys_and_walks_reach_what_they_did),
+        cmocka_unit_test(priorities_are_what_their_names_say),
+        cmocka_unit_test(priorities_and_locals_reach_what_they_did),
         cmocka_unit_test(cores_reach_what_they_did),
         cmocka_unit_test(windows_reach_what_they_did),
         cmocka_unit_test(many_blocks_reach_what_they_did),

@@ -16,7 +16,7 @@
 #include "bench/rough_graph.h"
 #include "planner/place/lowest/lowest.h"
 #include "planner/place/problem/problem.h"
-#include "planner/place/windows/bundle_problem.h"
+#include "planner/place/windows/cluster_problem.h"
 #include "planner/place/windows/cuts.h"
 #include "planner/place/windows/window.h"
 #include "planner/place/windows/windows.h"
@@ -238,10 +238,10 @@ static void parts_keep_every_conflict_and_block(void **state)
     }
 }
 
-/* Bundles of what crosses, by every pair of storages of different blocks: who is not safe shares no
- * unit. */
-static void check_bundles(const struct fixture *fixture, const struct tarn_field *field,
-                          const struct tarn_cuts *cuts, uint32_t unit_shift, int32_t top)
+/* Clusters of what crosses, by every pair of storages of different blocks: who is not safe shares
+ * no unit. */
+static void check_clusters(const struct fixture *fixture, const struct tarn_field *field,
+                           const struct tarn_cuts *cuts, uint32_t unit_shift, int32_t top)
 {
     for (uint32_t i = cuts->begin[cuts->count]; i < cuts->begin[cuts->count + 1]; i++) {
         struct tarn_span one = tarn_field_span(field, unit_shift, cuts->storages[i]);
@@ -257,9 +257,9 @@ static void check_bundles(const struct fixture *fixture, const struct tarn_field
     }
 }
 
-static void bundles_share_no_byte_that_is_not_safe(void **state)
+static void clusters_share_no_byte_that_is_not_safe(void **state)
 {
-    uint64_t bundled = 0;
+    uint64_t clustered = 0;
     (void)state;
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
@@ -270,7 +270,7 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
         int32_t top;
         set_up_cut(&fixture, &cuts, &region, &block_of, seed, 1 + (uint32_t)(seed % 3));
         uint32_t *storages = all_storages(&fixture);
-        /* The higher the aim, the fewer periods there are, and the larger are bundles. */
+        /* The higher the aim, the fewer periods there are, and the larger are clusters. */
         uint64_t aim = fixture.problem.antichain.bound << seed % 12;
         struct tarn_effort effort = {.max = UINT64_MAX};
         struct tarn_windows_settings settings = {
@@ -278,37 +278,37 @@ static void bundles_share_no_byte_that_is_not_safe(void **state)
             .effort = &effort};
         settings.aim = (int32_t)(aim >> settings.unit_shift);
         assert_true(tarn_field_init(&field, &region, &fixture.problem));
-        assert_true(tarn_bundles_place(&field, &settings, &cuts, storages,
-                                       fixture.problem.conflicts.reuse.count, &top));
+        assert_true(tarn_clusters_place(&field, &settings, &cuts, storages,
+                                        fixture.problem.conflicts.reuse.count, &top));
         assert_int_not_equal(top, INT32_MAX);
-        check_bundles(&fixture, &field, &cuts, settings.unit_shift, top);
-        bundled += effort.key_bundles < cuts.begin[cuts.count + 1] - cuts.begin[cuts.count];
+        check_clusters(&fixture, &field, &cuts, settings.unit_shift, top);
+        clustered += effort.priority_clusters < cuts.begin[cuts.count + 1] - cuts.begin[cuts.count];
         free(storages);
         tarn_region_finish(&region);
         free(block_of);
         tear_down(&fixture);
     }
-    assert_true(bundled > seeds() / 4);
+    assert_true(clustered > seeds() / 4);
 }
 
 /* Every storage has one place; a line's places are in the global order; a storage precedes all that
  * the line produces from its end on. */
-static void check_lines(const struct fixture *fixture, const struct tarn_bundles *bundles,
+static void check_lines(const struct fixture *fixture, const struct tarn_clusters *clusters,
                         const uint32_t *storages)
 {
     const struct tarn_reuse *reuse = &fixture->problem.conflicts.reuse;
-    const struct tarn_lines *lines = &bundles->lines;
-    for (uint32_t i = 0; i < bundles->count; i++) {
-        assert_int_equal(bundles->storages[lines->place_of[i]], storages[i]);
-        assert_int_equal(tarn_bundles_place_of(bundles, storages[i]), lines->place_of[i]);
+    const struct tarn_lines *lines = &clusters->lines;
+    for (uint32_t i = 0; i < clusters->count; i++) {
+        assert_int_equal(clusters->storages[lines->place_of[i]], storages[i]);
+        assert_int_equal(tarn_clusters_place_of(clusters, storages[i]), lines->place_of[i]);
     }
-    for (uint32_t i = 0; i < bundles->count; i++) {
-        uint32_t a = bundles->storages[i];
-        for (uint32_t k = 0; k < bundles->count; k++) {
-            uint32_t b = bundles->storages[k], line = lines->of[reuse->stream[b]];
+    for (uint32_t i = 0; i < clusters->count; i++) {
+        uint32_t a = clusters->storages[i];
+        for (uint32_t k = 0; k < clusters->count; k++) {
+            uint32_t b = clusters->storages[k], line = lines->of[reuse->stream[b]];
             uint32_t own = lines->of[reuse->stream[a]];
             uint32_t rank = tarn_problem_begin(&fixture->problem, a);
-            if (k >= lines->end[(size_t)line * bundles->count + i])
+            if (k >= lines->end[(size_t)line * clusters->count + i])
                 assert_true(tarn_reuse_is_safe(reuse, a, b));
             if (k > i && own == line) assert_true(rank <= tarn_problem_begin(&fixture->problem, b));
             if (k > i) assert_true(own <= line);
@@ -325,28 +325,28 @@ static void what_a_line_produces_from_the_end_of_a_storage_on_may_reuse_it(void 
         struct fixture fixture;
         struct tarn_region region = {.chunks = NULL};
         struct tarn_field field;
-        struct tarn_bundles bundles = {.field = &field};
+        struct tarn_clusters clusters = {.field = &field};
         set_up_random(&fixture, seed, OPS_MAX);
         uint32_t *block_of = blocks_of(&fixture);
         uint32_t *storages =
-            some_storages(&fixture, block_of, seed, 1 + (uint32_t)(seed % 3), &bundles.count);
+            some_storages(&fixture, block_of, seed, 1 + (uint32_t)(seed % 3), &clusters.count);
         struct tarn_windows_settings settings = {
             .aim = (int32_t)(fixture.problem.antichain.bound << seed % 12 & TARN_UNITS_MAX)};
-        bundles.settings = &settings;
-        bundles.storages = storages;
+        clusters.settings = &settings;
+        clusters.storages = storages;
         assert_true(tarn_field_init(&field, &region, &fixture.problem));
-        assert_int_equal(tarn_slot_set_init(&bundles.listed, &region, &fixture.problem.conflicts,
-                                            storages, bundles.count),
+        assert_int_equal(tarn_slot_set_init(&clusters.listed, &region, &fixture.problem.conflicts,
+                                            storages, clusters.count),
                          TARN_OK);
-        assert_true(tarn_lines_find(&bundles, &region));
-        if (bundles.lines.of) check_lines(&fixture, &bundles, storages);
-        for (uint32_t s = 0; bundles.lines.of && s < fixture.problem.conflicts.reuse.streams_count;
+        assert_true(tarn_lines_find(&clusters, &region));
+        if (clusters.lines.of) check_lines(&fixture, &clusters, storages);
+        for (uint32_t s = 0; clusters.lines.of && s < fixture.problem.conflicts.reuse.streams_count;
              s++)
-            if (bundles.lines.of[s] == 1) {
+            if (clusters.lines.of[s] == 1) {
                 several++;
                 break;
             }
-        lined += bundles.lines.of != NULL;
+        lined += clusters.lines.of != NULL;
         free(storages);
         free(block_of);
         tarn_region_finish(&region);
@@ -356,12 +356,13 @@ static void what_a_line_produces_from_the_end_of_a_storage_on_may_reuse_it(void 
     assert_true(several > 0);
 }
 
-/* ---- Keys at once ---- */
+/* ---- Priority orders at once ---- */
 
-/* Keys of the list for all storages of the problem; the offsets of blocks are the caller's to free.
+/* Priority orders of the list for all storages of the problem; the offsets of blocks are the
+ * caller's to free.
  */
-static int32_t *decode_all(const struct fixture *fixture, struct tarn_windows_settings settings,
-                           struct tarn_decodes decodes, int32_t *top)
+static int32_t *place_all(const struct fixture *fixture, struct tarn_windows_settings settings,
+                          struct tarn_placements placements, int32_t *top)
 {
     struct tarn_region region = {.chunks = NULL};
     struct tarn_field field;
@@ -371,8 +372,8 @@ static int32_t *decode_all(const struct fixture *fixture, struct tarn_windows_se
     *top = INT32_MAX;
     assert_true(tarn_field_init(&field, &region, &fixture->problem));
     assert_int_equal(tarn_obstacles_sort(&none, &region), TARN_OK);
-    assert_true(tarn_field_decode(&field, &region, &settings, storages, none.reuse->count, &none,
-                                  decodes, top));
+    assert_true(tarn_field_place(&field, &region, &settings, storages, none.reuse->count, &none,
+                                 placements, top));
     size_t size = fixture->problem.blocks.count * sizeof *field.offset;
     int32_t *offset = malloc(size + 1);
     memcpy(offset, field.offset, size);
@@ -381,11 +382,12 @@ static int32_t *decode_all(const struct fixture *fixture, struct tarn_windows_se
     return offset;
 }
 
-/* Of plans of one key each: the first that meets the aim, else the first of the lowest. */
+/* Of plans of one priority order each: the first that meets the aim, else the first of the
+ * lowest. */
 static uint32_t best_of(const int32_t *tops, int32_t aim)
 {
     uint32_t best = 0;
-    for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++) {
+    for (uint32_t i = 0; i < TARN_PRIORITIES_COUNT; i++) {
         if (tops[i] <= aim) return i;
         if (tops[i] < tops[best]) best = i;
     }
@@ -404,34 +406,34 @@ static uint64_t check_team(const struct fixture *fixture, struct tarn_windows_se
         tarn_team_init(&team, threads, true);
         settings.team = &team;
     }
-    const struct tarn_decodes every = {0, TARN_KEYS_COUNT, 0};
-    int32_t *offset = decode_all(fixture, settings, every, &reached);
+    const struct tarn_placements every = {0, TARN_PRIORITIES_COUNT, 0};
+    int32_t *offset = place_all(fixture, settings, every, &reached);
     assert_int_equal(reached, top);
     assert_memory_equal(offset, expected, fixture->problem.blocks.count * sizeof *offset);
     free(offset);
     return effort.spent;
 }
 
-static void keys_at_once_give_the_plan_of_one_after_the_other(void **state)
+static void priorities_at_once_give_the_plan_of_one_after_the_other(void **state)
 {
     uint32_t later = 0;
     (void)state;
     for (uint64_t seed = 0; seed < seeds(); seed++) {
         struct fixture fixture;
-        int32_t tops[TARN_KEYS_COUNT], *offsets[TARN_KEYS_COUNT];
+        int32_t tops[TARN_PRIORITIES_COUNT], *offsets[TARN_PRIORITIES_COUNT];
         set_up_random(&fixture, seed, OPS_MAX);
         struct tarn_windows_settings settings = {
             .unit_shift = tarn_lowest_unit_shift(&fixture.problem.blocks, UINT64_C(1) << 40)};
-        for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++)
+        for (uint32_t i = 0; i < TARN_PRIORITIES_COUNT; i++)
             offsets[i] =
-                decode_all(&fixture, settings, (struct tarn_decodes){i, i + 1, 0}, &tops[i]);
-        settings.aim = seed % 3 == 0 ? 0 : tops[seed % TARN_KEYS_COUNT];
+                place_all(&fixture, settings, (struct tarn_placements){i, i + 1, 0}, &tops[i]);
+        settings.aim = seed % 3 == 0 ? 0 : tops[seed % TARN_PRIORITIES_COUNT];
         uint32_t best = best_of(tops, settings.aim);
         check_team(&fixture, settings, 0, offsets[best], tops[best]);
         uint64_t work = check_team(&fixture, settings, 1, offsets[best], tops[best]);
         assert_int_equal(check_team(&fixture, settings, 3, offsets[best], tops[best]), work);
         later += best > 0;
-        for (uint32_t i = 0; i < TARN_KEYS_COUNT; i++) free(offsets[i]);
+        for (uint32_t i = 0; i < TARN_PRIORITIES_COUNT; i++) free(offsets[i]);
         tear_down(&fixture);
     }
     assert_true(later > seeds() / 20);
@@ -466,28 +468,29 @@ static void a_stream_without_holes_reaches_its_bound(void **state)
 }
 
 /* Promotes towards a bound; how far above it the plan is in the end, in units. */
-static int32_t promote(const struct fixture *fixture, uint32_t decodes)
+static int32_t promote(const struct fixture *fixture, uint32_t placements)
 {
     const struct tarn_problem *problem = &fixture->problem;
     struct tarn_region region = {.chunks = NULL};
     struct tarn_lowest lowest;
     struct tarn_traits traits;
-    struct tarn_decoder decoder;
+    struct tarn_greedy greedy;
     assert_int_equal(tarn_lowest_init(&lowest, &region, problem, 4 * problem->antichain.bound),
                      TARN_OK);
     assert_int_equal(tarn_traits_init(&traits, &region, &lowest), TARN_OK);
-    assert_int_equal(tarn_decoder_init(&decoder, &region, &lowest), TARN_OK);
+    assert_int_equal(tarn_greedy_init(&greedy, &region, &lowest), TARN_OK);
     int32_t *target = tarn_region_take(&region, lowest.count, sizeof *target);
     struct tarn_promotion promotion = {
         .target = target,
-        .key = tarn_region_take(&region, lowest.count, sizeof *promotion.key),
+        .priority = tarn_region_take(&region, lowest.count, sizeof *promotion.priority),
         .offset = tarn_region_take(&region, lowest.count, sizeof *promotion.offset),
-        .decodes_max = decodes,
+        .placements_max = placements,
         .excess = INT32_MAX};
-    assert_int_equal(tarn_keys_fill(&lowest, &region, &traits, 0, promotion.key), TARN_OK);
+    assert_int_equal(tarn_priorities_fill(&lowest, &region, &traits, 0, promotion.priority),
+                     TARN_OK);
     for (uint32_t place = 0; place < lowest.count; place++)
         target[place] = tarn_lowest_units(&lowest, problem->antichain.bound);
-    assert_int_equal(tarn_promote(&promotion, &decoder, &region), TARN_OK);
+    assert_int_equal(tarn_promote(&promotion, &greedy, &region), TARN_OK);
     uint64_t *offset = tarn_region_take(&region, problem->conflicts.reuse.count, sizeof *offset);
     tarn_lowest_offsets(&lowest, promotion.offset, offset);
     uint64_t footprint = check_plan(fixture, offset);
@@ -605,7 +608,7 @@ static void note_plan(void *user, uint64_t footprint, uint64_t steps)
     assert_int_equal(check_plan(watch->fixture, watch->offset), footprint);
 }
 
-/* Further keys for what crosses, and for the windows above the aim, come after it. */
+/* Further priority orders for what crosses, and for the windows above the aim, come after it. */
 static void the_first_plan_is_there_before_the_search_goes_on(void **state)
 {
     uint64_t first = 0, all = 0;
@@ -669,29 +672,31 @@ static void radix_sort_is_stable(void **state)
     static uint64_t packed[COUNT], spare[COUNT];
     (void)state;
     for (uint32_t bits = 1; bits <= 32; bits++) {
-        uint32_t key_max = (uint32_t)((UINT64_C(1) << bits) - 1);
+        uint32_t priority_max = (uint32_t)((UINT64_C(1) << bits) - 1);
         for (uint32_t i = 0; i < COUNT; i++) {
             uint64_t draw = (i % 1000 + 1) * UINT64_C(0x9e3779b97f4a7c15); /* each thrice */
-            packed[i] = tarn_radix_pack((uint32_t)(draw >> 32) & key_max, i);
+            packed[i] = tarn_radix_pack((uint32_t)(draw >> 32) & priority_max, i);
         }
-        const uint64_t *sorted = tarn_radix_sort(packed, spare, COUNT, key_max);
+        const uint64_t *sorted = tarn_radix_sort(packed, spare, COUNT, priority_max);
         uint64_t sum = 0;
         for (uint32_t i = 0; i < COUNT; i++) {
             sum += tarn_radix_number(sorted[i]);
-            if (i > 0) assert_true(sorted[i - 1] < sorted[i]); /* numbers tell equal keys apart */
+            if (i > 0)
+                assert_true(sorted[i - 1] <
+                            sorted[i]); /* numbers tell equal priority orders apart */
         }
         assert_int_equal(sum, (uint64_t)COUNT * (COUNT - 1) / 2);
     }
 }
 
-static void radix_sort_of_wide_keys_is_stable(void **state)
+static void radix_sort_of_wide_priorities_is_stable(void **state)
 {
     enum { COUNT = 3000 };
     static struct tarn_radix_item items[COUNT], spare[COUNT];
     (void)state;
     for (uint32_t bits = 1; bits <= 64; bits++) {
         uint64_t sum = 0;
-        for (uint32_t i = 0; i < COUNT; i++) /* each key thrice */
+        for (uint32_t i = 0; i < COUNT; i++) /* each priority order thrice */
             items[i] = (struct tarn_radix_item){
                 (i % 1000 + 1) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits), i};
         const struct tarn_radix_item *sorted = tarn_radix_sort_items(items, spare, COUNT);
@@ -777,9 +782,9 @@ int main(void)
         cmocka_unit_test(what_crosses_tells_the_windows_that_it_meets),
         cmocka_unit_test(lifetimes_enclose_every_conflict),
         cmocka_unit_test(parts_keep_every_conflict_and_block),
-        cmocka_unit_test(bundles_share_no_byte_that_is_not_safe),
+        cmocka_unit_test(clusters_share_no_byte_that_is_not_safe),
         cmocka_unit_test(what_a_line_produces_from_the_end_of_a_storage_on_may_reuse_it),
-        cmocka_unit_test(keys_at_once_give_the_plan_of_one_after_the_other),
+        cmocka_unit_test(priorities_at_once_give_the_plan_of_one_after_the_other),
         cmocka_unit_test(a_stream_without_holes_reaches_its_bound),
         cmocka_unit_test(what_comes_first_where_it_ended_too_high_ends_lower),
         cmocka_unit_test(streams_that_seldom_wait_lose_little_to_holes),
@@ -788,7 +793,7 @@ int main(void)
         cmocka_unit_test(the_first_plan_is_there_before_the_search_goes_on),
         cmocka_unit_test(windows_that_are_too_high_to_be_counted_leave_the_plan_as_it_was),
         cmocka_unit_test(radix_sort_is_stable),
-        cmocka_unit_test(radix_sort_of_wide_keys_is_stable),
+        cmocka_unit_test(radix_sort_of_wide_priorities_is_stable),
         cmocka_unit_test(tiny_windows_of_random_graphs_give_safe_plans),
         cmocka_unit_test(large_graphs_are_safe_and_do_not_depend_on_the_number_of_threads),
     };

@@ -34,7 +34,7 @@ struct layout {
     uint64_t *offset; /* what the placer writes */
     uint64_t *start;  /* block -> its offset in the layout of its leaf, then in that of the whole */
     uint32_t *queue;  /* blocks, leaf by leaf from the innermost */
-    double *key;      /* by block: the higher, the earlier */
+    double *priority; /* by block: the higher, the earlier */
     uint64_t *base;   /* by leaf; before that the end of its activations */
     uint64_t alignment; /* of all blocks */
 };
@@ -46,27 +46,27 @@ static double life_of(const struct tarn_roam_block *block)
     return block->death - block->birth + 1.0;
 }
 
-static void key_blocks(struct layout *layout, const uint32_t *blocks, uint32_t count,
-                       enum order order)
+static void priority_blocks(struct layout *layout, const uint32_t *blocks, uint32_t count,
+                            enum order order)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t b = blocks[i];
         double life = life_of(&layout->leaves.blocks[b]);
         double size = (double)tarn_block_at(&layout->problem->blocks, b).size;
-        layout->key[b] = order == BY_SIZE ? size : order == BY_LIFE ? life : size * life;
+        layout->priority[b] = order == BY_SIZE ? size : order == BY_LIFE ? life : size * life;
     }
 }
 
 /* What a comparison looks at, so that sorting needs no state of its own. */
-struct keyed {
-    double key;
+struct ranked {
+    double priority;
     uint32_t birth, block;
 };
 
-static int compare_keyed(const void *left, const void *right)
+static int compare_ranked(const void *left, const void *right)
 {
-    const struct keyed *a = left, *b = right;
-    if (a->key != b->key) return a->key > b->key ? -1 : 1;
+    const struct ranked *a = left, *b = right;
+    if (a->priority != b->priority) return a->priority > b->priority ? -1 : 1;
     if (a->birth != b->birth) return a->birth < b->birth ? -1 : 1;
     return a->block < b->block ? -1 : a->block > b->block;
 }
@@ -74,13 +74,13 @@ static int compare_keyed(const void *left, const void *right)
 static bool sort_blocks(struct layout *layout, uint32_t *blocks, uint32_t count)
 {
     struct tarn_region_mark mark = tarn_region_mark(&layout->region);
-    struct keyed *keyed = tarn_region_take(&layout->region, count, sizeof *keyed);
-    if (!keyed) return false;
+    struct ranked *ranked = tarn_region_take(&layout->region, count, sizeof *ranked);
+    if (!ranked) return false;
     for (uint32_t i = 0; i < count; i++)
-        keyed[i] = (struct keyed){layout->key[blocks[i]], layout->leaves.blocks[blocks[i]].birth,
-                                  blocks[i]};
-    qsort(keyed, count, sizeof *keyed, compare_keyed);
-    for (uint32_t i = 0; i < count; i++) blocks[i] = keyed[i].block;
+        ranked[i] = (struct ranked){layout->priority[blocks[i]],
+                                    layout->leaves.blocks[blocks[i]].birth, blocks[i]};
+    qsort(ranked, count, sizeof *ranked, compare_ranked);
+    for (uint32_t i = 0; i < count; i++) blocks[i] = ranked[i].block;
     tarn_region_release(&layout->region, mark);
     return true;
 }
@@ -139,7 +139,7 @@ static bool front_activations(struct layout *layout, uint32_t *blocks, uint32_t 
     *activations = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct tarn_roam_block *known = &layout->leaves.blocks[blocks[i]];
-        layout->key[blocks[i]] = known->activation ? known->death : 0;
+        layout->priority[blocks[i]] = known->activation ? known->death : 0;
         *activations += known->activation;
     }
     return sort_blocks(layout, blocks, count);
@@ -152,7 +152,7 @@ static enum tarn_status solve_leaf(struct layout *layout, uint32_t *blocks, uint
     uint64_t best = UINT64_MAX, peak;
     if (!front_activations(layout, blocks, count, &activations)) return TARN_SYSTEM;
     for (enum order order = BY_SIZE; order < ORDERS; order++) {
-        key_blocks(layout, blocks + activations, count - activations, order);
+        priority_blocks(layout, blocks + activations, count - activations, order);
         if (!sort_blocks(layout, blocks + activations, count - activations)) return TARN_SYSTEM;
         if (lay_out(layout, blocks, activations, count, &peak) != TARN_OK) return TARN_SYSTEM;
         if (peak >= best) continue;
@@ -231,7 +231,7 @@ static enum tarn_status concatenate(struct layout *layout, uint64_t *result, uin
     for (uint32_t b = 0; b < blocks->count; b++)
         if (!layout->leaves.blocks[b].activation) layout->queue[count++] = b;
     for (enum order order = BY_SIZE; order < ORDERS; order++) {
-        key_blocks(layout, layout->queue, count, order);
+        priority_blocks(layout, layout->queue, count, order);
         if (!sort_blocks(layout, layout->queue, count)) return TARN_SYSTEM;
         if (join(layout, layout->queue, count) != TARN_OK) return TARN_SYSTEM;
         uint64_t end = tarn_blocks_footprint(blocks, layout->offset);
@@ -257,7 +257,7 @@ static bool init(struct layout *layout, uint32_t node_limit)
     layout->offset = tarn_region_take(region, blocks->storages_count, sizeof *layout->offset);
     layout->start = tarn_region_take(region, count, sizeof *layout->start);
     layout->queue = tarn_region_take(region, count, sizeof *layout->queue);
-    layout->key = tarn_region_take(region, count, sizeof *layout->key);
+    layout->priority = tarn_region_take(region, count, sizeof *layout->priority);
     layout->base = tarn_region_take(region, layout->leaves.count, sizeof *layout->base);
     if (region->is_exhausted) return false;
     layout->placer = tarn_placer_create(region, layout->problem, layout->offset);

@@ -157,7 +157,7 @@ static bool band_init(const struct apart *apart, struct band *band, const uint32
     return true;
 }
 
-/* By keys. */
+/* By priority orders. */
 static enum tarn_status improve(struct apart *apart, struct band *band, uint64_t work_max)
 {
     const struct tarn_apart_options *options = apart->options;

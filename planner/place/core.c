@@ -11,7 +11,7 @@
  * core that exact search proves not to fit proves the same of the whole. This is what constraint
  * generation does for constraints; with variables the idea is known as kernel search (Angelelli,
  * Mansini, Speranza 2010).
- * Cost: an exact search and a decode for each time that the core grows. */
+ * Cost: an exact search and a placement for each time that the core grows. */
 #include "core.h"
 
 #include <assert.h>
@@ -29,9 +29,9 @@
 enum { NODES_A_STORAGE = 12, ATTEMPTS_MAX = 16 };
 /* Storages of a core at most. */
 enum { STORAGES_MAX = 2048 };
-/* Visits: what it costs to place a storage with all keys, and a node of exact search beside what it
- * visits. */
-enum { VISITS_A_DECODE = 1600, VISITS_A_NODE = 128 };
+/* Visits: what it costs to place a storage with all priority orders, and a node of exact search
+ * beside what it visits. */
+enum { VISITS_A_PLACEMENT = 1600, VISITS_A_NODE = 128 };
 /* At most JOIN_MIN blocks join the core at a time, and one more for each JOIN_SHARE storages in it;
  * in every other attempt at least one for each NEAR_SHARE storages. */
 enum { JOIN_MIN = 8, JOIN_SHARE = 8, NEAR_SHARE = 32 };
@@ -165,13 +165,13 @@ static enum tarn_status place_outside(struct core *core, bool *placed)
     core->settings.work_max = core->options->work_max > 0 ? core->work_left : 0;
     *placed = rest_count == 0;
     if (ok && rest_count > 0) {
-        const struct tarn_decodes every = {0, TARN_KEYS_COUNT, 0};
-        ok = tarn_field_decode(&core->field, &core->region, &core->settings, core->rest, rest_count,
-                               &obstacles, every, &top);
+        const struct tarn_placements every = {0, TARN_PRIORITIES_COUNT, 0};
+        ok = tarn_field_place(&core->field, &core->region, &core->settings, core->rest, rest_count,
+                              &obstacles, every, &top);
         *placed = top < INT32_MAX;
     }
     tarn_region_release(&core->region, mark);
-    core->visits_left -= least(core->visits_left, (uint64_t)rest_count * VISITS_A_DECODE);
+    core->visits_left -= least(core->visits_left, (uint64_t)rest_count * VISITS_A_PLACEMENT);
     core->settings.effort = NULL;
     core->work_left =
         tarn_work_less(core->work_left, effort.spent + (uint64_t)TARN_WORK_MAKE * rest_count);

@@ -8,7 +8,7 @@
 
 struct tarn_core_options {
     uint64_t aim;      /* bytes: the first plan up to there ends the search */
-    uint64_t visits;   /* of storages by exact search and decodes, about */
+    uint64_t visits;   /* of storages by exact search and placements, about */
     uint64_t work_max; /* see work.h; 0: no limit */
     uint64_t seed;
     uint32_t threads; /* 0: all cores; results do not depend on it */

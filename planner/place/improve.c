@@ -1,14 +1,14 @@
 /* The search for a plan at the bound by lowest-offset-first.
  *
  *   0. From WINDOWS_FIRST_MIN blocks on they are placed window by window (windows.h), with a few
- *      widths of windows. Above KEYS_ENTRIES_MAX blocks times streams only the best keys follow,
- *      and only as far as the plan is worth it.
- *   1. Every key of the portfolio is decoded (search.h).
- *   2. Walks start from the best keys' plans (walks.c).
+ *      widths of windows. Above PRIORITIES_ENTRIES_MAX blocks times streams only the best priority
+ *      orders follow, and only as far as the plan is worth it.
+ *   1. A placement is made by every priority order (search.h).
+ *   2. Local searches start from the best priority orders' plans (local_search.c).
  *
- * Nothing depends on the number of threads.
- * Source: docs/how-it-works.md, "Placement". Cost: a decode for each key and for the steps of every
- * walk, see decode.c and replay.c. */
+ * Nothing depends on the number of threads. Source: docs/how-it-works.md, "Placement". Cost: a
+ * placement for each priority order and for the steps of every local search, see greedy.c and
+ * replay.c. */
 #include "improve.h"
 
 #include <assert.h>
@@ -19,10 +19,10 @@
 #include "search.h"
 #include "streams/base/checked.h"
 
-/* From WINDOWS_BLOCKS_MIN blocks on windows are tried after the keys, from WINDOWS_FIRST_MIN on
- * before them. Up to KEYS_ENTRIES_MAX blocks times streams every key is decoded; above that, those
- * that a plan is worth. */
-enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384, KEYS_ENTRIES_MAX = 1 << 19 };
+/* From WINDOWS_BLOCKS_MIN blocks on windows are tried after the priority orders, from
+ * WINDOWS_FIRST_MIN on before them. Up to PRIORITIES_ENTRIES_MAX blocks times streams placements
+ * are made by all of them; above that, those that a plan is worth. */
+enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384, PRIORITIES_ENTRIES_MAX = 1 << 19 };
 
 struct improving {
     const struct tarn_problem *problem;
@@ -60,11 +60,11 @@ static enum tarn_status place_windows(struct improving *improving)
     uint64_t before = *improving->footprint;
     enum tarn_status status =
         tarn_widths_place(improving->problem, &widths, improving->offset, improving->footprint);
-    if (*improving->footprint < before) improving->report->key = "windows";
+    if (*improving->footprint < before) improving->report->priority = "windows";
     return status;
 }
 
-/* ---- Keys and walks ---- */
+/* ---- Priority orders and local searches ---- */
 
 /* Writes the plan found where it is better than the one given. */
 static void take_best(const struct improving *improving, const struct tarn_search *search)
@@ -75,8 +75,8 @@ static void take_best(const struct improving *improving, const struct tarn_searc
     if (found >= *improving->footprint) return;
     *improving->footprint = found;
     tarn_lowest_offsets(&search->lowest, search->best.offset, improving->offset);
-    improving->report->by_walk = search->best.from >= TARN_SEARCH_KEYS;
-    improving->report->key = tarn_search_key_name(search);
+    improving->report->by_local_search = search->best.from >= TARN_SEARCH_PRIORITIES;
+    improving->report->priority = tarn_search_priority_name(search);
 }
 
 static enum tarn_status run_search(const struct improving *improving, struct tarn_search *search)
@@ -84,25 +84,27 @@ static enum tarn_status run_search(const struct improving *improving, struct tar
     struct tarn_improve_report *report = improving->report;
     enum tarn_status status =
         tarn_search_init(search, improving->problem, improving->aim, improving->offset);
-    if (status == TARN_OK) status = tarn_search_keys(search);
-    report->keys_ms = tarn_now_ms() - search->begin_ms;
+    if (status == TARN_OK) status = tarn_search_priorities(search);
+    report->priorities_ms = tarn_now_ms() - search->begin_ms;
     if (status == TARN_OK && search->best.top < INT32_MAX) {
         tarn_search_report(search, search->best.top);
-        if (search->best.top > search->aim) status = tarn_walks_run(search, *improving->footprint);
+        if (search->best.top > search->aim)
+            status = tarn_local_searches_run(search, *improving->footprint);
     }
     if (status == TARN_OK) take_best(improving, search);
     report->steps = search->steps;
     report->cut = report->cut || search->cut;
-    report->walks_ms = tarn_now_ms() - search->begin_ms - report->keys_ms;
+    report->locals_ms = tarn_now_ms() - search->begin_ms - report->priorities_ms;
     return status;
 }
 
-/* Keys of the whole problem, then walks, within *work_left. best_keys: 0 for all keys. */
-static enum tarn_status search(const struct improving *improving, uint32_t best_keys,
+/* Priority orders of the whole problem, then local searches, within *work_left. best_priorities: 0
+ * for all priority orders. */
+static enum tarn_status search(const struct improving *improving, uint32_t best_priorities,
                                uint64_t *work_left)
 {
     struct tarn_search search = {
-        .options = improving->options, .best_keys = best_keys, .work_left = *work_left};
+        .options = improving->options, .best_priorities = best_priorities, .work_left = *work_left};
     enum tarn_status status = run_search(improving, &search);
     *work_left = search.work_left;
     tarn_search_finish(&search);
@@ -111,9 +113,9 @@ static enum tarn_status search(const struct improving *improving, uint32_t best_
 
 /* ---- Many blocks ---- */
 
-/* What a decode of everything is estimated to take: by its pairs, or by what one of bundles took
- * where that is more. */
-static enum tarn_status estimate_key(const struct improving *improving, uint64_t *work)
+/* What a placement of everything is estimated to take: by its pairs, or by what one of clusters
+ * took where that is more. */
+static enum tarn_status estimate_priority(const struct improving *improving, uint64_t *work)
 {
     const struct tarn_problem *problem = improving->problem;
     const struct tarn_effort *effort = &improving->effort;
@@ -121,37 +123,39 @@ static enum tarn_status estimate_key(const struct improving *improving, uint64_t
     uint32_t count = problem->conflicts.reuse.count;
     enum tarn_status status = tarn_conflicts_pairs(&problem->conflicts, &pairs);
     *work = tarn_work_of_pairs(pairs, problem->conflicts.reuse.streams_count) + 1;
-    double times = effort->key_work > 0 ? (double)count / effort->key_bundles : 0;
-    double likely = (double)effort->key_work * times * times;
+    double times = effort->priority_work > 0 ? (double)count / effort->priority_clusters : 0;
+    double likely = (double)effort->priority_work * times * times;
     if (likely > (double)*work) *work = likely < 1e18 ? (uint64_t)likely : UINT64_MAX;
     return status;
 }
 
-/* The best keys, as many as the plan is worth. */
-static enum tarn_status place_by_best_keys(struct improving *improving)
+/* The best priority orders, as many as the plan is worth. */
+static enum tarn_status place_by_best_priorities(struct improving *improving)
 {
     uint64_t work,
         worth = tarn_widths_worth(&improving->effort, improving->aim, *improving->footprint);
     if (tarn_deadline_is_over(&improving->options->deadline)) return TARN_OK;
-    enum tarn_status status = estimate_key(improving, &work);
+    enum tarn_status status = estimate_priority(improving, &work);
     if (status != TARN_OK || worth / work == 0) return status;
-    bool is_rich = worth / work >= TARN_SEARCH_BEST_KEYS;
-    return search(improving, is_rich ? TARN_SEARCH_BEST_KEYS : (uint32_t)(worth / work), &worth);
+    bool is_rich = worth / work >= TARN_SEARCH_BEST_PRIORITIES;
+    return search(improving, is_rich ? TARN_SEARCH_BEST_PRIORITIES : (uint32_t)(worth / work),
+                  &worth);
 }
 
-/* Too many blocks for walks and for every key: after the windows, the best keys. With a deadline
- * and no limit of work, windows and best keys once more, without a limit of effort. */
+/* Too many blocks for local searches and for every priority order: after the windows, the best
+ * priority orders. With a deadline and no limit of work, windows and best priority orders once
+ * more, without a limit of effort. */
 static enum tarn_status place_many(struct improving *improving)
 {
     const struct tarn_improve_options *options = improving->options;
     enum tarn_status status = TARN_OK;
-    if (!meets_aim(improving)) status = place_by_best_keys(improving);
+    if (!meets_aim(improving)) status = place_by_best_priorities(improving);
     if (status != TARN_OK || meets_aim(improving)) return status;
     improving->report->cut = true;
     if (options->deadline.at_ms == 0 || options->work_max > 0) return TARN_OK;
     improving->effort.max = UINT64_MAX;
     status = place_windows(improving);
-    if (status == TARN_OK && !meets_aim(improving)) status = place_by_best_keys(improving);
+    if (status == TARN_OK && !meets_aim(improving)) status = place_by_best_priorities(improving);
     return status;
 }
 
@@ -163,8 +167,9 @@ static enum tarn_status improve(struct improving *improving)
     const struct tarn_improve_options *options = improving->options;
     uint32_t count = problem->blocks.count;
     bool by_windows = count >= WINDOWS_BLOCKS_MIN && options->steps == 0;
-    bool is_large = count >= WINDOWS_BLOCKS_MIN &&
-                    (uint64_t)count * problem->conflicts.reuse.streams_count > KEYS_ENTRIES_MAX;
+    bool is_large =
+        count >= WINDOWS_BLOCKS_MIN &&
+        (uint64_t)count * problem->conflicts.reuse.streams_count > PRIORITIES_ENTRIES_MAX;
     if (options->work_max > 0) improving->effort.max = options->work_max;
     bool windows_first = by_windows && count >= WINDOWS_FIRST_MIN;
     enum tarn_status status = windows_first ? place_windows(improving) : TARN_OK;

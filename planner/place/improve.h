@@ -1,6 +1,6 @@
-/* Placement that aims at the bound: lowest-offset-first with a portfolio of keys, then walks that
- * change keys and floors. Anytime: whatever stops it, the best plan so far is the result, and it is
- * never worse than the plan that came in. */
+/* Placement that aims at the bound: lowest-offset-first with a portfolio of priority orders, then
+ * local searches that change priority orders and floors. Anytime: whatever stops it, the best plan
+ * so far is the result, and it is never worse than the plan that came in. */
 #ifndef TARN_PLANNER_PLACE_IMPROVE_H
 #define TARN_PLANNER_PLACE_IMPROVE_H
 
@@ -10,10 +10,10 @@
 struct tarn_improve_options {
     uint64_t bound;    /* bytes: no plan is smaller; at least the antichain's weight */
     uint64_t capacity; /* bytes: the first plan that fits ends the search; 0: none */
-    uint64_t steps;    /* of each of the walks; 0: keys only */
+    uint64_t steps;    /* of each of the local searches; 0: priority orders only */
     uint64_t work_max; /* see work.h; 0: no limit */
-    uint64_t patience; /* steps without a better plan after which walks end; 0: no limit */
-    uint64_t seed;     /* of the walks' random numbers */
+    uint64_t patience; /* steps without a better plan after which local searches end; 0: no limit */
+    uint64_t seed;     /* of the local searches' random numbers */
     uint32_t threads;  /* 0: all cores; results do not depend on it */
     /* NULL, or called from the calling thread whenever the best footprint has become smaller. */
     void (*progress)(void *user, uint64_t footprint, uint64_t steps);
@@ -22,12 +22,13 @@ struct tarn_improve_options {
 };
 
 struct tarn_improve_report {
-    const char *key; /* the name of the key that made the plan; NULL: a walk, or no better plan */
-    bool by_walk;    /* a walk has made the plan */
-    uint64_t steps;  /* that each walk has made at most */
-    uint64_t work;   /* that was done */
-    bool cut;        /* the search would have gone on, but for want of work */
-    double keys_ms, walks_ms;
+    const char *priority; /* the name of the priority order that made the plan; NULL: a local
+                             search, or no better plan */
+    bool by_local_search; /* a local search has made the plan */
+    uint64_t steps;       /* that each local search has made at most */
+    uint64_t work;        /* that was done */
+    bool cut;             /* the search would have gone on, but for want of work */
+    double priorities_ms, locals_ms;
 };
 
 /* A footprint that no plan of these blocks can be below, given that none can be below `bytes`:

@@ -1,7 +1,7 @@
-/* One pass of lowest-offset-first, with the first key. A decode looks at most at every unsafe pair,
- * of which counting tells the number: where that would take too long, the pass goes window by
- * window.
- * Source: docs/how-it-works.md, "Placement". Cost: see decode.c and windows.c. */
+/* One pass of lowest-offset-first, with the first priority order. A placement looks at most at
+ * every unsafe pair, of which counting tells the number: where that would take too long, the pass
+ * goes window by window. Source: docs/how-it-works.md, "Placement". Cost: see greedy.c and
+ * windows.c. */
 #include "search.h"
 
 #include <assert.h>
@@ -9,26 +9,26 @@
 
 #include "planner/place/windows/windows.h"
 
-/* Work: what a decode may take at most, fixed and for each storage. */
-#define DECODE_MAX UINT64_C(1000000000)
-enum { DECODE_A_STORAGE = 6000 };
+/* Work: what a placement may take at most, fixed and for each storage. */
+#define PLACEMENT_MAX UINT64_C(1000000000)
+enum { PLACEMENT_A_STORAGE = 6000 };
 /* Storages in a window. */
 enum { WINDOW = 1024 };
 
 /* Writes a plan into `found`. *placed: false where it was too high to be counted. */
-static enum tarn_status decode(const struct tarn_field *field, struct tarn_region *region,
-                               const uint32_t *storages, uint32_t unit_shift, uint64_t *found,
-                               bool *placed)
+static enum tarn_status place(const struct tarn_field *field, struct tarn_region *region,
+                              const uint32_t *storages, uint32_t unit_shift, uint64_t *found,
+                              bool *placed)
 {
     const struct tarn_blocks *blocks = &field->problem->blocks;
     const struct tarn_windows_settings settings = {.unit_shift = unit_shift};
-    const struct tarn_decodes first = {0, 1, 0};
+    const struct tarn_placements first = {0, 1, 0};
     struct tarn_obstacles none = {.unit_shift = unit_shift,
                                   .reuse = &field->problem->conflicts.reuse};
     int32_t top = INT32_MAX;
     bool ok = tarn_obstacles_sort(&none, region) == TARN_OK &&
-              tarn_field_decode(field, region, &settings, storages, blocks->storages_count, &none,
-                                first, &top);
+              tarn_field_place(field, region, &settings, storages, blocks->storages_count, &none,
+                               first, &top);
     *placed = ok && top < INT32_MAX;
     for (uint32_t b = 0; *placed && b < blocks->count; b++)
         tarn_block_put(blocks, tarn_block_at(blocks, b), (uint64_t)field->offset[b] << unit_shift,
@@ -36,7 +36,7 @@ static enum tarn_status decode(const struct tarn_field *field, struct tarn_regio
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 
-static enum tarn_status decode_once(const struct tarn_problem *problem, uint64_t *offset,
+static enum tarn_status place_trial(const struct tarn_problem *problem, uint64_t *offset,
                                     uint64_t *footprint)
 {
     const struct tarn_blocks *blocks = &problem->blocks;
@@ -50,8 +50,8 @@ static enum tarn_status decode_once(const struct tarn_problem *problem, uint64_t
     if (tarn_field_init(&field, &region, problem)) {
         for (uint32_t a = 0; a < blocks->storages_count; a++)
             storages[problem->conflicts.slot_of[a]] = a;
-        status = decode(&field, &region, storages, tarn_lowest_unit_shift(blocks, *footprint),
-                        found, &placed);
+        status = place(&field, &region, storages, tarn_lowest_unit_shift(blocks, *footprint), found,
+                       &placed);
     }
     if (placed && tarn_blocks_footprint(blocks, found) < *footprint) {
         *footprint = tarn_blocks_footprint(blocks, found);
@@ -68,8 +68,8 @@ enum tarn_status tarn_pass_place(const struct tarn_problem *problem, uint32_t th
     enum tarn_status status = tarn_work_estimate(problem, &costs);
     if (status != TARN_OK) return status;
     assert(problem->blocks.storages_begin == 0);
-    uint64_t most = DECODE_MAX + (uint64_t)DECODE_A_STORAGE * problem->blocks.storages_count;
-    if (costs.decode <= most) return decode_once(problem, offset, footprint);
+    uint64_t most = PLACEMENT_MAX + (uint64_t)PLACEMENT_A_STORAGE * problem->blocks.storages_count;
+    if (costs.place <= most) return place_trial(problem, offset, footprint);
     const struct tarn_windows_options options = {
         .aim = *footprint, .width = WINDOW, .threads = threads};
     return tarn_windows_place(problem, &options, offset, footprint);

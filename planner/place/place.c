@@ -1,8 +1,8 @@
 /* Placement in stages: each costs more than the one before it, and the first plan that meets the
  * aim (the bound, or the capacity where that is more) ends it.
  *
- *     keys       lowest-offset-first with each of a few keys: nearly every real graph ends here;
- *                many blocks are placed by windows first (improve.c)
+ *     orders     lowest-offset-first by each of a few priority orders: nearly every real graph
+ *                ends here; many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     exact      complete search at the aim, briefly: where blocks are few and it is tight
  *     fold       the same for what repeats, a few periods of it instead of all (fold.h)
@@ -11,8 +11,8 @@
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
  *     fold       above the aim
  *     core   ┐   closer to the aim by 1/2, 1/4, 1/8 of the distance, then at the aim, with other
- *     walks  ┘   random numbers; from the best plan so far; both in rounds that grow, up to the
- *                steps asked for
+ *     local  ┘   random numbers; from the best plan so far; both in rounds that grow, up to the
+ *                steps asked for (local: searches that change a plan step by step)
  *
  * Every stage is deterministic for any number of threads, hence the result is, and none takes a
  * plan that is worse than the one it began with. All share one deadline, and one account of work
@@ -32,11 +32,12 @@ enum { BASELINE_BLOCKS_MAX = 16384 };
 /* Visits of complete search for each step that was asked for, where only that was asked for. */
 enum { EXACT_VISITS_A_STEP = 80000 };
 /* Of the work allowed, search at the aim leaves one part in PLANS_SHARE to what finds plans above
- * it: the methods of SOMAS, cores short of the aim, walks. Cores leave one part in WALKS_SHARE
- * to the walks. These find in milliseconds what exact search may not find in seconds. */
-enum { PLANS_SHARE = 2, WALKS_SHARE = 4 };
-/* Of the work that is left after keys, what is for other plans included, bands may do one part in
- * APART_SHARE. */
+ * it: the methods of SOMAS, cores short of the aim, local searches. Cores leave one part in
+ * LOCAL_SEARCH_SHARE to the local searches. These find in milliseconds what exact search may not
+ * find in seconds. */
+enum { PLANS_SHARE = 2, LOCAL_SEARCH_SHARE = 4 };
+/* Of the work that is left after priority orders, what is for other plans included, bands may do
+ * one part in APART_SHARE. */
 enum { APART_SHARE = 2 };
 /* The first round has at most ROUND_STEPS steps, each of the next ones twice as many as the one
  * before. For more than ROUND_BLOCKS_MAX blocks there is no round. */
@@ -109,7 +110,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_core(placing, tarn_placing_aim(placing),
                                  tarn_stage_core_visits(placing, first));
-    placing->reserve = improve->work_max / WALKS_SHARE;
+    placing->reserve = improve->work_max / LOCAL_SEARCH_SHARE;
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_apart(placing, APART_SHARE, tarn_stage_core_visits(placing, first));
     if (goes_on(placing, status) && count <= BASELINE_BLOCKS_MAX) {
@@ -130,7 +131,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     return status;
 }
 
-/* Keys, which take windows where blocks are many, then walks. */
+/* Priority orders, which take windows where blocks are many, then local searches. */
 static enum tarn_status place_by_lowest(struct tarn_placing *placing)
 {
     enum tarn_status status = tarn_stage_improve(placing, 0);

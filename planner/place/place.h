@@ -7,10 +7,10 @@
 enum tarn_place_method {
     TARN_PLACE_ALL,
     TARN_PLACE_BASELINE, /* all methods of SOMAS, see portfolio.h */
-    TARN_PLACE_LOWEST,   /* lowest-offset-first: keys and walks, see improve.h */
-    TARN_PLACE_EXACT,    /* complete search at the bound, or the capacity where that is more */
-    TARN_PLACE_SOMAS,    /* one method of SOMAS */
-    TARN_PLACE_LAYOUT    /* a layout of another room */
+    TARN_PLACE_LOWEST, /* lowest-offset-first: priority orders and local searches, see improve.h */
+    TARN_PLACE_EXACT,  /* complete search at the bound, or the capacity where that is more */
+    TARN_PLACE_SOMAS,  /* one method of SOMAS */
+    TARN_PLACE_LAYOUT  /* a layout of another room */
 };
 
 /* A method of another room, which is not searched with but taken as it comes. */

@@ -1,5 +1,6 @@
-/* Every key is decoded, in parallel; the first of those that meet the aim wins.
- * Source: docs/how-it-works.md, "Placement". Cost: a decode for each key, see decode.c. */
+/* Placements by every priority order, in parallel; the first of those that meet the aim wins.
+ * Source: docs/how-it-works.md, "Placement". Cost: a placement for each priority order, see
+ * greedy.c. */
 #include "search.h"
 
 #include <assert.h>
@@ -8,7 +9,7 @@
 #include "planner/place/effort/effort.h"
 #include "streams/base/checked.h"
 
-/* Places decoded before a decode looks whether it still matters. */
+/* Places placed before a placement looks whether it still matters. */
 enum { SLICE = 32768 };
 /* From that many blocks on helpers are started at once. */
 enum { EAGER_BLOCKS = 256 };
@@ -57,122 +58,127 @@ void tarn_search_report(const struct tarn_search *search, int32_t top)
         options->progress(options->user, (uint64_t)top << search->lowest.unit_shift, search->steps);
 }
 
-/* ---- Keys ---- */
+/* ---- Priority orders ---- */
 
-/* Where only a few keys are worth their work, these in this order. */
-static const uint32_t best_keys[] = {1, 0, 3, 9};
-static_assert(sizeof best_keys / sizeof *best_keys == TARN_SEARCH_BEST_KEYS, "all are listed");
+/* Where only a few priority orders are worth their work, these in this order. */
+static const uint32_t best_priorities[] = {1, 0, 3, 9};
+static_assert(sizeof best_priorities / sizeof *best_priorities == TARN_SEARCH_BEST_PRIORITIES,
+              "all are listed");
 
-enum tarn_status tarn_search_fill_key(const struct tarn_search *search, struct tarn_region *region,
-                                      uint32_t i, int32_t *key)
+enum tarn_status tarn_search_fill_priority(const struct tarn_search *search,
+                                           struct tarn_region *region, uint32_t i,
+                                           int32_t *priority)
 {
-    assert(i < TARN_SEARCH_KEYS);
-    if (search->best_keys > 0) i = best_keys[i];
-    return i < TARN_KEYS_COUNT ? tarn_keys_fill(&search->lowest, region, &search->traits, i, key)
-                               : tarn_keys_of_plan(&search->lowest, region, search->given, key);
+    assert(i < TARN_SEARCH_PRIORITIES);
+    if (search->best_priorities > 0) i = best_priorities[i];
+    return i < TARN_PRIORITIES_COUNT
+               ? tarn_priorities_fill(&search->lowest, region, &search->traits, i, priority)
+               : tarn_priorities_of_plan(&search->lowest, region, search->given, priority);
 }
 
-const char *tarn_search_key_name(const struct tarn_search *search)
+const char *tarn_search_priority_name(const struct tarn_search *search)
 {
     uint64_t from = search->best.from;
-    if (search->best_keys > 0 && from < search->best_keys) return tarn_keys_name(best_keys[from]);
-    return from < TARN_KEYS_COUNT ? tarn_keys_name((uint32_t)from) : NULL;
+    if (search->best_priorities > 0 && from < search->best_priorities)
+        return tarn_priorities_name(best_priorities[from]);
+    return from < TARN_PRIORITIES_COUNT ? tarn_priorities_name((uint32_t)from) : NULL;
 }
 
-/* What a thread decodes keys with; made when it takes its first key. */
-struct decoding {
+/* What a thread places by priority orders with; made when it takes its first priority order. */
+struct placing {
     bool made;
     struct tarn_region region;
-    struct tarn_decoder decoder;
-    int32_t *key;
+    struct tarn_greedy greedy;
+    int32_t *priority;
     struct tarn_candidate best;
 };
 
-struct decodings {
+struct placings {
     struct tarn_search *search;
-    uint64_t work_max;                      /* of each key; 0: no limit */
-    struct decoding list[TARN_SEARCH_KEYS]; /* by thread */
+    uint64_t work_max;                           /* of each priority order; 0: no limit */
+    struct placing list[TARN_SEARCH_PRIORITIES]; /* by thread */
 };
 
 /* False when there is no plan, or when it does not matter any more. */
-static bool decode_in_slices(struct tarn_search *search, struct tarn_decoder *decoder, uint32_t i,
-                             const int32_t *key)
+static bool place_in_slices(struct tarn_search *search, struct tarn_greedy *greedy, uint32_t i,
+                            const int32_t *priority)
 {
     struct tarn_objective objective = {search->aim, 1, 0};
     uint32_t count = search->lowest.count, placed = 0;
-    tarn_decoder_start(decoder, NULL);
+    tarn_greedy_start(greedy, NULL);
     while (placed < count) {
         placed = count - placed > SLICE ? placed + SLICE : count;
         if (tarn_winner_is_before(&search->winner, i)) return false;
-        if (!tarn_decoder_advance(decoder, key, NULL, objective, TARN_MISS_MAX, placed))
+        if (!tarn_greedy_advance(greedy, priority, NULL, objective, TARN_MISS_MAX, placed))
             return false;
     }
     return true;
 }
 
-static bool decoding_init(struct decoding *decoding, const struct tarn_search *search)
+static bool placing_init(struct placing *placing, const struct tarn_search *search)
 {
     const struct tarn_lowest *lowest = &search->lowest;
-    if (decoding->made) return true;
-    bool ok = tarn_decoder_init(&decoding->decoder, &decoding->region, lowest) == TARN_OK &&
-              tarn_decoder_narrow(&decoding->decoder, &decoding->region) == TARN_OK;
-    decoding->key = tarn_region_take(&decoding->region, lowest->count, sizeof *decoding->key);
-    decoding->decoder.deadline = &search->options->deadline;
-    decoding->decoder.hurries = true;
-    decoding->made = tarn_candidate_init(&decoding->best, &decoding->region, lowest->count) && ok &&
-                     decoding->key;
-    return decoding->made;
+    if (placing->made) return true;
+    bool ok = tarn_greedy_init(&placing->greedy, &placing->region, lowest) == TARN_OK &&
+              tarn_greedy_narrow(&placing->greedy, &placing->region) == TARN_OK;
+    placing->priority =
+        tarn_region_take(&placing->region, lowest->count, sizeof *placing->priority);
+    placing->greedy.deadline = &search->options->deadline;
+    placing->greedy.hurries = true;
+    placing->made = tarn_candidate_init(&placing->best, &placing->region, lowest->count) && ok &&
+                    placing->priority;
+    return placing->made;
 }
 
-static void decode_key(void *user, uint32_t thread, uint32_t i)
+static void place_priority(void *user, uint32_t thread, uint32_t i)
 {
-    struct decodings *decodings = user;
-    struct tarn_search *search = decodings->search;
-    struct decoding *own = &decodings->list[thread];
+    struct placings *placings = user;
+    struct tarn_search *search = placings->search;
+    struct placing *own = &placings->list[thread];
     if (search->no_memory || tarn_winner_is_before(&search->winner, i) ||
         tarn_search_is_over(search))
         return;
-    if (!decoding_init(own, search) ||
-        tarn_search_fill_key(search, &own->region, i, own->key) != TARN_OK) {
+    if (!placing_init(own, search) ||
+        tarn_search_fill_priority(search, &own->region, i, own->priority) != TARN_OK) {
         search->no_memory = true;
         return;
     }
-    own->decoder.work = 0;
-    own->decoder.work_max = decodings->work_max;
-    if (decode_in_slices(search, &own->decoder, i, own->key)) search->tops[i] = own->decoder.top;
-    search->key_work[i] = own->decoder.work;
-    if (tarn_decoder_hurried(&own->decoder)) search->hurried = true;
-    if (decodings->work_max > 0 && own->decoder.work > decodings->work_max) search->cut = true;
+    own->greedy.work = 0;
+    own->greedy.work_max = placings->work_max;
+    if (place_in_slices(search, &own->greedy, i, own->priority)) search->tops[i] = own->greedy.top;
+    search->priority_work[i] = own->greedy.work;
+    if (tarn_greedy_hurried(&own->greedy)) search->hurried = true;
+    if (placings->work_max > 0 && own->greedy.work > placings->work_max) search->cut = true;
     if (search->tops[i] <= search->aim) tarn_winner_note(&search->winner, i);
-    struct tarn_candidate found = {own->decoder.offset, search->tops[i], i};
+    struct tarn_candidate found = {own->greedy.offset, search->tops[i], i};
     if (tarn_search_offer(search, &own->best, &found) && thread == 0)
         tarn_search_report(search, own->best.top);
 }
 
 /* A searcher that met the aim has no need to know what it cost, which depends on how many were
  * begun. */
-static void pay_for_keys(struct tarn_search *search)
+static void pay_for_priorities(struct tarn_search *search)
 {
     if (search->best.top <= search->aim) return;
-    for (uint32_t i = 0; i < TARN_SEARCH_KEYS; i++)
-        search->work_left = tarn_work_less(search->work_left, search->key_work[i]);
+    for (uint32_t i = 0; i < TARN_SEARCH_PRIORITIES; i++)
+        search->work_left = tarn_work_less(search->work_left, search->priority_work[i]);
 }
 
-enum tarn_status tarn_search_keys(struct tarn_search *search)
+enum tarn_status tarn_search_priorities(struct tarn_search *search)
 {
-    uint32_t count = search->best_keys > 0 ? search->best_keys : (uint32_t)TARN_SEARCH_KEYS;
-    struct decodings decodings = {.search = search};
+    uint32_t count =
+        search->best_priorities > 0 ? search->best_priorities : (uint32_t)TARN_SEARCH_PRIORITIES;
+    struct placings placings = {.search = search};
     tarn_winner_clear(&search->winner);
-    if (search->work_left != TARN_WORK_UNLIMITED)
-        decodings.work_max = search->work_left / count + 1;
-    tarn_team_run(&search->team, count, decode_key, &decodings);
-    for (uint32_t t = 0; t < TARN_SEARCH_KEYS; t++) {
-        struct decoding *decoding = &decodings.list[t];
-        if (decoding->made && !search->no_memory)
-            tarn_search_offer(search, &search->best, &decoding->best);
-        tarn_region_finish(&decoding->region);
+    if (search->work_left != TARN_WORK_UNLIMITED) placings.work_max = search->work_left / count + 1;
+    tarn_team_run(&search->team, count, place_priority, &placings);
+    for (uint32_t t = 0; t < TARN_SEARCH_PRIORITIES; t++) {
+        struct placing *placing = &placings.list[t];
+        if (placing->made && !search->no_memory)
+            tarn_search_offer(search, &search->best, &placing->best);
+        tarn_region_finish(&placing->region);
     }
-    pay_for_keys(search);
+    pay_for_priorities(search);
     return search->no_memory ? TARN_SYSTEM : TARN_OK;
 }
 
@@ -190,7 +196,7 @@ enum tarn_status tarn_search_init(struct tarn_search *search, const struct tarn_
         tarn_traits_init(&search->traits, &search->region, &search->lowest) != TARN_OK)
         return TARN_SYSTEM;
     search->aim = tarn_lowest_units(&search->lowest, aim);
-    for (uint32_t i = 0; i < TARN_SEARCH_KEYS; i++) search->tops[i] = INT32_MAX;
+    for (uint32_t i = 0; i < TARN_SEARCH_PRIORITIES; i++) search->tops[i] = INT32_MAX;
     return tarn_candidate_init(&search->best, &search->region, search->lowest.count) ? TARN_OK
                                                                                      : TARN_SYSTEM;
 }

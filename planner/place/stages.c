@@ -22,9 +22,9 @@ enum { EXACT_BRIEFLY = 6000000, EXACT_RUNS = 24 };
  * CORE_LEVELS: footprints that are searched for, closer to the aim by 1/2, 1/4, 1/8 of the distance
  * to it, and then the aim, which was searched for in the stage before. */
 enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
-/* Walks seldom find what cores do not: they end when one part in WALK_PATIENCE of their steps, one
- * after the other, has brought nothing. */
-enum { WALK_PATIENCE = 4 };
+/* Local searches seldom find what cores do not: they end when one part in LOCAL_SEARCH_PATIENCE of
+ * their steps, one after the other, has brought nothing. */
+enum { LOCAL_SEARCH_PATIENCE = 4 };
 /* What repeats is folded to 1 to FOLD_PERIODS periods, as long as that leaves no more than
  * FOLD_LEADERS blocks and takes away one part in FOLD_SHARE. FOLD_BRIEFLY, FOLD_NEAR: visits of
  * blocks for a number of periods, at the aim and above it. */
@@ -32,9 +32,9 @@ enum { FOLD_PERIODS = 12, FOLD_LEADERS = 600, FOLD_SHARE = 8, FOLD_BLOCKS_MAX = 
 enum { FOLD_TRIES = 2, FOLD_BRIEFLY = 4000000, FOLD_NEAR = 1000000 };
 enum { FOLD_LEVELS = 6, FOLD_FAILURES = 2 };
 
-/* Bands get keys and cores: there is no point in them with less work than APART_DECODES decodes of
- * everything. */
-enum { APART_DECODES = 8 };
+/* Bands get priority orders and cores: there is no point in them with less work than
+ * APART_PLACEMENTS placements of everything. */
+enum { APART_PLACEMENTS = 8 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -65,7 +65,8 @@ enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps
     if (!may_spend(placing, steps > 0 ? 0 : placing->reserve, &options.work_max)) return TARN_OK;
     uint64_t before = placing->result->footprint;
     options.steps = steps;
-    if (placing->request.method == TARN_PLACE_ALL) options.patience = steps / WALK_PATIENCE + 1;
+    if (placing->request.method == TARN_PLACE_ALL)
+        options.patience = steps / LOCAL_SEARCH_PATIENCE + 1;
     enum tarn_status status = tarn_improve_place(
         &placing->problem, &options, placing->result->offset, &placing->result->footprint, &report);
     assert(placing->result->footprint <= before);
@@ -73,9 +74,9 @@ enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps
     placing->cut = placing->cut || report.cut;
     if (status == TARN_OK && placing->result->footprint < before)
         snprintf(placing->result->method, sizeof placing->result->method, "lowest:%s",
-                 report.by_walk ? "walk"
-                 : report.key   ? report.key
-                                : "again");
+                 report.by_local_search ? "walk"
+                 : report.priority      ? report.priority
+                                        : "again");
     return status;
 }
 
@@ -286,7 +287,7 @@ enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, 
     if (!may_spend(placing, 0, &options.work_max)) return TARN_OK;
     if (options.work_max > 0) {
         options.work_max = options.work_max / share + 1;
-        if (options.work_max / APART_DECODES < placing->costs.decode) return TARN_OK;
+        if (options.work_max / APART_PLACEMENTS < placing->costs.place) return TARN_OK;
     }
     struct tarn_region_mark mark = tarn_region_mark(placing->region);
     placing->apart_footprint = placing->result->footprint;

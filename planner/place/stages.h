@@ -30,7 +30,7 @@ bool tarn_placing_is_settled(const struct tarn_placing *placing);
 /* Settled, or over its deadline. */
 bool tarn_placing_is_done(const struct tarn_placing *placing);
 
-/* Keys, and that many steps of walks. */
+/* Priority orders, and that many steps of local searches. */
 enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps);
 
 /* How many of the paper's methods there is work for; theirs is taken from what is left. */

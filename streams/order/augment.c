@@ -3,11 +3,11 @@
  * list of steps, each of which moves one stream's threshold down:
  *
  *     a storage with bytes left ──► step: stream 2 from position 900 on
- *        an op there holds a gift of b ──► step: stream 0 from position 700 on
- *           an op there holds a gift of c ──► step: stream 2 from position 650 on, lacking op
+ *        an op there holds a transfer of b ──► step: stream 0 from position 700 on
+ *           an op there holds a transfer of c ──► step: stream 2 from position 650 on, lacking op
  *
- * Only the gift that moves a threshold furthest matters, and every 64 positions of a stream know
- * the lowest positions that theirs may move to. So a search looks at few gifts, and costs
+ * Only the transfer that moves a threshold furthest matters, and every 64 positions of a stream
+ * know the lowest positions that theirs may move to. So a search looks at few transfers, and costs
  * O(V S / 64) and a little for each step. It hands bytes along every path that it meets, as far as
  * earlier ones have left room. When no op in reach lacks bytes the flow is maximal. */
 #include <assert.h>
@@ -24,16 +24,16 @@ enum { BLOCK = 64 };
 struct step {
     uint32_t stream;
     uint32_t position, above;
-    uint32_t storage; /* whose reach that is */
-    uint32_t gift;    /* gift + 1 that brought the storage in; 0: it has bytes left */
-    uint32_t op;      /* that has the gift */
-    uint32_t parent;  /* the step that brought the op in */
+    uint32_t storage;  /* whose reach that is */
+    uint32_t transfer; /* transfer + 1 that brought the storage in; 0: it has bytes left */
+    uint32_t op;       /* that has the transfer */
+    uint32_t parent;   /* the step that brought the op in */
 };
 
-/* The gift that may move a threshold furthest; once it is empty, the next one is not known. */
+/* The transfer that may move a threshold furthest; once it is empty, the next one is not known. */
 struct holder {
     uint32_t op;
-    uint32_t gift; /* gift + 1; 0: not known */
+    uint32_t transfer; /* transfer + 1; 0: not known */
 };
 
 struct search {
@@ -42,15 +42,15 @@ struct search {
     uint64_t work_left;
     uint32_t *begin;   /* stream -> its first block */
     uint64_t *lacking; /* block -> a bit for each op that lacks bytes */
-    uint32_t *lowest;  /* [block][stream]: at most first of any storage with a gift to its ops */
+    uint32_t *lowest; /* [block][stream]: at most first of any storage with a transfer to its ops */
     struct holder *holder; /* the same: whose first that is */
     uint32_t *best;        /* the same of a step */
     struct step *best_step;
-    uint32_t *wanted;  /* streams that a block's gifts are looked at for */
+    uint32_t *wanted;  /* streams that a block's transfers are looked at for */
     uint32_t *source;  /* stream -> the storage with bytes left that is usable there first */
     uint32_t *sources; /* storages with bytes left, and some that had */
     uint32_t sources_count;
-    uint32_t emptied; /* gift + 1: a list of those to use again after this search */
+    uint32_t emptied; /* transfer + 1: a list of those to use again after this search */
     struct step *steps;
     size_t steps_room;
     uint32_t steps_count;
@@ -73,9 +73,9 @@ static uint32_t block_of(const struct search *search, uint32_t op)
     return search->begin[record->stream] + record->position / BLOCK;
 }
 
-static void lower(struct search *search, uint32_t op, uint32_t gift)
+static void lower(struct search *search, uint32_t op, uint32_t transfer)
 {
-    uint32_t storage = search->flow->gifts[gift - 1].storage;
+    uint32_t storage = search->flow->transfers[transfer - 1].storage;
     uint32_t streams_count = search->flow->reuse->streams_count;
     size_t entry = (size_t)block_of(search, op) * streams_count;
     spend(search, streams_count);
@@ -83,22 +83,22 @@ static void lower(struct search *search, uint32_t op, uint32_t gift)
         uint32_t first = first_of(search, storage, t);
         if (first >= search->lowest[entry]) continue;
         search->lowest[entry] = first;
-        search->holder[entry] = (struct holder){op, gift};
+        search->holder[entry] = (struct holder){op, transfer};
     }
 }
 
-/* Takes empty gifts out of an op's list. */
+/* Takes empty transfers out of an op's list. */
 static void drop_empty(struct search *search, uint32_t op)
 {
     struct tarn_flow *flow = search->flow;
-    for (uint32_t *link = &flow->gifts_of[op]; *link;) {
-        struct tarn_gift *gift = &flow->gifts[*link - 1];
-        if (gift->bytes > 0) {
-            link = &gift->next;
+    for (uint32_t *link = &flow->transfers_of[op]; *link;) {
+        struct tarn_transfer *transfer = &flow->transfers[*link - 1];
+        if (transfer->bytes > 0) {
+            link = &transfer->next;
             continue;
         }
-        uint32_t next = gift->next;
-        gift->next = search->emptied;
+        uint32_t next = transfer->next;
+        transfer->next = search->emptied;
         search->emptied = *link;
         *link = next;
     }
@@ -115,7 +115,7 @@ static void refresh(struct search *search, uint32_t s, uint32_t b)
     for (uint32_t t = 0; t < streams_count; t++) lowest[t] = UINT32_MAX;
     for (uint32_t i = begin; i < begin + BLOCK && i < stream->ops_count; i++) {
         drop_empty(search, stream->ops[i]);
-        for (uint32_t g = flow->gifts_of[stream->ops[i]]; g; g = flow->gifts[g - 1].next)
+        for (uint32_t g = flow->transfers_of[stream->ops[i]]; g; g = flow->transfers[g - 1].next)
             lower(search, stream->ops[i], g);
     }
 }
@@ -125,17 +125,17 @@ static void refresh(struct search *search, uint32_t s, uint32_t b)
 static bool give_more(struct search *search, uint32_t storage, uint32_t op, uint64_t bytes)
 {
     struct tarn_flow *flow = search->flow;
-    uint32_t g = flow->gifts_of[op];
+    uint32_t g = flow->transfers_of[op];
     assert(bytes > 0);
-    while (g && flow->gifts[g - 1].storage != storage) {
+    while (g && flow->transfers[g - 1].storage != storage) {
         spend(search, 1);
-        g = flow->gifts[g - 1].next;
+        g = flow->transfers[g - 1].next;
     }
     if (g) {
-        flow->gifts[g - 1].bytes += bytes;
+        flow->transfers[g - 1].bytes += bytes;
     } else {
         if (!tarn_flow_give(flow, storage, op, bytes)) return false;
-        g = flow->gifts_of[op];
+        g = flow->transfers_of[op];
     }
     lower(search, op, g);
     return true;
@@ -147,10 +147,11 @@ static uint64_t room_for(struct search *search, uint32_t op, uint32_t last)
     const struct tarn_flow *flow = search->flow;
     uint64_t bytes = flow->lacking[op];
     for (const struct step *step = &search->steps[last];; step = &search->steps[step->parent]) {
-        uint64_t room = step->gift ? flow->gifts[step->gift - 1].bytes : flow->left[step->storage];
+        uint64_t room =
+            step->transfer ? flow->transfers[step->transfer - 1].bytes : flow->left[step->storage];
         if (room < bytes) bytes = room;
         spend(search, 1);
-        if (!step->gift || bytes == 0) return bytes;
+        if (!step->transfer || bytes == 0) return bytes;
     }
 }
 
@@ -166,13 +167,13 @@ static bool augment(struct search *search, uint32_t op, uint32_t last)
             ~(UINT64_C(1) << flow->graph->ops[op].position % BLOCK);
     for (const struct step *step = &search->steps[last];; step = &search->steps[step->parent]) {
         if (!give_more(search, step->storage, op, bytes)) return false;
-        if (!step->gift) {
+        if (!step->transfer) {
             assert(bytes <= flow->left[step->storage]);
             flow->left[step->storage] -= bytes;
             return true;
         }
-        assert(bytes <= flow->gifts[step->gift - 1].bytes);
-        flow->gifts[step->gift - 1].bytes -= bytes;
+        assert(bytes <= flow->transfers[step->transfer - 1].bytes);
+        flow->transfers[step->transfer - 1].bytes -= bytes;
         op = step->op;
     }
 }
@@ -193,24 +194,24 @@ static bool add_step(struct search *search, const struct step *step)
 
 static void note(struct search *search, uint32_t parent, uint32_t t, struct holder holder)
 {
-    uint32_t storage = search->flow->gifts[holder.gift - 1].storage;
+    uint32_t storage = search->flow->transfers[holder.transfer - 1].storage;
     uint32_t first = first_of(search, storage, t);
     if (first >= search->best[t]) return;
     search->best[t] = first;
     search->best_step[t] =
-        (struct step){t, first, search->threshold[t], storage, holder.gift, holder.op, parent};
+        (struct step){t, first, search->threshold[t], storage, holder.transfer, holder.op, parent};
 }
 
-/* Takes note of the gifts to ops [begin, end) that move the wanted thresholds furthest. */
-static void look_at_gifts(struct search *search, uint32_t parent, uint32_t begin, uint32_t end,
-                          uint32_t wanted_count)
+/* Takes note of the transfers to ops [begin, end) that move the wanted thresholds furthest. */
+static void look_at_transfers(struct search *search, uint32_t parent, uint32_t begin, uint32_t end,
+                              uint32_t wanted_count)
 {
     const struct tarn_flow *flow = search->flow;
     for (uint32_t i = begin; i < end; i++) {
         uint32_t op = flow->graph->streams[search->steps[parent].stream].ops[i];
-        for (uint32_t g = flow->gifts_of[op]; g; g = flow->gifts[g - 1].next) {
+        for (uint32_t g = flow->transfers_of[op]; g; g = flow->transfers[g - 1].next) {
             spend(search, wanted_count);
-            for (uint32_t k = 0; k < wanted_count && flow->gifts[g - 1].bytes > 0; k++)
+            for (uint32_t k = 0; k < wanted_count && flow->transfers[g - 1].bytes > 0; k++)
                 note(search, parent, search->wanted[k], (struct holder){op, g});
         }
     }
@@ -225,15 +226,15 @@ static bool may_improve(struct search *search, uint32_t b)
     return better;
 }
 
-/* Is every gift that may improve something known, and not empty? */
+/* Is every transfer that may improve something known, and not empty? */
 static bool are_holders_known(const struct search *search, uint32_t b)
 {
     const struct tarn_flow *flow = search->flow;
     size_t entry = (size_t)b * flow->reuse->streams_count;
     for (uint32_t t = 0; t < flow->reuse->streams_count; t++, entry++) {
-        uint32_t gift = search->holder[entry].gift;
+        uint32_t transfer = search->holder[entry].transfer;
         bool better = search->lowest[entry] < search->best[t];
-        if (better && (gift == 0 || flow->gifts[gift - 1].bytes == 0)) return false;
+        if (better && (transfer == 0 || flow->transfers[transfer - 1].bytes == 0)) return false;
     }
     return true;
 }
@@ -254,7 +255,7 @@ static void look_at_block(struct search *search, uint32_t n, uint32_t b, uint32_
         else
             search->wanted[wanted_count++] = t;
     }
-    if (wanted_count > 0) look_at_gifts(search, n, begin, end, wanted_count);
+    if (wanted_count > 0) look_at_transfers(search, n, begin, end, wanted_count);
 }
 
 /* Hands bytes to the ops [begin, end) of one block that lack some. */

@@ -1,5 +1,6 @@
-/* The flow itself: what storages have left, what ops lack, and the gifts between them. Gifts are
- * records in one array; the empty ones are used again. Cost: constant for a gift. */
+/* The flow itself: what storages have left, what ops lack, and the transfers between them.
+ * Transfers are records in one array; the empty ones are used again. Cost: constant for a
+ * transfer. */
 #include "flow.h"
 
 #include <assert.h>
@@ -13,10 +14,10 @@ bool tarn_flow_init(struct tarn_flow *flow, struct tarn_region *region,
     *flow = (struct tarn_flow){.reuse = reuse, .graph = graph, .region = region};
     flow->left = tarn_region_take(region, reuse->count, sizeof *flow->left);
     flow->lacking = tarn_region_take(region, graph->ops_count, sizeof *flow->lacking);
-    flow->gifts_of = tarn_region_take(region, graph->ops_count, sizeof *flow->gifts_of);
-    flow->gifts_room = (size_t)reuse->count + graph->ops_count;
-    flow->gifts = tarn_region_take(region, flow->gifts_room, sizeof *flow->gifts);
-    if (!flow->left || !flow->lacking || !flow->gifts_of || !flow->gifts) return false;
+    flow->transfers_of = tarn_region_take(region, graph->ops_count, sizeof *flow->transfers_of);
+    flow->transfers_room = (size_t)reuse->count + graph->ops_count;
+    flow->transfers = tarn_region_take(region, flow->transfers_room, sizeof *flow->transfers);
+    if (!flow->left || !flow->lacking || !flow->transfers_of || !flow->transfers) return false;
     for (uint32_t a = 0; a < reuse->count; a++) {
         flow->left[a] = reserved[a];
         flow->lacking[graph->storages[a].producer] += reserved[a];
@@ -26,28 +27,30 @@ bool tarn_flow_init(struct tarn_flow *flow, struct tarn_region *region,
 
 bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes)
 {
-    uint32_t gift = flow->unused;
+    uint32_t transfer = flow->unused;
     assert(bytes > 0 && storage < flow->reuse->count && op < flow->graph->ops_count);
-    if (gift) {
-        flow->unused = flow->gifts[gift - 1].next;
+    if (transfer) {
+        flow->unused = flow->transfers[transfer - 1].next;
     } else {
-        struct tarn_gift *gifts = tarn_region_grow(flow->region, flow->gifts, &flow->gifts_room,
-                                                   (size_t)flow->gifts_count + 1, sizeof *gifts);
-        if (!gifts) return false;
-        flow->gifts = gifts;
-        gift = ++flow->gifts_count;
+        struct tarn_transfer *transfers =
+            tarn_region_grow(flow->region, flow->transfers, &flow->transfers_room,
+                             (size_t)flow->transfers_count + 1, sizeof *transfers);
+        if (!transfers) return false;
+        flow->transfers = transfers;
+        transfer = ++flow->transfers_count;
     }
-    flow->gifts[gift - 1] = (struct tarn_gift){bytes, storage, flow->gifts_of[op]};
-    flow->gifts_of[op] = gift;
+    flow->transfers[transfer - 1] = (struct tarn_transfer){bytes, storage, flow->transfers_of[op]};
+    flow->transfers_of[op] = transfer;
     return true;
 }
 
-/* Does op v lie where the bytes of the gift's storage may be used again? */
-static bool is_in_reach(const struct tarn_flow *flow, const struct tarn_gift *gift, uint32_t v)
+/* Does op v lie where the bytes of the transfer's storage may be used again? */
+static bool is_in_reach(const struct tarn_flow *flow, const struct tarn_transfer *transfer,
+                        uint32_t v)
 {
     const struct tarn_graph_op *op = &flow->graph->ops[v];
     const struct tarn_reuse *reuse = flow->reuse;
-    return op->position >= reuse->first[(size_t)op->stream * reuse->count + gift->storage];
+    return op->position >= reuse->first[(size_t)op->stream * reuse->count + transfer->storage];
 }
 
 bool tarn_flow_is_valid(const struct tarn_flow *flow, const uint64_t *weight)
@@ -59,11 +62,12 @@ bool tarn_flow_is_valid(const struct tarn_flow *flow, const uint64_t *weight)
     }
     for (uint32_t v = 0; v < flow->graph->ops_count; v++) {
         lacking += flow->lacking[v];
-        for (uint32_t g = flow->gifts_of[v]; g; g = flow->gifts[g - 1].next) {
-            const struct tarn_gift *gift = &flow->gifts[g - 1];
-            if (g > flow->gifts_count || (gift->bytes > 0 && !is_in_reach(flow, gift, v)))
+        for (uint32_t g = flow->transfers_of[v]; g; g = flow->transfers[g - 1].next) {
+            const struct tarn_transfer *transfer = &flow->transfers[g - 1];
+            if (g > flow->transfers_count ||
+                (transfer->bytes > 0 && !is_in_reach(flow, transfer, v)))
                 return false;
-            given += gift->bytes;
+            given += transfer->bytes;
         }
     }
     return left + given == sum && lacking + given == sum;

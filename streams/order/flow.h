@@ -5,11 +5,11 @@
 
 #include "reuse.h"
 
-/* Bytes handed from a storage to an op; the gifts of one op form a list. */
-struct tarn_gift {
+/* Bytes handed from a storage to an op; the transfers of one op form a list. */
+struct tarn_transfer {
     uint64_t bytes;
     uint32_t storage;
-    uint32_t next; /* gift + 1; 0 ends the list */
+    uint32_t next; /* transfer + 1; 0 ends the list */
 };
 
 struct tarn_flow {
@@ -17,20 +17,20 @@ struct tarn_flow {
     const struct tarn_graph *graph;
     uint64_t *left;             /* storage -> bytes not yet handed on */
     uint64_t *lacking;          /* op -> bytes not yet given */
-    uint32_t *gifts_of;         /* op -> gift + 1 */
+    uint32_t *transfers_of;     /* op -> transfer + 1 */
     struct tarn_region *region; /* of all these arrays */
-    struct tarn_gift *gifts;
-    size_t gifts_room; /* at first storages + ops, which is enough for the greedy flow */
-    uint32_t gifts_count;
-    uint32_t unused; /* gift + 1: a list of gifts that may be used again */
+    struct tarn_transfer *transfers;
+    size_t transfers_room; /* at first storages + ops, which is enough for the greedy flow */
+    uint32_t transfers_count;
+    uint32_t unused; /* transfer + 1: a list of transfers that may be used again */
     uint64_t visits; /* that augmenting has taken, of a few nanoseconds each */
 };
 
-/* The first gift of a storage to an op. False: no memory. */
+/* The first transfer of a storage to an op. False: no memory. */
 bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes);
 
-/* Is every gift in reach of its storage, and is each byte that is not left with its storage one
- * that no op lacks any more? weight: by storage, as tarn_flow_init has it. Linear in gifts; for
+/* Is every transfer in reach of its storage, and is each byte that is not left with its storage one
+ * that no op lacks any more? weight: by storage, as tarn_flow_init has it. Linear in transfers; for
  * tests and assertions. */
 bool tarn_flow_is_valid(const struct tarn_flow *flow, const uint64_t *weight);
 

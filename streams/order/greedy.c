@@ -284,7 +284,7 @@ bool tarn_flow_greedy(struct tarn_flow *flow)
 {
     struct greedy greedy;
     struct tarn_region_mark mark = tarn_region_mark(flow->region);
-    size_t gifts_room = flow->gifts_room;
+    size_t transfers_room = flow->transfers_room;
     bool ok = greedy_init(&greedy, flow);
     for (uint32_t i = 0; ok && i < flow->graph->ops_count; i++) {
         uint32_t op = flow->graph->order[i], stream = flow->graph->ops[op].stream;
@@ -292,7 +292,7 @@ bool tarn_flow_greedy(struct tarn_flow *flow)
         enter_released(&greedy, flow, stream, flow->graph->ops[op].position);
         ok = serve(flow, &greedy.released[stream], greedy.storage_at, op);
     }
-    assert(flow->gifts_room == gifts_room); /* grown ones would end with the mark */
+    assert(flow->transfers_room == transfers_room); /* grown ones would end with the mark */
     tarn_region_release(flow->region, mark);
     return ok;
 }

@@ -161,8 +161,8 @@ static void die(void)
     if (way == KILL) kill(getpid(), SIGKILL);
 }
 
-/* Is the call one of OpenMP's, or made while it creates or ends a thread, or one of jansson's, whose buffer
- * of a token does not survive a failure (docs/trust.md)? */
+/* Is the call one of OpenMP's, or made while it creates or ends a thread, or one of jansson's,
+ * whose buffer of a token does not survive a failure (docs/trust.md)? */
 static bool is_of_another(const void *caller)
 {
     Dl_info info;

@@ -10,11 +10,11 @@
 #include "work.h"
 
 struct tarn_effort {
-    uint64_t max;         /* UINT64_MAX: no limit */
-    bool must;            /* there is no plan yet: what it cannot do without has no limit */
-    uint64_t crossing;    /* the part of `spent` for what crosses windows, which one thread does */
-    uint64_t key_work;    /* of one decode of bundles; 0: there was none */
-    uint32_t key_bundles; /* how many these were */
+    uint64_t max;      /* UINT64_MAX: no limit */
+    bool must;         /* there is no plan yet: what it cannot do without has no limit */
+    uint64_t crossing; /* the part of `spent` for what crosses windows, which one thread does */
+    uint64_t priority_work;     /* of one placement of clusters; 0: there was none */
+    uint32_t priority_clusters; /* how many these were */
     atomic_uint_least64_t spent;
 };
 

@@ -1,14 +1,14 @@
 /* Estimates of work, from the number of unsafe pairs, which is counted without looking at any. A
- * decode raises limits in runs of 64 places, many at a time, a method of the paper looks at each
+ * placement raises limits in runs of 64 places, many at a time, a method of the paper looks at each
  * conflict twice, and at all storages for each that it places.
  * Cost: O(T S) where that is not too much; else every pair is taken for unsafe. */
 #include "work.h"
 
 #define ENTRIES_MAX ((uint64_t)1 << 22)
-/* Picoseconds of a decode for each unsafe pair, and for each of its streams. */
+/* Picoseconds of a placement for each unsafe pair, and for each of its streams. */
 enum { PAIR_WORK = 150, PAIR_STREAM_WORK = 10 };
-/* How many times that a decode may take at worst. */
-#define DECODE_WORST 2.0
+/* How many times that a placement may take at worst. */
+#define PLACEMENT_WORST 2.0
 #define METHOD_PAIR 4.0
 #define METHOD_STORAGES 0.3 /* for each pair of storages, safe or not */
 
@@ -37,7 +37,7 @@ enum tarn_status tarn_work_estimate(const struct tarn_problem *problem,
     enum tarn_status status = count_pairs(problem, &pairs);
     if (status != TARN_OK) return status;
     double pair = (PAIR_WORK + PAIR_STREAM_WORK * (double)reuse->streams_count) / 1000;
-    costs->decode = (uint64_t)(pairs * pair * DECODE_WORST + TARN_WORK_PLACE * count);
+    costs->place = (uint64_t)(pairs * pair * PLACEMENT_WORST + TARN_WORK_PLACE * count);
     costs->method = (uint64_t)(pairs * METHOD_PAIR + count * count * METHOD_STORAGES);
     return TARN_OK;
 }

@@ -32,12 +32,12 @@ static inline uint64_t tarn_work_less(uint64_t left, uint64_t done)
     return left > done ? left - done : 0;
 }
 
-/* What a decode of that many unsafe pairs commonly takes. */
+/* What a placement of that many unsafe pairs commonly takes. */
 uint64_t tarn_work_of_pairs(uint64_t pairs, uint32_t streams_count);
 
 /* Work of what cannot be ended once it has begun, estimated from above. */
 struct tarn_work_costs {
-    uint64_t decode; /* of all blocks with one key */
+    uint64_t place;  /* of all blocks with one priority order */
     uint64_t method; /* of the paper */
 };
 /* TARN_SYSTEM: no memory. */
@@ -46,8 +46,8 @@ enum tarn_status tarn_work_estimate(const struct tarn_problem *problem,
 
 /* ---- Lowest-offset-first ---- */
 
-/* Of a decode: each place, each node that is looked at, each run of places that is gone through;
- * copying and comparing states between decodes, for each place. */
+/* Of a placement: each place, each node that is looked at, each run of places that is gone through;
+ * copying and comparing states between placements, for each place. */
 enum {
     TARN_WORK_PLACE = 80,
     TARN_WORK_NODE = 8,

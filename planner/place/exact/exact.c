@@ -2,15 +2,15 @@
  * rarely put right later. So runs are short, and their lengths follow Luby's sequence (Luby,
  * Sinclair, Zuckerman 1993), which is complete and at most a logarithm worse than the best fixed
  * length. What differs from run to run is where blocks are picked and how ties among equally low
- * ones are broken: by keys in which long life counts most, and size has a small weight of either
- * sign.
+ * ones are broken: by priority orders in which long life counts most, and size has a small weight
+ * of either sign.
  *
  * Eight searchers run side by side, each with its own failed states; after each round they share
  * what they learnt about sections. In a round the searcher with the smallest number that is
  * conclusive wins, so nothing depends on the number of threads. (That later runs follow the one
- * that got deepest, by its keys or by where it had placed the blocks, was tried: runs from scratch
- * were as good.) What need not be searched at all is left out before (exact/dominated.c).
- * Cost: see exact/search.c, for each node. */
+ * that got deepest, by its priority orders or by where it had placed the blocks, was tried: runs
+ * from scratch were as good.) What need not be searched at all is left out before
+ * (exact/dominated.c). Cost: see exact/search.c, for each node. */
 #include "exact.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ enum { SEARCHERS = 8, NODES_PER_BLOCK = 3, EAGER_BLOCKS = 256 };
 #define CAPACITY_MAX ((uint64_t)1 << 61)
 
 struct ranked {
-    double key; /* the greater, the sooner */
+    double priority; /* the greater, the sooner */
     uint32_t block;
 };
 
@@ -79,7 +79,7 @@ static double draw_scale(struct searcher *searcher, double from, double to)
 static int compare_ranked(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    if (x->key != y->key) return x->key > y->key ? -1 : 1;
+    if (x->priority != y->priority) return x->priority > y->priority ? -1 : 1;
     return (x->block > y->block) - (x->block < y->block);
 }
 
@@ -103,10 +103,10 @@ static void choose_picking(const struct contest *contest, struct searcher *searc
     guide->by_section = draw_percent(searcher, 90);
     guide->slack = draw_scale(searcher, -3.5, 0) * (double)contest->capacity;
     for (uint32_t b = 0; b < instance->count; b++) {
-        double key = log((double)instance->life[b]) + size * log((double)instance->size[b]) +
-                     load * (double)instance->load[b] / (double)contest->capacity +
-                     noise * draw_noise(searcher);
-        searcher->ranked[b] = (struct ranked){key, b};
+        double priority = log((double)instance->life[b]) + size * log((double)instance->size[b]) +
+                          load * (double)instance->load[b] / (double)contest->capacity +
+                          noise * draw_noise(searcher);
+        searcher->ranked[b] = (struct ranked){priority, b};
     }
     rank_blocks(contest, searcher);
 }

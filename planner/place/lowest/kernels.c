@@ -68,24 +68,24 @@ BODY void extremes_body(const int32_t *restrict row, const int32_t *restrict lim
     *lowest = low;
 }
 
-BODY int32_t foremost_body(const int32_t *restrict limit, const int32_t *restrict key,
+BODY int32_t foremost_body(const int32_t *restrict limit, const int32_t *restrict priority,
                            uint32_t count, int32_t at)
 {
     int32_t foremost = -1;
     for (uint32_t i = 0; i < count; i++) {
-        int32_t own = key[i] * TARN_LANE_RUN + (int32_t)(TARN_LANE_RUN - 1 - i);
+        int32_t own = priority[i] * TARN_LANE_RUN + (int32_t)(TARN_LANE_RUN - 1 - i);
         own = limit[i] == at ? own : -1;
         foremost = own > foremost ? own : foremost;
     }
     return foremost;
 }
 
-BODY int32_t champion_body(const int32_t *restrict limit, const int32_t *restrict key,
+BODY int32_t champion_body(const int32_t *restrict limit, const int32_t *restrict priority,
                            uint32_t count)
 {
     int32_t champion = -1;
     for (uint32_t i = 0; i < count; i++) {
-        int32_t own = key[i] * TARN_LANE_RUN + (int32_t)(TARN_LANE_RUN - 1 - i);
+        int32_t own = priority[i] * TARN_LANE_RUN + (int32_t)(TARN_LANE_RUN - 1 - i);
         own = limit[i] == INT32_MAX ? -1 : own;
         champion = own > champion ? own : champion;
     }
@@ -127,16 +127,17 @@ BODY int32_t champion_body(const int32_t *restrict limit, const int32_t *restric
             extremes_body(row, limit, count, highest, lowest);                                     \
     }                                                                                              \
     target static int32_t foremost_##name(const int32_t *restrict limit,                           \
-                                          const int32_t *restrict key, uint32_t count, int32_t at) \
+                                          const int32_t *restrict priority, uint32_t count,        \
+                                          int32_t at)                                              \
     {                                                                                              \
-        if (count == TARN_LANE_RUN) return foremost_body(limit, key, TARN_LANE_RUN, at);           \
-        return foremost_body(limit, key, count, at);                                               \
+        if (count == TARN_LANE_RUN) return foremost_body(limit, priority, TARN_LANE_RUN, at);      \
+        return foremost_body(limit, priority, count, at);                                          \
     }                                                                                              \
     target static int32_t champion_##name(const int32_t *restrict limit,                           \
-                                          const int32_t *restrict key, uint32_t count)             \
+                                          const int32_t *restrict priority, uint32_t count)        \
     {                                                                                              \
-        if (count == TARN_LANE_RUN) return champion_body(limit, key, TARN_LANE_RUN);               \
-        return champion_body(limit, key, count);                                                   \
+        if (count == TARN_LANE_RUN) return champion_body(limit, priority, TARN_LANE_RUN);          \
+        return champion_body(limit, priority, count);                                              \
     }                                                                                              \
     static const struct tarn_kernels kernels_##name = {                                            \
         raise_##name,    raise_members_##name, raise_or_cap_##name, least_##name,                  \

@@ -1,4 +1,4 @@
-/* The inner loops of the decoder, for the widest vectors that the processor has. All work
+/* The inner loops of the greedy placement, for the widest vectors that the processor has. All work
  * on runs of TARN_LANE_RUN places, or on fewer at the end. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_KERNELS_H
 #define TARN_PLANNER_PLACE_LOWEST_KERNELS_H
@@ -27,12 +27,14 @@ struct tarn_kernels {
      * there are none. */
     void (*extremes)(const int32_t *restrict row, const int32_t *restrict limit, uint32_t count,
                      int32_t *highest, int32_t *lowest);
-    /* Of the places of a run with this limit, the one with the largest key, the first of equal
-     * ones: as key * TARN_LANE_RUN + (TARN_LANE_RUN - 1 - i). Keys are at most TARN_KEY_MAX. */
-    int32_t (*foremost)(const int32_t *restrict limit, const int32_t *restrict key, uint32_t count,
-                        int32_t at);
+    /* Of the places of a run with this limit, the one with the highest priority, the first of equal
+     * ones: as priority * TARN_LANE_RUN + (TARN_LANE_RUN - 1 - i). Priorities are at most
+     * TARN_PRIORITY_MAX. */
+    int32_t (*foremost)(const int32_t *restrict limit, const int32_t *restrict priority,
+                        uint32_t count, int32_t at);
     /* The same of all places whose limit is not INT32_MAX. */
-    int32_t (*champion)(const int32_t *restrict limit, const int32_t *restrict key, uint32_t count);
+    int32_t (*champion)(const int32_t *restrict limit, const int32_t *restrict priority,
+                        uint32_t count);
 };
 
 /* The best for this processor. */

@@ -4,7 +4,7 @@
 #ifndef TARN_PLANNER_PLACE_LOWEST_LIMIT_TREE_H
 #define TARN_PLANNER_PLACE_LOWEST_LIMIT_TREE_H
 
-#include "decoder.h"
+#include "greedy.h"
 
 /* The limit of a place that is placed; the code of a leader that is not known. */
 enum { TARN_PLACED = INT32_MAX, TARN_UNKNOWN = -1 };
@@ -23,19 +23,19 @@ static inline uint32_t tarn_run_size(const struct tarn_lowest *lowest, uint32_t 
     return left < TARN_LANE_RUN ? left : TARN_LANE_RUN;
 }
 
-static inline uint32_t tarn_children_end(const struct tarn_decoder *decoder, uint32_t level,
+static inline uint32_t tarn_children_end(const struct tarn_greedy *greedy, uint32_t level,
                                          uint32_t node)
 {
-    uint32_t end = (node + 1) * TARN_NODE_CHILDREN, count = decoder->levels[level - 1].count;
+    uint32_t end = (node + 1) * TARN_NODE_CHILDREN, count = greedy->levels[level - 1].count;
     return end < count ? end : count;
 }
 
 /* Limits only rise: while the least one stays, no further place gets it. None has risen above
  * `raised`. */
-static inline void tarn_note_run(struct tarn_decoder *decoder, uint32_t run, int32_t least,
+static inline void tarn_note_run(struct tarn_greedy *greedy, uint32_t run, int32_t least,
                                  int32_t raised)
 {
-    struct tarn_limits_level *runs = &decoder->levels[0];
+    struct tarn_limits_level *runs = &greedy->levels[0];
     if (least != runs->least[run]) runs->first[run] = tarn_nobody;
     runs->least[run] = least;
     if (raised > runs->greatest[run]) runs->greatest[run] = raised;
@@ -43,11 +43,11 @@ static inline void tarn_note_run(struct tarn_decoder *decoder, uint32_t run, int
 }
 
 /* Some children of the node have changed. */
-static inline void tarn_note_node(struct tarn_decoder *decoder, uint32_t level, uint32_t node)
+static inline void tarn_note_node(struct tarn_greedy *greedy, uint32_t level, uint32_t node)
 {
-    const struct tarn_limits_level *children = &decoder->levels[level - 1];
-    struct tarn_limits_level *nodes = &decoder->levels[level];
-    uint32_t end = tarn_children_end(decoder, level, node);
+    const struct tarn_limits_level *children = &greedy->levels[level - 1];
+    struct tarn_limits_level *nodes = &greedy->levels[level];
+    uint32_t end = tarn_children_end(greedy, level, node);
     int32_t least = TARN_PLACED, greatest = 0;
     for (uint32_t child = node * TARN_NODE_CHILDREN; child < end; child++) {
         least = children->least[child] < least ? children->least[child] : least;
@@ -59,10 +59,10 @@ static inline void tarn_note_node(struct tarn_decoder *decoder, uint32_t level, 
 }
 
 /* Raises all limits below the node to at least `end`. */
-static inline void tarn_raise_whole(struct tarn_decoder *decoder, uint32_t level, uint32_t node,
+static inline void tarn_raise_whole(struct tarn_greedy *greedy, uint32_t level, uint32_t node,
                                     int32_t end)
 {
-    struct tarn_limits_level *nodes = &decoder->levels[level];
+    struct tarn_limits_level *nodes = &greedy->levels[level];
     if (nodes->least[node] == TARN_PLACED) return;
     if (end <= nodes->least[node]) return;
     nodes->pending[node] = nodes->least[node] = end;
@@ -71,40 +71,40 @@ static inline void tarn_raise_whole(struct tarn_decoder *decoder, uint32_t level
 }
 
 /* Makes what is pending for the run part of its places' limits. */
-static inline void tarn_flush_run(struct tarn_decoder *decoder, uint32_t run)
+static inline void tarn_flush_run(struct tarn_greedy *greedy, uint32_t run)
 {
-    int32_t pending = decoder->levels[0].pending[run];
-    int32_t *limit = decoder->limit + (size_t)run * TARN_LANE_RUN;
+    int32_t pending = greedy->levels[0].pending[run];
+    int32_t *limit = greedy->limit + (size_t)run * TARN_LANE_RUN;
     if (pending == 0) return;
-    decoder->levels[0].pending[run] = 0;
+    greedy->levels[0].pending[run] = 0;
     for (uint32_t i = 0; i < TARN_LANE_RUN; i++) limit[i] = limit[i] > pending ? limit[i] : pending;
 }
 
 /* Makes what is pending for the node pending for its children. */
-static inline void tarn_flush_node(struct tarn_decoder *decoder, uint32_t level, uint32_t node)
+static inline void tarn_flush_node(struct tarn_greedy *greedy, uint32_t level, uint32_t node)
 {
-    int32_t pending = decoder->levels[level].pending[node];
+    int32_t pending = greedy->levels[level].pending[node];
     if (pending == 0) return;
-    decoder->levels[level].pending[node] = 0;
-    uint32_t end = tarn_children_end(decoder, level, node);
+    greedy->levels[level].pending[node] = 0;
+    uint32_t end = tarn_children_end(greedy, level, node);
     for (uint32_t child = node * TARN_NODE_CHILDREN; child < end; child++)
-        tarn_raise_whole(decoder, level - 1, child, pending);
+        tarn_raise_whole(greedy, level - 1, child, pending);
 }
 
-static inline void tarn_measure_run(struct tarn_decoder *decoder, uint32_t run, int32_t raised)
+static inline void tarn_measure_run(struct tarn_greedy *greedy, uint32_t run, int32_t raised)
 {
-    tarn_note_run(decoder, run,
-                  decoder->kernels->least(decoder->limit + (size_t)run * TARN_LANE_RUN,
-                                          tarn_run_size(decoder->lowest, run)),
+    tarn_note_run(greedy, run,
+                  greedy->kernels->least(greedy->limit + (size_t)run * TARN_LANE_RUN,
+                                         tarn_run_size(greedy->lowest, run)),
                   raised);
 }
 
 /* A place of the run has risen to `raised`. */
-static inline void tarn_measure(struct tarn_decoder *decoder, uint32_t run, int32_t raised)
+static inline void tarn_measure(struct tarn_greedy *greedy, uint32_t run, int32_t raised)
 {
-    tarn_measure_run(decoder, run, raised);
-    for (uint32_t level = 1; level < decoder->extremes->levels_count; level++)
-        tarn_note_node(decoder, level, run * TARN_LANE_RUN >> tarn_node_shift(level));
+    tarn_measure_run(greedy, run, raised);
+    for (uint32_t level = 1; level < greedy->extremes->levels_count; level++)
+        tarn_note_node(greedy, level, run * TARN_LANE_RUN >> tarn_node_shift(level));
 }
 
 #endif

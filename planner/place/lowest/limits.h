@@ -1,35 +1,35 @@
-/* The lower limits of a decode: raising those of all places in conflict with what was just placed,
- * and finding the block that comes next. Works on the decoder of lowest.h. */
+/* The lower limits of a placement: raising those of all places in conflict with what was just
+ * placed, and finding the block that comes next. Works on the greedy placement of lowest.h. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_LIMITS_H
 #define TARN_PLANNER_PLACE_LOWEST_LIMITS_H
 
-#include "decoder.h"
+#include "greedy.h"
 
 /* Raises one place's limit. */
-void tarn_limits_rise(struct tarn_decoder *decoder, uint32_t place, int32_t limit);
+void tarn_limits_rise(struct tarn_greedy *greedy, uint32_t place, int32_t limit);
 /* The place is placed. */
-void tarn_limits_remove(struct tarn_decoder *decoder, uint32_t place);
+void tarn_limits_remove(struct tarn_greedy *greedy, uint32_t place);
 
-/* Forgets all leaders: keys have changed. */
-void tarn_limits_forget(struct tarn_decoder *decoder);
+/* Forgets all leaders: priority orders have changed. */
+void tarn_limits_forget(struct tarn_greedy *greedy);
 
 /* All limits 0. */
-void tarn_limits_start(struct tarn_decoder *decoder);
+void tarn_limits_start(struct tarn_greedy *greedy);
 
 /* Makes what is pending for whole runs part of every limit. */
-void tarn_limits_flush(struct tarn_decoder *decoder);
+void tarn_limits_flush(struct tarn_greedy *greedy);
 
 /* A lone storage was placed at these offsets. */
-void tarn_limits_raise(struct tarn_decoder *decoder, uint32_t place, struct tarn_span span);
+void tarn_limits_raise(struct tarn_greedy *greedy, uint32_t place, struct tarn_span span);
 /* A group's member was placed at these offsets, which may be above the current one. */
-void tarn_limits_raise_or_cap(struct tarn_decoder *decoder, uint32_t member, struct tarn_span span);
+void tarn_limits_raise_or_cap(struct tarn_greedy *greedy, uint32_t member, struct tarn_span span);
 
 /* The block that comes next, whose limit is up to date; there is one. */
-uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key);
+uint32_t tarn_limits_select(struct tarn_greedy *greedy, const int32_t *priority);
 
 /* Has every node the least limit of its children, what is pending for it included, and no greater
  * one than it says; is every leader a place below its node, and no champion placed? For tests of a
- * decoder that has started; cost: linear in places. */
-bool tarn_limits_is_valid(const struct tarn_decoder *decoder);
+ * greedy placement that has started; cost: linear in places. */
+bool tarn_limits_is_valid(const struct tarn_greedy *greedy);
 
 #endif

@@ -3,7 +3,7 @@
  * borders, or more where the arena would have 2^30 of them: then sizes round outward, members to
  * both sides, which keeps every plan safe and costs at most one unit for each storage in a stack.
  * Source: docs/how-it-works.md, "Placement". Cost: O(T S), 4 bytes per storage and stream. */
-#include "decoder.h"
+#include "greedy.h"
 
 #include <string.h>
 

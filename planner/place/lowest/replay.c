@@ -1,8 +1,9 @@
 /* Replaying. A change to a block cannot matter before the block is placed, with two exceptions: a
- * floor that was lowered matters once it had lifted its block, and a key that was raised matters
- * once its block may be in a tie with one that it now comes before. Limits only rise, so a block
- * whose limit at a snapshot is above every offset up to the next one is in no tie between them.
- * Cost: a copy of the decoder's state for each snapshot, and what is left to decode. */
+ * floor that was lowered matters once it had lifted its block, and a priority that was raised
+ * matters once its block may be in a tie with one that it now comes before. Limits only rise, so a
+ * block whose limit at a snapshot is above every offset up to the next one is in no tie between
+ * them. Cost: a copy of the greedy placement's state for each snapshot, and what is left to
+ * place. */
 #include "replay.h"
 
 #include <assert.h>
@@ -14,49 +15,49 @@
 
 static void save(struct tarn_replay *replay, uint32_t index)
 {
-    const struct tarn_decoder *decoder = &replay->decoder;
+    const struct tarn_greedy *greedy = &replay->greedy;
     assert(index < TARN_SNAPSHOTS);
     struct tarn_snapshot *snapshot = &replay->trial[index];
-    memcpy(snapshot->state, decoder->state, decoder->state_size * sizeof *decoder->state);
-    snapshot->groups_count = decoder->groups_count;
-    snapshot->current = decoder->current;
-    snapshot->top = decoder->top;
-    snapshot->miss = decoder->miss;
+    memcpy(snapshot->state, greedy->state, greedy->state_size * sizeof *greedy->state);
+    snapshot->groups_count = greedy->groups_count;
+    snapshot->current = greedy->current;
+    snapshot->top = greedy->top;
+    snapshot->miss = greedy->miss;
 }
 
 static void restore(struct tarn_replay *replay, uint32_t index)
 {
-    struct tarn_decoder *decoder = &replay->decoder;
+    struct tarn_greedy *greedy = &replay->greedy;
     assert(index < TARN_SNAPSHOTS);
     const struct tarn_snapshot *snapshot = &replay->kept[index];
-    size_t count = decoder->lowest->count;
-    memcpy(decoder->state, snapshot->state, decoder->state_size * sizeof *decoder->state);
-    decoder->groups_count = snapshot->groups_count;
-    decoder->current = snapshot->current;
-    decoder->top = snapshot->top;
-    decoder->miss = snapshot->miss;
-    decoder->done = index * replay->interval;
-    decoder->work += TARN_WORK_COPY * count;
-    memcpy(decoder->offset, replay->offset, count * sizeof *decoder->offset);
-    memcpy(decoder->step, replay->step, count * sizeof *decoder->step);
+    size_t count = greedy->lowest->count;
+    memcpy(greedy->state, snapshot->state, greedy->state_size * sizeof *greedy->state);
+    greedy->groups_count = snapshot->groups_count;
+    greedy->current = snapshot->current;
+    greedy->top = snapshot->top;
+    greedy->miss = snapshot->miss;
+    greedy->done = index * replay->interval;
+    greedy->work += TARN_WORK_COPY * count;
+    memcpy(greedy->offset, replay->offset, count * sizeof *greedy->offset);
+    memcpy(greedy->step, replay->step, count * sizeof *greedy->step);
     for (size_t i = 0; i < count; i++)
-        decoder->lifted[i] = replay->lifted[i] < decoder->done ? replay->lifted[i] : TARN_NONE;
+        greedy->lifted[i] = replay->lifted[i] < greedy->done ? replay->lifted[i] : TARN_NONE;
 }
 
-/* The decoder's plan becomes the present one; its snapshots from `first` on are new. */
-static void keep(struct tarn_replay *replay, uint32_t first, const int32_t *key)
+/* The greedy placement's plan becomes the present one; its snapshots from `first` on are new. */
+static void keep(struct tarn_replay *replay, uint32_t first, const int32_t *priority)
 {
-    struct tarn_decoder *decoder = &replay->decoder;
+    struct tarn_greedy *greedy = &replay->greedy;
     int32_t *offset = replay->offset;
-    uint32_t *step = replay->step, *lifted = replay->lifted, count = decoder->lowest->count;
-    replay->offset = decoder->offset;
-    replay->step = decoder->step;
-    replay->lifted = decoder->lifted;
-    replay->miss = decoder->miss;
-    replay->top = decoder->top;
-    decoder->offset = offset;
-    decoder->step = step;
-    decoder->lifted = lifted;
+    uint32_t *step = replay->step, *lifted = replay->lifted, count = greedy->lowest->count;
+    replay->offset = greedy->offset;
+    replay->step = greedy->step;
+    replay->lifted = greedy->lifted;
+    replay->miss = greedy->miss;
+    replay->top = greedy->top;
+    greedy->offset = offset;
+    greedy->step = step;
+    greedy->lifted = lifted;
     for (uint32_t i = first; i < TARN_SNAPSHOTS; i++) {
         struct tarn_snapshot old = replay->kept[i];
         replay->kept[i] = replay->trial[i];
@@ -64,60 +65,61 @@ static void keep(struct tarn_replay *replay, uint32_t first, const int32_t *key)
     }
     for (uint32_t i = 0; i < TARN_SNAPSHOTS; i++) {
         replay->kept[i].next = 0;
-        replay->kept[i].least_key = INT32_MAX;
+        replay->kept[i].least_priority = INT32_MAX;
     }
     for (uint32_t place = 0; place < count; place++) {
         struct tarn_snapshot *before = &replay->kept[replay->step[place] / replay->interval];
         if (replay->offset[place] > before->next) before->next = replay->offset[place];
-        if (key[place] < before->least_key) before->least_key = key[place];
+        if (priority[place] < before->least_priority) before->least_priority = priority[place];
     }
 }
 
-/* ---- Decoding ---- */
+/* ---- Placing ---- */
 
-/* From snapshot `index` on, at which the decoder stands. */
-static bool decode(struct tarn_replay *replay, uint32_t index, const int32_t *key,
-                   const int32_t *floor, struct tarn_objective objective, int64_t miss_max)
+/* From snapshot `index` on, at which the greedy placement stands. */
+static bool place(struct tarn_replay *replay, uint32_t index, const int32_t *priority,
+                  const int32_t *floor, struct tarn_objective objective, int64_t miss_max)
 {
-    struct tarn_decoder *decoder = &replay->decoder;
-    uint32_t count = decoder->lowest->count, first = index + 1;
+    struct tarn_greedy *greedy = &replay->greedy;
+    uint32_t count = greedy->lowest->count, first = index + 1;
     for (;;) {
         uint32_t until = (index + 1) * replay->interval;
-        if (!tarn_decoder_advance(decoder, key, floor, objective, miss_max,
-                                  until < count ? until : count))
+        if (!tarn_greedy_advance(greedy, priority, floor, objective, miss_max,
+                                 until < count ? until : count))
             return false;
         if (until >= count) break;
-        decoder->work += (uint64_t)TARN_WORK_COPY * count;
-        if (tarn_decoder_expect(decoder, objective) > miss_max) return false;
+        greedy->work += (uint64_t)TARN_WORK_COPY * count;
+        if (tarn_greedy_expect(greedy, objective) > miss_max) return false;
         save(replay, ++index);
     }
-    keep(replay, first, key);
+    keep(replay, first, priority);
     return true;
 }
 
-bool tarn_replay_start(struct tarn_replay *replay, const int32_t *key, const int32_t *floor,
+bool tarn_replay_start(struct tarn_replay *replay, const int32_t *priority, const int32_t *floor,
                        struct tarn_objective objective)
 {
-    tarn_decoder_start(&replay->decoder, floor);
+    tarn_greedy_start(&replay->greedy, floor);
     save(replay, 0);
     struct tarn_snapshot start = replay->trial[0];
     replay->trial[0] = replay->kept[0];
     replay->kept[0] = start;
-    return decode(replay, 0, key, floor, objective, TARN_MISS_MAX);
+    return place(replay, 0, priority, floor, objective, TARN_MISS_MAX);
 }
 
-/* The last snapshot, up to `last`, before a block whose key is raised to `key` can win a tie. */
-static uint32_t before_tie(const struct tarn_replay *replay, uint32_t place, int32_t key,
+/* The last snapshot, up to `last`, before a block whose priority is raised to `priority` can win a
+ * tie. */
+static uint32_t before_tie(const struct tarn_replay *replay, uint32_t place, int32_t priority,
                            uint32_t last)
 {
     for (uint32_t i = 0; i < last; i++) /* limits are the first part of a state */
         if (replay->kept[i].state[place] <= replay->kept[i].next &&
-            replay->kept[i].least_key <= key)
+            replay->kept[i].least_priority <= priority)
             return i;
     return last;
 }
 
-static uint32_t before_changes(const struct tarn_replay *replay, const int32_t *key,
+static uint32_t before_changes(const struct tarn_replay *replay, const int32_t *priority,
                                const int32_t *floor, const struct tarn_replay_change *changes,
                                uint32_t changes_count)
 {
@@ -130,20 +132,21 @@ static uint32_t before_changes(const struct tarn_replay *replay, const int32_t *
             lifted / replay->interval < last)
             last = lifted / replay->interval;
         if (last < index) index = last;
-        if (key[place] > changes[i].key) index = before_tie(replay, place, key[place], index);
+        if (priority[place] > changes[i].priority)
+            index = before_tie(replay, place, priority[place], index);
     }
     return index;
 }
 
-bool tarn_replay_try(struct tarn_replay *replay, const int32_t *key, const int32_t *floor,
+bool tarn_replay_try(struct tarn_replay *replay, const int32_t *priority, const int32_t *floor,
                      const struct tarn_replay_change *changes, uint32_t changes_count,
                      struct tarn_objective objective, int64_t miss_max)
 {
     if (changes_count == 0) return replay->miss <= miss_max;
-    uint32_t index = before_changes(replay, key, floor, changes, changes_count);
+    uint32_t index = before_changes(replay, priority, floor, changes, changes_count);
     restore(replay, index);
-    tarn_decoder_forget(&replay->decoder, floor);
-    return decode(replay, index, key, floor, objective, miss_max);
+    tarn_greedy_forget(&replay->greedy, floor);
+    return place(replay, index, priority, floor, objective, miss_max);
 }
 
 /* ---- Making ---- */
@@ -157,9 +160,9 @@ enum tarn_status tarn_replay_init(struct tarn_replay *replay, struct tarn_region
     replay->step = tarn_region_take(region, count, sizeof *replay->step);
     replay->lifted = tarn_region_take(region, count, sizeof *replay->lifted);
     if (!replay->offset || !replay->step || !replay->lifted ||
-        tarn_decoder_init(&replay->decoder, region, lowest) != TARN_OK)
+        tarn_greedy_init(&replay->greedy, region, lowest) != TARN_OK)
         return TARN_SYSTEM;
-    state_size = replay->decoder.state_size;
+    state_size = replay->greedy.state_size;
     int32_t *states = tarn_region_take(region, 2 * TARN_SNAPSHOTS * state_size, sizeof *states);
     if (!states) return TARN_SYSTEM;
     for (uint32_t i = 0; i < TARN_SNAPSHOTS; i++) {

@@ -14,84 +14,86 @@ static struct tarn_leader foremost(struct tarn_leader a, struct tarn_leader b)
     return a.code == TARN_UNKNOWN || b.code / RUN > a.code / RUN ? b : a;
 }
 
-/* The first of all places that are not placed: keys alone decide. */
-static struct tarn_leader champion_of(struct tarn_decoder *decoder, const int32_t *key,
+/* The first of all places that are not placed: priority orders alone decide. */
+static struct tarn_leader champion_of(struct tarn_greedy *greedy, const int32_t *priority,
                                       uint32_t level, uint32_t node)
 {
-    struct tarn_leader *champion = &decoder->levels[level].champion[node];
+    struct tarn_leader *champion = &greedy->levels[level].champion[node];
     if (champion->code != TARN_UNKNOWN) return *champion;
     if (level == 0) {
         *champion =
-            (struct tarn_leader){decoder->kernels->champion(decoder->limit + (size_t)node * RUN,
-                                                            key + (size_t)node * RUN,
-                                                            tarn_run_size(decoder->lowest, node)),
+            (struct tarn_leader){greedy->kernels->champion(greedy->limit + (size_t)node * RUN,
+                                                           priority + (size_t)node * RUN,
+                                                           tarn_run_size(greedy->lowest, node)),
                                  node};
         return *champion;
     }
-    uint32_t end = tarn_children_end(decoder, level, node);
+    uint32_t end = tarn_children_end(greedy, level, node);
     for (uint32_t child = node * CHILDREN; child < end; child++)
-        if (decoder->levels[level - 1].least[child] != TARN_PLACED)
-            *champion = foremost(*champion, champion_of(decoder, key, level - 1, child));
+        if (greedy->levels[level - 1].least[child] != TARN_PLACED)
+            *champion = foremost(*champion, champion_of(greedy, priority, level - 1, child));
     return *champion;
 }
 
 /* The first of the places of a run that have its least limit. */
-static struct tarn_leader first_of_run(struct tarn_decoder *decoder, const int32_t *key,
+static struct tarn_leader first_of_run(struct tarn_greedy *greedy, const int32_t *priority,
                                        uint32_t run)
 {
-    struct tarn_limits_level *runs = &decoder->levels[0];
+    struct tarn_limits_level *runs = &greedy->levels[0];
     struct tarn_leader *first = &runs->first[run];
-    tarn_flush_run(decoder, run);
-    if (first->code == TARN_UNKNOWN || decoder->limit[tarn_place_of(*first)] != runs->least[run])
-        *first = (struct tarn_leader){
-            decoder->kernels->foremost(decoder->limit + (size_t)run * RUN, key + (size_t)run * RUN,
-                                       tarn_run_size(decoder->lowest, run), runs->least[run]),
-            run};
+    tarn_flush_run(greedy, run);
+    if (first->code == TARN_UNKNOWN || greedy->limit[tarn_place_of(*first)] != runs->least[run])
+        *first = (struct tarn_leader){greedy->kernels->foremost(greedy->limit + (size_t)run * RUN,
+                                                                priority + (size_t)run * RUN,
+                                                                tarn_run_size(greedy->lowest, run),
+                                                                runs->least[run]),
+                                      run};
     return *first;
 }
 
-static struct tarn_leader first_of_range(struct tarn_decoder *decoder, const int32_t *key,
+static struct tarn_leader first_of_range(struct tarn_greedy *greedy, const int32_t *priority,
                                          uint32_t level, uint32_t begin, uint32_t end,
                                          int32_t limit);
 
 /* The first of the places of a node that have its least limit. Where they all have it, and after
  * most placements that is so in most nodes, nothing is looked at. */
-static struct tarn_leader first_of(struct tarn_decoder *decoder, const int32_t *key, uint32_t level,
-                                   uint32_t node)
+static struct tarn_leader first_of(struct tarn_greedy *greedy, const int32_t *priority,
+                                   uint32_t level, uint32_t node)
 {
-    struct tarn_limits_level *nodes = &decoder->levels[level];
-    if (nodes->least[node] == nodes->greatest[node]) return champion_of(decoder, key, level, node);
-    if (level == 0) return first_of_run(decoder, key, node);
+    struct tarn_limits_level *nodes = &greedy->levels[level];
+    if (nodes->least[node] == nodes->greatest[node])
+        return champion_of(greedy, priority, level, node);
+    if (level == 0) return first_of_run(greedy, priority, node);
     if (nodes->first[node].code == TARN_UNKNOWN) {
-        tarn_flush_node(decoder, level, node);
+        tarn_flush_node(greedy, level, node);
         nodes->first[node] =
-            first_of_range(decoder, key, level - 1, node * CHILDREN,
-                           tarn_children_end(decoder, level, node), nodes->least[node]);
+            first_of_range(greedy, priority, level - 1, node * CHILDREN,
+                           tarn_children_end(greedy, level, node), nodes->least[node]);
     }
     return nodes->first[node];
 }
 
 /* The same for the nodes begin..end of a level, of those that have this limit. */
-static struct tarn_leader first_of_range(struct tarn_decoder *decoder, const int32_t *key,
+static struct tarn_leader first_of_range(struct tarn_greedy *greedy, const int32_t *priority,
                                          uint32_t level, uint32_t begin, uint32_t end,
                                          int32_t limit)
 {
-    const int32_t *least = decoder->levels[level].least;
+    const int32_t *least = greedy->levels[level].least;
     struct tarn_leader best = tarn_nobody;
     for (uint32_t node = begin; node < end; node++)
-        if (least[node] == limit) best = foremost(best, first_of(decoder, key, level, node));
+        if (least[node] == limit) best = foremost(best, first_of(greedy, priority, level, node));
     return best;
 }
 
-uint32_t tarn_limits_select(struct tarn_decoder *decoder, const int32_t *key)
+uint32_t tarn_limits_select(struct tarn_greedy *greedy, const int32_t *priority)
 {
-    uint32_t top = decoder->extremes->levels_count - 1, count = decoder->levels[top].count;
-    int32_t limit = decoder->kernels->least(decoder->levels[top].least, count);
-    struct tarn_leader first = first_of_range(decoder, key, top, 0, count, limit);
+    uint32_t top = greedy->extremes->levels_count - 1, count = greedy->levels[top].count;
+    int32_t limit = greedy->kernels->least(greedy->levels[top].least, count);
+    struct tarn_leader first = first_of_range(greedy, priority, top, 0, count, limit);
     uint32_t place = tarn_place_of(first);
-    assert(limit < TARN_PLACED && place < decoder->lowest->count);
+    assert(limit < TARN_PLACED && place < greedy->lowest->count);
     for (uint32_t level = top; level > 0; level--)
-        tarn_flush_node(decoder, level, place >> tarn_node_shift(level));
-    tarn_flush_run(decoder, first.run);
+        tarn_flush_node(greedy, level, place >> tarn_node_shift(level));
+    tarn_flush_run(greedy, first.run);
     return place;
 }

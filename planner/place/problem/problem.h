@@ -9,7 +9,7 @@
 #include "streams/order/gap_bound.h"
 
 /* Of all planned storages of a graph, or made from some storages of such a problem (below, and
- * windows/bundle_problem.h). Placement reads nothing else, and changes nothing but the rows of
+ * windows/cluster_problem.h). Placement reads nothing else, and changes nothing but the rows of
  * conflicts. All arrays are in the region that the problem was made in. */
 struct tarn_problem {
     const struct tarn_graph *graph; /* NULL: the problem was made from another one */

@@ -6,35 +6,35 @@
 
 #include "somas.h"
 
-struct keyed_block {
-    uint64_t key; /* descending */
+struct ranked_block {
+    uint64_t priority; /* descending */
     uint32_t block;
 };
 
-static int compare_keyed(const void *left, const void *right)
+static int compare_ranked(const void *left, const void *right)
 {
-    const struct keyed_block *a = left, *b = right;
-    if (a->key != b->key) return a->key > b->key ? -1 : 1;
+    const struct ranked_block *a = left, *b = right;
+    if (a->priority != b->priority) return a->priority > b->priority ? -1 : 1;
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-/* ---- Keys by storage, for descending order ---- */
+/* ---- Priority orders by storage, for descending order ---- */
 
-static void key_by_source(const struct tarn_problem *problem, uint64_t *key)
+static void priority_by_source(const struct tarn_problem *problem, uint64_t *priority)
 {
     for (uint32_t a = 0; a < problem->blocks.storages_count; a++)
-        key[a] = problem->ops_count - tarn_problem_begin(problem, a);
+        priority[a] = problem->ops_count - tarn_problem_begin(problem, a);
 }
 
-static void key_by_lifetime(const struct tarn_problem *problem, uint64_t *key)
+static void priority_by_lifetime(const struct tarn_problem *problem, uint64_t *priority)
 {
     for (uint32_t a = 0; a < problem->blocks.storages_count; a++)
-        key[a] = tarn_problem_end(problem, a) - tarn_problem_begin(problem, a);
+        priority[a] = tarn_problem_end(problem, a) - tarn_problem_begin(problem, a);
 }
 
 /* The bytes alive at each op, from what begins and ends there. */
-static enum tarn_status key_by_breadth(const struct tarn_problem *problem,
-                                       struct tarn_region *region, uint64_t *key)
+static enum tarn_status priority_by_breadth(const struct tarn_problem *problem,
+                                            struct tarn_region *region, uint64_t *priority)
 {
     uint32_t count = problem->blocks.storages_count;
     uint64_t *alive = tarn_region_take(region, (size_t)problem->ops_count + 1, sizeof *alive);
@@ -44,42 +44,44 @@ static enum tarn_status key_by_breadth(const struct tarn_problem *problem,
         alive[tarn_problem_end(problem, a)] -= problem->graph->storages[a].size;
     }
     for (uint32_t r = 1; r < problem->ops_count; r++) alive[r] += alive[r - 1];
-    for (uint32_t a = 0; a < count; a++) key[a] = alive[tarn_problem_begin(problem, a)];
+    for (uint32_t a = 0; a < count; a++) priority[a] = alive[tarn_problem_begin(problem, a)];
     return TARN_OK;
 }
 
-static enum tarn_status key_by_unsafe(const struct tarn_problem *problem,
-                                      struct tarn_region *region, uint64_t *key)
+static enum tarn_status priority_by_unsafe(const struct tarn_problem *problem,
+                                           struct tarn_region *region, uint64_t *priority)
 {
     uint32_t count = problem->blocks.storages_count;
     uint32_t *degree = tarn_region_take(region, count, sizeof *degree);
     if (!degree) return TARN_SYSTEM;
     enum tarn_status status = tarn_conflicts_count(&problem->conflicts, degree);
-    for (uint32_t a = 0; status == TARN_OK && a < count; a++) key[a] = degree[a];
+    for (uint32_t a = 0; status == TARN_OK && a < count; a++) priority[a] = degree[a];
     return status;
 }
 
 /* ---- Sorting ---- */
 
-static enum tarn_status key_storages(const struct tarn_problem *problem, struct tarn_region *region,
-                                     enum tarn_sort sort, uint64_t *key)
+static enum tarn_status priority_storages(const struct tarn_problem *problem,
+                                          struct tarn_region *region, enum tarn_sort sort,
+                                          uint64_t *priority)
 {
     switch (sort) {
-    case TARN_SORT_BREADTH: return key_by_breadth(problem, region, key);
-    case TARN_SORT_SOURCE: key_by_source(problem, key); break;
-    case TARN_SORT_UNSAFE: return key_by_unsafe(problem, region, key);
-    case TARN_SORT_LIFETIME: key_by_lifetime(problem, key); break;
+    case TARN_SORT_BREADTH: return priority_by_breadth(problem, region, priority);
+    case TARN_SORT_SOURCE: priority_by_source(problem, priority); break;
+    case TARN_SORT_UNSAFE: return priority_by_unsafe(problem, region, priority);
+    case TARN_SORT_LIFETIME: priority_by_lifetime(problem, priority); break;
     case TARN_SORT_SIZE: break; /* a block has a size of its own */
     }
     return TARN_OK;
 }
 
-static uint64_t key_block(struct tarn_block block, enum tarn_sort sort, const uint64_t *key)
+static uint64_t priority_block(struct tarn_block block, enum tarn_sort sort,
+                               const uint64_t *priority)
 {
     if (sort == TARN_SORT_SIZE) return block.size;
     uint64_t most = 0;
     for (uint32_t i = 0; i < block.members_count; i++)
-        if (key[block.members[i]] > most) most = key[block.members[i]];
+        if (priority[block.members[i]] > most) most = priority[block.members[i]];
     return most;
 }
 
@@ -89,14 +91,15 @@ enum tarn_status tarn_blocks_sort(const struct tarn_problem *problem, struct tar
     const struct tarn_blocks *blocks = &problem->blocks;
     enum tarn_status status = TARN_SYSTEM;
     struct tarn_region_mark mark = tarn_region_mark(region);
-    uint64_t *key = tarn_region_take(region, blocks->storages_count, sizeof *key);
-    struct keyed_block *keyed = tarn_region_take(region, blocks->count, sizeof *keyed);
-    if (key && keyed) status = key_storages(problem, region, sort, key);
+    uint64_t *priority = tarn_region_take(region, blocks->storages_count, sizeof *priority);
+    struct ranked_block *ranked = tarn_region_take(region, blocks->count, sizeof *ranked);
+    if (priority && ranked) status = priority_storages(problem, region, sort, priority);
     if (status == TARN_OK) {
         for (uint32_t b = 0; b < blocks->count; b++)
-            keyed[b] = (struct keyed_block){key_block(tarn_block_at(blocks, b), sort, key), b};
-        qsort(keyed, blocks->count, sizeof *keyed, compare_keyed);
-        for (uint32_t b = 0; b < blocks->count; b++) order[b] = keyed[b].block;
+            ranked[b] =
+                (struct ranked_block){priority_block(tarn_block_at(blocks, b), sort, priority), b};
+        qsort(ranked, blocks->count, sizeof *ranked, compare_ranked);
+        for (uint32_t b = 0; b < blocks->count; b++) order[b] = ranked[b].block;
     }
     tarn_region_release(region, mark);
     return status;

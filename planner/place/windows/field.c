@@ -1,5 +1,6 @@
-/* Fields: the state of a placement by windows, of which a part at a time is decoded by
- * lowest-offset-first. Cost: for a part, a decode for every key and promotion (decode.c). */
+/* Fields: the state of a placement by windows, of which a part at a time is placed by
+ * lowest-offset-first. Cost: for a part, a placement for every priority order and promotion
+ * (greedy.c). */
 #include "field.h"
 
 #include <assert.h>
@@ -61,233 +62,234 @@ static bool find_own_antichain(struct tarn_problem *part, struct tarn_region *re
     return true;
 }
 
-/* ---- Decoding ---- */
+/* ---- Placing ---- */
 
-/* Keys decoded at once where a team is given, and blocks placed between two looks at whether an
- * earlier key has met the aim. */
-enum { KEYS_AT_ONCE = 2, SLICE = 1024 };
+/* Priority orders placed at once where a team is given, and blocks placed between two looks at
+ * whether an earlier priority order has met the aim. */
+enum { PRIORITIES_AT_ONCE = 2, SLICE = 1024 };
 
-/* What keys are decoded with, one after the other. */
+/* What priority orders are placed with, one after the other. */
 struct trial {
     struct tarn_region own, *region;
-    struct tarn_decoder decoder;
-    int32_t *key; /* by place */
-    bool placed;  /* lower than the plan before the round */
+    struct tarn_greedy greedy;
+    int32_t *priority; /* by place */
+    bool placed;       /* lower than the plan before the round */
     bool no_memory;
 };
 
-/* A subproblem that is decoded. */
-struct decoding {
+/* A subproblem that is placed. */
+struct placing {
     const struct tarn_field *field;
     struct tarn_region *region;
     const struct tarn_windows_settings *settings;
     struct tarn_part *part;
     struct tarn_lowest lowest;
     struct tarn_traits traits;
-    struct trial trials[KEYS_AT_ONCE];
+    struct trial trials[PRIORITIES_AT_ONCE];
     uint32_t trials_count;
-    int32_t *floor;    /* by place */
-    uint32_t best_key; /* of the keys decoded */
-    uint64_t work;     /* of all decodes so far */
+    int32_t *floor;         /* by place */
+    uint32_t best_priority; /* of the priority orders placed */
+    uint64_t work;          /* of all placements so far */
 };
 
-/* A key in each of the first trials. */
+/* A priority order in each of the first trials. */
 struct round {
-    struct decoding *decoding;
-    uint32_t key; /* of the first trial; the others follow */
-    int32_t top;  /* before the round */
+    struct placing *placing;
+    uint32_t priority; /* of the first trial; the others follow */
+    int32_t top;       /* before the round */
     struct tarn_winner winner;
 };
 
-static uint32_t block_at(const struct decoding *decoding, uint32_t place)
+static uint32_t block_at(const struct placing *placing, uint32_t place)
 {
-    return decoding->part->origin_block[decoding->lowest.block[place]];
+    return placing->part->origin_block[placing->lowest.block[place]];
 }
 
-static void take_offsets(const struct decoding *decoding, const int32_t *offset)
+static void take_offsets(const struct placing *placing, const int32_t *offset)
 {
-    for (uint32_t place = 0; place < decoding->lowest.count; place++)
-        decoding->field->offset[block_at(decoding, place)] = offset[place];
+    for (uint32_t place = 0; place < placing->lowest.count; place++)
+        placing->field->offset[block_at(placing, place)] = offset[place];
 }
 
-static bool fill_key(const struct decoding *decoding, const struct trial *trial, uint32_t i)
+static bool fill_priority(const struct placing *placing, const struct trial *trial, uint32_t i)
 {
-    return tarn_keys_fill(&decoding->lowest, trial->region, &decoding->traits, i, trial->key) ==
-           TARN_OK;
+    return tarn_priorities_fill(&placing->lowest, trial->region, &placing->traits, i,
+                                trial->priority) == TARN_OK;
 }
 
 static bool place_in_slices(const struct round *round, uint32_t i)
 {
-    const struct decoding *decoding = round->decoding;
-    struct trial *trial = &round->decoding->trials[i];
-    uint32_t count = decoding->lowest.count, placed = 0;
-    uint32_t slice = decoding->trials_count > 1 ? SLICE : count;
+    const struct placing *placing = round->placing;
+    struct trial *trial = &round->placing->trials[i];
+    uint32_t count = placing->lowest.count, placed = 0;
+    uint32_t slice = placing->trials_count > 1 ? SLICE : count;
     while (placed < count) {
         placed = count - placed > slice ? placed + slice : count;
         if (tarn_winner_is_before(&round->winner, i)) return false;
-        if (!tarn_decoder_advance(&trial->decoder, trial->key, decoding->floor,
-                                  (struct tarn_objective){0, 1, 0}, round->top - 1, placed))
+        if (!tarn_greedy_advance(&trial->greedy, trial->priority, placing->floor,
+                                 (struct tarn_objective){0, 1, 0}, round->top - 1, placed))
             return false;
     }
     return true;
 }
 
-static void decode_key(void *user, uint32_t thread, uint32_t i)
+static void place_priority(void *user, uint32_t thread, uint32_t i)
 {
     struct round *round = user;
-    struct decoding *decoding = round->decoding;
-    struct trial *trial = &decoding->trials[i];
-    uint64_t work_max = decoding->settings->work_max;
+    struct placing *placing = round->placing;
+    struct trial *trial = &placing->trials[i];
+    uint64_t work_max = placing->settings->work_max;
     (void)thread;
     trial->placed = false;
-    trial->no_memory = !fill_key(decoding, trial, round->key + i);
+    trial->no_memory = !fill_priority(placing, trial, round->priority + i);
     if (trial->no_memory) return;
-    trial->decoder.work = decoding->work;
-    trial->decoder.work_max = work_max;
-    tarn_decoder_start(&trial->decoder, decoding->floor);
+    trial->greedy.work = placing->work;
+    trial->greedy.work_max = work_max;
+    tarn_greedy_start(&trial->greedy, placing->floor);
     trial->placed = place_in_slices(round, i);
-    if (trial->placed && trial->decoder.top <= decoding->settings->aim)
+    if (trial->placed && trial->greedy.top <= placing->settings->aim)
         tarn_winner_note(&round->winner, i);
 }
 
-/* As if one key came after the other: of equal plans the first one is taken, and what follows upon
- * the first that meets the aim is neither taken nor paid for. So nothing depends on the number of
- * threads. */
+/* As if one priority order came after the other: of equal plans the first one is taken, and what
+ * follows upon the first that meets the aim is neither taken nor paid for. So nothing depends on
+ * the number of threads. */
 static bool take_round(const struct round *round, uint32_t count, int32_t *top)
 {
-    struct decoding *decoding = round->decoding;
-    uint64_t before = decoding->work;
-    for (uint32_t i = 0; i<count && * top> decoding->settings->aim; i++) {
-        const struct trial *trial = &decoding->trials[i];
+    struct placing *placing = round->placing;
+    uint64_t before = placing->work;
+    for (uint32_t i = 0; i<count && * top> placing->settings->aim; i++) {
+        const struct trial *trial = &placing->trials[i];
         if (trial->no_memory) return false;
-        decoding->work += trial->decoder.work - before;
-        if (!trial->placed || trial->decoder.top >= *top) continue;
-        *top = trial->decoder.top;
-        decoding->best_key = round->key + i;
-        take_offsets(decoding, trial->decoder.offset);
+        placing->work += trial->greedy.work - before;
+        if (!trial->placed || trial->greedy.top >= *top) continue;
+        *top = trial->greedy.top;
+        placing->best_priority = round->priority + i;
+        take_offsets(placing, trial->greedy.offset);
     }
     return true;
 }
 
-static bool decode_keys(struct decoding *decoding, struct tarn_decodes keys, int32_t *top)
+static bool place_priorities(struct placing *placing, struct tarn_placements priorities,
+                             int32_t *top)
 {
-    struct tarn_team *team = decoding->settings->team;
-    decoding->best_key = keys.begin;
-    for (uint32_t i = keys.begin; i < keys.end; i += decoding->trials_count) {
-        struct round round = {.decoding = decoding, .key = i, .top = *top};
-        uint32_t left = keys.end - i;
-        uint32_t count = left < decoding->trials_count ? left : decoding->trials_count;
-        if (*top <= decoding->settings->aim) break;
+    struct tarn_team *team = placing->settings->team;
+    placing->best_priority = priorities.begin;
+    for (uint32_t i = priorities.begin; i < priorities.end; i += placing->trials_count) {
+        struct round round = {.placing = placing, .priority = i, .top = *top};
+        uint32_t left = priorities.end - i;
+        uint32_t count = left < placing->trials_count ? left : placing->trials_count;
+        if (*top <= placing->settings->aim) break;
         tarn_winner_clear(&round.winner);
         if (team)
-            tarn_team_run(team, count, decode_key, &round);
+            tarn_team_run(team, count, place_priority, &round);
         else
-            decode_key(&round, 0, 0);
+            place_priority(&round, 0, 0);
         if (!take_round(&round, count, top)) return false;
     }
     return true;
 }
 
-static int32_t target_at(const struct decoding *decoding, uint32_t place)
+static int32_t target_at(const struct placing *placing, uint32_t place)
 {
-    const struct tarn_problem *problem = decoding->field->problem;
-    const struct tarn_windows_settings *settings = decoding->settings;
+    const struct tarn_problem *problem = placing->field->problem;
+    const struct tarn_windows_settings *settings = placing->settings;
     if (!settings->target) return settings->aim;
-    struct tarn_block block = tarn_block_at(&problem->blocks, block_at(decoding, place));
+    struct tarn_block block = tarn_block_at(&problem->blocks, block_at(placing, place));
     int32_t target = settings->target[tarn_problem_begin(problem, block.members[0])];
     return target > settings->least ? target : settings->least;
 }
 
-/* Begins with the best key. */
-static bool decode_promoted(struct decoding *decoding, uint32_t promotions, int32_t *top)
+/* Begins with the best priority order. */
+static bool place_promoted(struct placing *placing, uint32_t promotions, int32_t *top)
 {
-    const struct tarn_windows_settings *settings = decoding->settings;
-    struct trial *trial = &decoding->trials[0];
-    uint32_t count = decoding->lowest.count;
-    int32_t *target = tarn_region_take(decoding->region, count, sizeof *target);
+    const struct tarn_windows_settings *settings = placing->settings;
+    struct trial *trial = &placing->trials[0];
+    uint32_t count = placing->lowest.count;
+    int32_t *target = tarn_region_take(placing->region, count, sizeof *target);
     struct tarn_promotion promotion = {
-        .floor = decoding->floor,
+        .floor = placing->floor,
         .target = target,
-        .key = trial->key,
-        .decodes_max = promotions,
+        .priority = trial->priority,
+        .placements_max = promotions,
         .excess = settings->target ? INT32_MAX : *top - settings->aim,
-        .offset = tarn_region_take(decoding->region, count, sizeof *promotion.offset),
+        .offset = tarn_region_take(placing->region, count, sizeof *promotion.offset),
         .top = *top};
     int32_t before = promotion.excess;
-    if (!target || !promotion.offset || !fill_key(decoding, trial, decoding->best_key))
+    if (!target || !promotion.offset || !fill_priority(placing, trial, placing->best_priority))
         return false;
-    trial->decoder.work = decoding->work;
-    for (uint32_t place = 0; place < count; place++) target[place] = target_at(decoding, place);
-    if (tarn_promote(&promotion, &trial->decoder, decoding->region) != TARN_OK) return false;
-    decoding->work = trial->decoder.work;
-    if (promotion.excess < before) take_offsets(decoding, promotion.offset);
+    trial->greedy.work = placing->work;
+    for (uint32_t place = 0; place < count; place++) target[place] = target_at(placing, place);
+    if (tarn_promote(&promotion, &trial->greedy, placing->region) != TARN_OK) return false;
+    placing->work = trial->greedy.work;
+    if (promotion.excess < before) take_offsets(placing, promotion.offset);
     *top = promotion.top;
     return true;
 }
 
-static bool trial_init(const struct decoding *decoding, struct trial *trial)
+static bool trial_init(const struct placing *placing, struct trial *trial)
 {
-    const struct tarn_windows_settings *settings = decoding->settings;
-    const struct tarn_lowest *lowest = &decoding->lowest;
-    if (tarn_decoder_init(&trial->decoder, trial->region, lowest) != TARN_OK) return false;
-    trial->decoder.deadline = settings->deadline;
-    trial->decoder.hurries = true;
-    trial->decoder.work_max = settings->work_max;
-    trial->key = tarn_region_take(trial->region, lowest->count, sizeof *trial->key);
-    return trial->key;
+    const struct tarn_windows_settings *settings = placing->settings;
+    const struct tarn_lowest *lowest = &placing->lowest;
+    if (tarn_greedy_init(&trial->greedy, trial->region, lowest) != TARN_OK) return false;
+    trial->greedy.deadline = settings->deadline;
+    trial->greedy.hurries = true;
+    trial->greedy.work_max = settings->work_max;
+    trial->priority = tarn_region_take(trial->region, lowest->count, sizeof *trial->priority);
+    return trial->priority;
 }
 
 /* The first in the caller's region, the others, which other threads may use, in their own. */
-static bool trials_init(struct decoding *decoding)
+static bool trials_init(struct placing *placing)
 {
-    decoding->trials_count = decoding->settings->team ? KEYS_AT_ONCE : 1;
-    for (uint32_t i = 0; i < decoding->trials_count; i++) {
-        struct trial *trial = &decoding->trials[i];
-        trial->region = i == 0 ? decoding->region : &trial->own;
-        if (!trial_init(decoding, trial)) return false;
+    placing->trials_count = placing->settings->team ? PRIORITIES_AT_ONCE : 1;
+    for (uint32_t i = 0; i < placing->trials_count; i++) {
+        struct trial *trial = &placing->trials[i];
+        trial->region = i == 0 ? placing->region : &trial->own;
+        if (!trial_init(placing, trial)) return false;
     }
     return true;
 }
 
-static bool decode_part(struct decoding *decoding, const struct tarn_obstacles *obstacles,
-                        struct tarn_decodes decodes, int32_t *top)
+static bool place_part(struct placing *placing, const struct tarn_obstacles *obstacles,
+                       struct tarn_placements placements, int32_t *top)
 {
-    const struct tarn_windows_settings *settings = decoding->settings;
-    struct tarn_lowest *lowest = &decoding->lowest;
-    if (decodes.promotions > 0 && !find_own_antichain(&decoding->part->problem, decoding->region))
+    const struct tarn_windows_settings *settings = placing->settings;
+    struct tarn_lowest *lowest = &placing->lowest;
+    if (placements.promotions > 0 && !find_own_antichain(&placing->part->problem, placing->region))
         return false;
-    if (tarn_lowest_init_around(lowest, decoding->region, &decoding->part->problem, obstacles) !=
+    if (tarn_lowest_init_around(lowest, placing->region, &placing->part->problem, obstacles) !=
             TARN_OK ||
-        tarn_traits_init(&decoding->traits, decoding->region, lowest) != TARN_OK ||
-        !trials_init(decoding))
+        tarn_traits_init(&placing->traits, placing->region, lowest) != TARN_OK ||
+        !trials_init(placing))
         return false;
-    decoding->floor = tarn_region_take(decoding->region, lowest->count, sizeof *decoding->floor);
-    if (!decoding->floor) return false;
+    placing->floor = tarn_region_take(placing->region, lowest->count, sizeof *placing->floor);
+    if (!placing->floor) return false;
     for (uint32_t place = 0; place < lowest->count; place++)
-        decoding->floor[place] = decoding->field->floor[block_at(decoding, place)];
+        placing->floor[place] = placing->field->floor[block_at(placing, place)];
 
-    bool ok = decode_keys(decoding, decodes, top);
-    if (ok && decodes.promotions > 0) ok = decode_promoted(decoding, decodes.promotions, top);
-    if (settings->effort) tarn_effort_spend(settings->effort, decoding->work);
+    bool ok = place_priorities(placing, placements, top);
+    if (ok && placements.promotions > 0) ok = place_promoted(placing, placements.promotions, top);
+    if (settings->effort) tarn_effort_spend(settings->effort, placing->work);
     return ok;
 }
 
-bool tarn_field_decode(const struct tarn_field *field, struct tarn_region *region,
-                       const struct tarn_windows_settings *settings, const uint32_t *storages,
-                       uint32_t count, struct tarn_obstacles *obstacles,
-                       struct tarn_decodes decodes, int32_t *top)
+bool tarn_field_place(const struct tarn_field *field, struct tarn_region *region,
+                      const struct tarn_windows_settings *settings, const uint32_t *storages,
+                      uint32_t count, struct tarn_obstacles *obstacles,
+                      struct tarn_placements placements, int32_t *top)
 {
     struct tarn_part part;
-    struct decoding decoding = {
+    struct placing placing = {
         .field = field, .region = region, .settings = settings, .part = &part};
     struct tarn_region_mark mark = tarn_region_mark(region);
-    assert(decodes.begin < decodes.end && decodes.end <= TARN_KEYS_COUNT);
+    assert(placements.begin < placements.end && placements.end <= TARN_PRIORITIES_COUNT);
     if (settings->deadline && tarn_deadline_is_over(settings->deadline)) return true;
     if (tarn_part_init(&part, region, field->problem, field->block_of, storages, count) != TARN_OK)
         return false;
     obstacles->origin = part.origin;
-    bool ok = decode_part(&decoding, obstacles, decodes, top);
-    for (uint32_t i = 0; i < KEYS_AT_ONCE; i++) tarn_region_finish(&decoding.trials[i].own);
+    bool ok = place_part(&placing, obstacles, placements, top);
+    for (uint32_t i = 0; i < PRIORITIES_AT_ONCE; i++) tarn_region_finish(&placing.trials[i].own);
     tarn_region_release(region, mark);
     return ok;
 }

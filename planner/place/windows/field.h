@@ -29,17 +29,18 @@ struct tarn_windows_settings {
     int32_t least;              /* lower targets count as this */
     uint32_t promotions;        /* of a window that is placed again */
     uint32_t threads;           /* 0: all cores */
-    struct tarn_team *team;     /* NULL, or decodes keys of a part two at a time */
+    struct tarn_team *team;     /* NULL, or places by priority orders of a part two at a time */
     struct tarn_effort *effort; /* NULL: effort is not counted */
-    uint64_t work_max;          /* of one decode with all its keys; 0: no limit; see work.h */
+    uint64_t work_max; /* of one placement with all its priority orders; 0: no limit; see work.h */
     const struct tarn_deadline *deadline; /* NULL: none */
     /* NULL, or called as soon as all that is being placed has a place; the search goes on. */
     void (*placed)(void *user);
     void *user;
 };
 
-/* Decodes of a part: keys begin..end - 1 of keys.h, then as many as that by promotion, at most. */
-struct tarn_decodes {
+/* Placements of a part: priority orders begin..end - 1 of priorities.h, then as many as that by
+ * promotion, at most. */
+struct tarn_placements {
     uint32_t begin, end, promotions;
 };
 
@@ -51,13 +52,13 @@ bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
 /* Where a storage lies, in units, rounded outward. */
 struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a);
 
-/* Places some storages, whole blocks in the order of slots, at once: with each of the keys around
- * obstacles, whose `origin` it sets, then by promotion, until the aim is met or a limit is reached.
- * Offsets and *top change where they become lower, towards targets where these are missed by less.
- * The region is as before in the end. False: no memory. */
-bool tarn_field_decode(const struct tarn_field *field, struct tarn_region *region,
-                       const struct tarn_windows_settings *settings, const uint32_t *storages,
-                       uint32_t count, struct tarn_obstacles *obstacles,
-                       struct tarn_decodes decodes, int32_t *top);
+/* Places some storages, whole blocks in the order of slots, at once: with each of the priority
+ * orders around obstacles, whose `origin` it sets, then by promotion, until the aim is met or a
+ * limit is reached. Offsets and *top change where they become lower, towards targets where these
+ * are missed by less. The region is as before in the end. False: no memory. */
+bool tarn_field_place(const struct tarn_field *field, struct tarn_region *region,
+                      const struct tarn_windows_settings *settings, const uint32_t *storages,
+                      uint32_t count, struct tarn_obstacles *obstacles,
+                      struct tarn_placements placements, int32_t *top);
 
 #endif

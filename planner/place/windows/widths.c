@@ -14,7 +14,7 @@ static const struct variant {
 } variants[] = {{256, false}, {1024, true}, {1024, false}, {3072, false}, {3072, true}};
 enum { VARIANTS_COUNT = sizeof variants / sizeof *variants };
 
-/* Work: what windows take beside decodes, for each storage, and for each of its streams. */
+/* Work: what windows take beside placements, for each storage, and for each of its streams. */
 enum { WINDOWS_STORAGE = 500, WINDOWS_STREAM = 50 };
 /* A plan that is one part in WORTH_ALL above its aim is worth the whole effort. */
 enum { WORTH_ALL = 512 };

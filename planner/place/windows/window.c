@@ -8,13 +8,13 @@
  *            └──────┴─────────────┴─────────────┴─► global order
  *
  * That is a plan, and told at once. It is as high as its highest window: only those above the aim
- * are placed again, with other keys, the highest first. Where another phase comes on top
+ * are placed again, with other priority orders, the highest first. Where another phase comes on top
  * (windows.c), what each window loses is lost: all above their targets (targets.c) are placed
  * again.
  *
- * Many storages that cross are placed by wider windows where they are few of all, and as bundles
- * (bundles.c) where they cross many windows, as in one long training step.
- * Source: docs/how-it-works.md, "Windows". Cost: a decode of every window. */
+ * Many storages that cross are placed by wider windows where they are few of all, and as clusters
+ * (clusters.c) where they cross many windows, as in one long training step.
+ * Source: docs/how-it-works.md, "Windows". Cost: a placement of every window. */
 #include "window.h"
 
 #include <assert.h>
@@ -25,17 +25,19 @@
 #include "cuts.h"
 #include "planner/parallel/parallel.h"
 
-/* BATCH: windows that are placed again at once. BUNDLED_SPAN: cuts crossed in the mean from which
- * on bundles are made. WIDER: how much wider the windows of what crosses are. */
-enum { BATCH = 16, BUNDLED_SPAN = 16, WIDER = 16 };
+/* BATCH: windows that are placed again at once. CLUSTERED_SPAN: cuts crossed in the mean from which
+ * on clusters are made. WIDER: how much wider the windows of what crosses are. */
+enum { BATCH = 16, CLUSTERED_SPAN = 16, WIDER = 16 };
 /* From EAGER_STORAGES on helpers are started at once. What crosses need not come nearer to the aim
  * than one part in ENOUGH_SHARE of it. */
 enum { EAGER_STORAGES = 1024, ENOUGH_SHARE = 1024 };
 /* A group is large from one part in LARGE_SHARE of the aim on. */
 enum { LARGE_SHARE = 16 };
-/* Keys (keys.h); by_size: where groups are large. */
-static const struct tarn_decodes first_key = {0, 1, 0}, other_keys = {1, TARN_KEYS_COUNT, 0};
-static const struct tarn_decodes by_size = {5, 6, 0}, all_keys = {0, TARN_KEYS_COUNT, 0};
+/* Priority orders (priorities.h); by_size: where groups are large. */
+static const struct tarn_placements first_priority = {0, 1, 0},
+                                    other_priorities = {1, TARN_PRIORITIES_COUNT, 0};
+static const struct tarn_placements by_size = {5, 6, 0},
+                                    all_priorities = {0, TARN_PRIORITIES_COUNT, 0};
 
 /* Storages cut into windows. */
 struct windows {
@@ -50,7 +52,8 @@ struct windows {
     struct tarn_around around; /* what crosses, as obstacles */
     struct tarn_region_mark unplaced; /* the region, before it had these */
     struct tarn_team team;
-    bool has_keys;         /* what crosses has been placed at once, with the first key alone */
+    bool has_priorities;   /* what crosses has been placed at once, with the first priority order
+                              alone */
     atomic_bool no_memory; /* in one of the windows */
 };
 
@@ -72,7 +75,7 @@ static struct tarn_obstacles no_obstacles(const struct windows *windows)
 /* By thread `thread` of the team. */
 static bool place_window(const struct windows *windows, uint32_t thread,
                          const struct tarn_windows_settings *settings, uint32_t w,
-                         struct tarn_decodes decodes)
+                         struct tarn_placements placements)
 {
     const struct tarn_cuts *cuts = &windows->cuts;
     struct tarn_obstacles obstacles = no_obstacles(windows);
@@ -85,24 +88,25 @@ static bool place_window(const struct windows *windows, uint32_t thread,
     struct tarn_region *work = &windows->work[thread];
     struct tarn_region_mark mark = tarn_region_mark(work);
     bool ok = tarn_around_collect(&windows->around, work, w, &obstacles) &&
-              tarn_field_decode(windows->field, work, settings, cuts->storages + cuts->begin[w],
-                                count, &obstacles, decodes, &windows->top[w]);
+              tarn_field_place(windows->field, work, settings, cuts->storages + cuts->begin[w],
+                               count, &obstacles, placements, &windows->top[w]);
     tarn_region_release(work, mark);
     return ok;
 }
 
 /* ---- What crosses ---- */
 
-/* Do these cross at least BUNDLED_SPAN cuts each, in the mean? */
+/* Do these cross at least CLUSTERED_SPAN cuts each, in the mean? */
 static bool are_long(const struct tarn_crossing *crossing, uint32_t count)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) sum += crossing[i].end - 1 - crossing[i].first;
-    return sum / BUNDLED_SPAN >= count;
+    return sum / CLUSTERED_SPAN >= count;
 }
 
-/* At once, with some keys; must: whatever that takes. */
-static bool decode_crossing(const struct windows *windows, struct tarn_decodes decodes, bool must)
+/* At once, with some priority orders; must: whatever that takes. */
+static bool place_crossing_once(const struct windows *windows, struct tarn_placements placements,
+                                bool must)
 {
     uint32_t count;
     const uint32_t *storages = crossing_storages(windows, &count);
@@ -113,22 +117,23 @@ static bool decode_crossing(const struct windows *windows, struct tarn_decodes d
     if (*top <= settings.aim || (left == 0 && !must)) return true;
     settings.work_max = must ? 0 : left;
     return tarn_obstacles_sort(&none, &windows->work[0]) == TARN_OK &&
-           tarn_field_decode(windows->field, &windows->work[0], &settings, storages, count, &none,
-                             decodes, top);
+           tarn_field_place(windows->field, &windows->work[0], &settings, storages, count, &none,
+                            placements, top);
 }
 
-static bool decode_crossing_again(const struct windows *windows)
+static bool place_crossing_again(const struct windows *windows)
 {
-    return decode_crossing(windows, windows->cuts.has_large ? all_keys : other_keys, false);
+    return place_crossing_once(windows, windows->cuts.has_large ? all_priorities : other_priorities,
+                               false);
 }
 
-/* Where a plan is wanted soon, the other keys follow it. */
+/* Where a plan is wanted soon, the other priority orders follow it. */
 static bool place_at_once(struct windows *windows)
 {
     bool must = windows->settings->effort->must;
-    windows->has_keys = windows->settings->placed != NULL;
-    return decode_crossing(windows, windows->cuts.has_large ? by_size : first_key, must) &&
-           (windows->has_keys || decode_crossing_again(windows));
+    windows->has_priorities = windows->settings->placed != NULL;
+    return place_crossing_once(windows, windows->cuts.has_large ? by_size : first_priority, must) &&
+           (windows->has_priorities || place_crossing_again(windows));
 }
 
 /* listed: all storages, those that do not cross included. Wider windows need not come quite to the
@@ -144,8 +149,8 @@ static bool place_crossing(struct windows *windows, const uint32_t *listed, uint
         return true;
     }
     if (count > most && are_long(windows->cuts.crossing, count))
-        return tarn_bundles_place(windows->field, windows->settings, &windows->cuts, listed,
-                                  listed_count, top);
+        return tarn_clusters_place(windows->field, windows->settings, &windows->cuts, listed,
+                                   listed_count, top);
     wider.width *= WIDER;
     wider.aim += wider.aim / ENOUGH_SHARE;
     wider.target = NULL;
@@ -160,7 +165,7 @@ static bool place_crossing(struct windows *windows, const uint32_t *listed, uint
 static void place_once(void *user, uint32_t thread, uint32_t w)
 {
     struct windows *windows = user;
-    if (!windows->no_memory && !place_window(windows, thread, windows->settings, w, first_key))
+    if (!windows->no_memory && !place_window(windows, thread, windows->settings, w, first_priority))
         windows->no_memory = true;
 }
 
@@ -224,13 +229,13 @@ static void list_first(struct batch *batch, bool *done)
     for (uint32_t i = 0; i < batch->count; i++) done[batch->list[i]] = true;
 }
 
-/* With the other keys, and by promotion. */
+/* With the other priority orders, and by promotion. */
 static void place_again(void *user, uint32_t thread, uint32_t i)
 {
     struct batch *batch = user;
     struct windows *windows = batch->windows;
     struct tarn_windows_settings settings = batch->settings;
-    const struct tarn_decodes others = {1, TARN_KEYS_COUNT, settings.promotions};
+    const struct tarn_placements others = {1, TARN_PRIORITIES_COUNT, settings.promotions};
     uint32_t w = batch->list[i];
     settings.least = batch->least[i];
     if (windows->target)
@@ -294,14 +299,15 @@ static int32_t highest_top(const struct windows *windows)
     return top;
 }
 
-/* A plan is there. Then the other keys for what crosses, and all windows again around that. */
+/* A plan is there. Then the other priority orders for what crosses, and all windows again around
+ * that. */
 static bool place_better(struct windows *windows)
 {
     const struct tarn_windows_settings *settings = windows->settings;
     int32_t *crossing = &windows->top[windows->cuts.count], before = *crossing;
     if (settings->placed && highest_top(windows) < INT32_MAX) settings->placed(settings->user);
-    if (!windows->has_keys) return true;
-    return decode_crossing_again(windows) && (*crossing == before || place_all(windows));
+    if (!windows->has_priorities) return true;
+    return place_crossing_again(windows) && (*crossing == before || place_all(windows));
 }
 
 static void windows_finish(struct windows *windows)

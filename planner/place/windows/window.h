@@ -18,9 +18,9 @@ bool tarn_window_place(const struct tarn_windows_settings *settings, const struc
 /* Places what crosses the cuts; writes offsets, and how high they reach: INT32_MAX where that
  * cannot be counted, or time is over. storages: of which the cuts were made, whole blocks in the
  * order of slots. False: no memory. */
-bool tarn_bundles_place(const struct tarn_field *field,
-                        const struct tarn_windows_settings *settings, const struct tarn_cuts *cuts,
-                        const uint32_t *storages, uint32_t count, int32_t *top);
+bool tarn_clusters_place(const struct tarn_field *field,
+                         const struct tarn_windows_settings *settings, const struct tarn_cuts *cuts,
+                         const uint32_t *storages, uint32_t count, int32_t *top);
 
 /* ---- The global order divided by how full it is: finely where an aim is nearly reached ---- */
 

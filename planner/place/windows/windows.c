@@ -11,7 +11,7 @@
 #include "window.h"
 
 enum { FAR_WINDOWS = 16, FAR_SHARE = 8, CROSSING_MAX = 32768 }; /* unless options say otherwise */
-/* Decodes of a window by promotion, at most. */
+/* Places of a window by promotion, at most. */
 enum { PROMOTIONS = 32 };
 
 /* ---- Phases ---- */

@@ -1,5 +1,5 @@
-/* Placement window by window, for problems too large for one decode: near-linear, in parallel. The
- * door of the room; field.h, which it includes, serves searches that place some blocks around
+/* Placement window by window, for problems too large for one placement: near-linear, in parallel.
+ * The door of the room; field.h, which it includes, serves searches that place some blocks around
  * others as well. */
 #ifndef TARN_PLANNER_PLACE_WINDOWS_WINDOWS_H
 #define TARN_PLANNER_PLACE_WINDOWS_WINDOWS_H

@@ -1,8 +1,8 @@
-/* The key portfolio. A key is a number made of a block's traits; blocks of the heaviest antichain
- * may come before all others, since a plan at the bound must stack exactly these without a gap.
- * Source: docs/how-it-works.md, "Placement"; which keys and in what order was measured. Cost:
- * traits O(T S), a key O(T). */
-#include "keys.h"
+/* The portfolio of priority orders. A priority is a number made of a block's traits; blocks of the
+ * heaviest antichain may come before all others, since a plan at the bound must stack exactly these
+ * without a gap. Source: docs/how-it-works.md, "Placement"; which priority orders and in what order
+ * was measured. Cost: traits O(T S), a priority order O(T). */
+#include "priorities.h"
 
 #include <assert.h>
 #include <math.h>
@@ -93,7 +93,7 @@ enum tarn_status tarn_traits_init(struct tarn_traits *traits, struct tarn_region
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 
-/* ---- Keys ---- */
+/* ---- Priority orders ---- */
 
 enum measure { LIFE, CONFLICTS, SIZE_LIFE, CONFLICTS_LIFE, SIZE };
 
@@ -101,7 +101,7 @@ static const struct {
     const char *name;
     bool antichain_first;
     enum measure measure;
-} keys[TARN_KEYS_COUNT] = {
+} priorities[TARN_PRIORITIES_COUNT] = {
     {"antichain-life", true, LIFE},
     {"antichain-conflicts", true, CONFLICTS},
     {"size-life", false, SIZE_LIFE},
@@ -114,7 +114,7 @@ static const struct {
     {"conflicts", false, CONFLICTS},
 };
 
-const char *tarn_keys_name(uint32_t i) { return keys[i].name; }
+const char *tarn_priorities_name(uint32_t i) { return priorities[i].name; }
 
 /* Greater numbers, which are not negative, come to smaller ones; the highest bit is set. */
 static uint64_t descending(double value)
@@ -138,10 +138,10 @@ static double value_of(const struct tarn_lowest *lowest, const struct tarn_trait
     return lowest->size[place];
 }
 
-/* Turns numbers by place into keys: the smallest number, of equal ones the first place, has the
- * largest key. Sorted by their lower halves, then by their higher ones. */
+/* Turns numbers by place into priorities: the smallest number, of equal ones the first place, has
+ * the highest one. Sorted by their lower halves, then by their higher ones. */
 static enum tarn_status spread(struct tarn_region *region, uint32_t count, const uint64_t *number,
-                               int32_t *key)
+                               int32_t *priority)
 {
     uint64_t *packed = tarn_region_take(region, count, sizeof *packed);
     uint64_t *spare = tarn_region_take(region, count, sizeof *spare);
@@ -156,30 +156,33 @@ static enum tarn_status spread(struct tarn_region *region, uint32_t count, const
         }
         sorted = tarn_radix_sort(sorted, sorted == packed ? spare : packed, count, UINT32_MAX);
         for (uint32_t rank = 0; rank < count; rank++)
-            key[tarn_radix_number(sorted[rank])] =
-                (int32_t)((uint64_t)(count - rank) * TARN_KEY_MAX / ((uint64_t)count + 1));
+            priority[tarn_radix_number(sorted[rank])] =
+                (int32_t)((uint64_t)(count - rank) * TARN_PRIORITY_MAX / ((uint64_t)count + 1));
     }
     return ok ? TARN_OK : TARN_SYSTEM;
 }
 
-enum tarn_status tarn_keys_fill(const struct tarn_lowest *lowest, struct tarn_region *region,
-                                const struct tarn_traits *traits, uint32_t i, int32_t *key)
+enum tarn_status tarn_priorities_fill(const struct tarn_lowest *lowest, struct tarn_region *region,
+                                      const struct tarn_traits *traits, uint32_t i,
+                                      int32_t *priority)
 {
-    assert(i < TARN_KEYS_COUNT);
+    assert(i < TARN_PRIORITIES_COUNT);
     struct tarn_region_mark mark = tarn_region_mark(region);
     uint64_t *number = tarn_region_take(region, lowest->count, sizeof *number);
     if (!number) return TARN_SYSTEM;
     for (uint32_t place = 0; place < lowest->count; place++) {
-        number[place] = descending(value_of(lowest, traits, keys[i].measure, place));
-        if (keys[i].antichain_first && traits->in_antichain[place]) number[place] &= INT64_MAX;
+        number[place] = descending(value_of(lowest, traits, priorities[i].measure, place));
+        if (priorities[i].antichain_first && traits->in_antichain[place])
+            number[place] &= INT64_MAX;
     }
-    enum tarn_status status = spread(region, lowest->count, number, key);
+    enum tarn_status status = spread(region, lowest->count, number, priority);
     tarn_region_release(region, mark);
     return status;
 }
 
-enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, struct tarn_region *region,
-                                   const uint64_t *offset, int32_t *key)
+enum tarn_status tarn_priorities_of_plan(const struct tarn_lowest *lowest,
+                                         struct tarn_region *region, const uint64_t *offset,
+                                         int32_t *priority)
 {
     struct tarn_region_mark mark = tarn_region_mark(region);
     uint64_t *number = tarn_region_take(region, lowest->count, sizeof *number);
@@ -188,7 +191,7 @@ enum tarn_status tarn_keys_of_plan(const struct tarn_lowest *lowest, struct tarn
         const struct tarn_blocks *blocks = &lowest->problem->blocks;
         number[place] = offset[tarn_block_at(blocks, lowest->block[place]).members[0]];
     }
-    enum tarn_status status = spread(region, lowest->count, number, key);
+    enum tarn_status status = spread(region, lowest->count, number, priority);
     tarn_region_release(region, mark);
     return status;
 }

@@ -1,13 +1,13 @@
 /* Lowest-offset-first: every block that is not placed yet has a lower limit; again and again the
- * block with the smallest limit (of equal ones the one with the largest key) is placed there, and
- * the limits of the blocks in conflict with it rise above it.
+ * block with the smallest limit (of equal ones the one with the highest priority) is placed there,
+ * and the limits of the blocks in conflict with it rise above it.
  *
  * Works on places: lone storages by (stream, position) of their producer, then the blocks of
  * several members. Offsets are counted in units, a power of two of bytes, and are below 2^30, so
  * that all arithmetic fits the narrow lanes of vector units. Sizes round outward to units; where
  * the unit divides every size and border, and it does unless the arena is huge, nothing is lost. */
-#ifndef TARN_PLANNER_PLACE_LOWEST_DECODER_H
-#define TARN_PLANNER_PLACE_LOWEST_DECODER_H
+#ifndef TARN_PLANNER_PLACE_LOWEST_GREEDY_H
+#define TARN_PLANNER_PLACE_LOWEST_GREEDY_H
 
 #include "extremes.h"
 #include "kernels.h"
@@ -16,9 +16,9 @@
 #include "streams/base/deadline.h"
 #include "streams/base/region.h"
 
-enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_KEY_MAX = (1 << 24) - 1, TARN_MEMBERS_RUN = 16 };
+enum { TARN_UNITS_MAX = (1 << 30) - 1, TARN_PRIORITY_MAX = (1 << 24) - 1, TARN_MEMBERS_RUN = 16 };
 
-/* A problem made ready for decoding; shared by threads. */
+/* A problem made ready for placing; shared by threads. */
 struct tarn_lowest {
     const struct tarn_problem *problem;
     const struct tarn_obstacles *obstacles; /* or NULL */
@@ -86,8 +86,8 @@ struct tarn_limits_level {
     uint32_t count;
 };
 
-/* A decode in progress. */
-struct tarn_decoder {
+/* A placement in progress. */
+struct tarn_greedy {
     const struct tarn_lowest *lowest;
     const struct tarn_kernels *kernels;
     int32_t *state; /* one array of state_size numbers: all up to `groups` */
@@ -108,41 +108,42 @@ struct tarn_decoder {
     int32_t top;
     int64_t miss;
     const struct tarn_extremes *extremes; /* at most those of places that are not placed yet: */
-    struct tarn_extremes narrowed;        /* where `narrows`, the decoder's own */
+    struct tarn_extremes narrowed;        /* where `narrows`, the greedy placement's own */
     uint8_t *placed;                      /* where it narrows: by run, how many are placed */
     uint8_t *narrowed_at;                 /* by stream and run: `placed` when it was narrowed */
     bool narrows;
-    bool hurries; /* set after making, where no state is gone back to: places soon, see decode.c */
-    uint64_t rises;                       /* of this decode */
-    const struct tarn_deadline *deadline; /* NULL, or ends a decode; set after making */
-    uint64_t work, work_max; /* of all decodes so far, see work.h; ends them, 0: no limit */
+    bool hurries; /* set after making, where no state is gone back to: places soon, see greedy.c */
+    uint64_t rises;                       /* of this placement */
+    const struct tarn_deadline *deadline; /* NULL, or ends a placement; set after making */
+    uint64_t work, work_max; /* of all placements so far, see work.h; ends them, 0: no limit */
 };
 /* Lives in the region. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_decoder_init(struct tarn_decoder *decoder, struct tarn_region *region,
-                                   const struct tarn_lowest *lowest);
+enum tarn_status tarn_greedy_init(struct tarn_greedy *greedy, struct tarn_region *region,
+                                  const struct tarn_lowest *lowest);
 
-/* From the next start on, the decoder goes from the start to the end and never back to a state that
- * was saved: it may forget what is placed, which matters for many places. TARN_SYSTEM: no memory.
+/* From the next start on, the greedy placement goes from the start to the end and never back to a
+ * state that was saved: it may forget what is placed, which matters for many places. TARN_SYSTEM:
+ * no memory.
  */
-enum tarn_status tarn_decoder_narrow(struct tarn_decoder *decoder, struct tarn_region *region);
+enum tarn_status tarn_greedy_narrow(struct tarn_greedy *greedy, struct tarn_region *region);
 
 /* floor: by place, the least offset allowed, or NULL. */
-void tarn_decoder_start(struct tarn_decoder *decoder, const int32_t *floor);
+void tarn_greedy_start(struct tarn_greedy *greedy, const int32_t *floor);
 
-/* To be called when keys or floors have changed since the state was made. */
-void tarn_decoder_forget(struct tarn_decoder *decoder, const int32_t *floor);
+/* To be called when priority orders or floors have changed since the state was made. */
+void tarn_greedy_forget(struct tarn_greedy *greedy, const int32_t *floor);
 
-/* Goes on until `wanted` blocks are placed; key: by place, 0 to TARN_KEY_MAX. False as soon as the
- * objective is missed by more than `miss_max`, or by more than can be counted, or time or work is
- * over. */
-bool tarn_decoder_advance(struct tarn_decoder *decoder, const int32_t *key, const int32_t *floor,
-                          struct tarn_objective objective, int64_t miss_max, uint32_t wanted);
+/* Goes on until `wanted` blocks are placed; priority: by place, 0 to TARN_PRIORITY_MAX. False as
+ * soon as the objective is missed by more than `miss_max`, or by more than can be counted, or time
+ * or work is over. */
+bool tarn_greedy_advance(struct tarn_greedy *greedy, const int32_t *priority, const int32_t *floor,
+                         struct tarn_objective objective, int64_t miss_max, uint32_t wanted);
 
 /* Whether it hurries, and has placed something where it could be at once. */
-bool tarn_decoder_hurried(const struct tarn_decoder *decoder);
+bool tarn_greedy_hurried(const struct tarn_greedy *greedy);
 
 /* A lower limit for the miss in the end. */
-int64_t tarn_decoder_expect(const struct tarn_decoder *decoder, struct tarn_objective objective);
+int64_t tarn_greedy_expect(const struct tarn_greedy *greedy, struct tarn_objective objective);
 
 /* The footprint of a plan, in bytes. */
 uint64_t tarn_lowest_footprint(const struct tarn_lowest *lowest, const int32_t *place_offset);
@@ -156,17 +157,17 @@ void tarn_lowest_offsets(const struct tarn_lowest *lowest, const int32_t *place_
 struct tarn_promotion {
     const int32_t *floor;  /* by place, the least offset allowed, or NULL */
     const int32_t *target; /* by place, what it should end at or below; in units */
-    int32_t *key;          /* by place: those to begin with; they change */
-    uint32_t decodes_max;
+    int32_t *priority;     /* by place: those to begin with; they change */
+    uint32_t placements_max;
     int32_t
         excess; /* the most that any place ends above its target; at first: in the plan so far */
     int32_t *offset; /* by place: the best plan, where there is a better one than the plan so far */
     int32_t top;     /* of the best plan */
 };
 
-/* Up to decodes_max decodes, until every target is met, or the decoder has no work or time left.
- * Gives back what it takes from the region. TARN_SYSTEM: no memory. */
-enum tarn_status tarn_promote(struct tarn_promotion *promotion, struct tarn_decoder *decoder,
+/* Up to placements_max placements, until every target is met, or the greedy placement has no work
+ * or time left. Gives back what it takes from the region. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_promote(struct tarn_promotion *promotion, struct tarn_greedy *greedy,
                               struct tarn_region *region);
 
 #endif
