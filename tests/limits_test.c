@@ -101,7 +101,7 @@ static int32_t first_of(const int32_t *limit, const int32_t *priority, uint32_t 
 
 static void inner_loops_find_what_plain_ones_do(void **state)
 {
-    const struct tarn_kernels *kernels = tarn_kernels_choose();
+    const struct tarn_lane_kernels *kernels = tarn_kernels_choose();
     struct random_source source = {1};
     (void)state;
     for (uint32_t draw = 0; draw < LOOPS; draw++) {

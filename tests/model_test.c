@@ -120,7 +120,7 @@ static void reserved_bytes_end_at_the_footprint(void **state)
 
 /* ---- Axes ---- */
 
-static void check_order(const struct tarn_schedule *schedule, const struct tarn_model *model)
+static void check_order(const struct tarn_model_schedule *schedule, const struct tarn_model *model)
 {
     for (uint32_t v = 0; v < model->launches_count; v++) {
         const struct tarn_launch *launch = &model->launches[v];
@@ -134,7 +134,7 @@ static void check_order(const struct tarn_schedule *schedule, const struct tarn_
 }
 
 /* On every axis no two storages have the same byte at the same moment. */
-static void check_bytes(const struct tarn_model *model, const struct tarn_span *spans)
+static void check_bytes(const struct tarn_model *model, const struct tarn_model_span *spans)
 {
     for (uint32_t a = 0; a < model->holders_count && model->holders_count < 500; a++)
         for (uint32_t b = 0; b < a; b++) {
@@ -150,7 +150,7 @@ static void check_axis(const struct subject *subject, enum tarn_axis axis,
                        const struct tarn_axis_source *source)
 {
     const struct tarn_model *model = &subject->model;
-    struct tarn_schedule schedule;
+    struct tarn_model_schedule schedule;
     struct tarn_memory memory = {NULL, false};
     size_t count;
     if (!tarn_schedule_init(&schedule, model, axis, source)) {
@@ -158,9 +158,10 @@ static void check_axis(const struct subject *subject, enum tarn_axis axis,
         assert_true(axis == TARN_AXIS_CUT && model->certificate.bound == 0);
         return;
     }
-    struct tarn_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
+    struct tarn_model_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
     assert_true(tarn_schedule_spans(&schedule, model, spans));
-    struct tarn_level *levels = tarn_schedule_levels(&memory, model, spans, TARN_NONE, &count);
+    struct tarn_memory_level *levels =
+        tarn_schedule_levels(&memory, model, spans, TARN_NONE, &count);
     check_order(&schedule, model);
     check_bytes(model, spans);
     uint64_t alive = 0, certified = 0;
@@ -210,7 +211,7 @@ static void a_trace_without_a_launch_gives_no_axis(void **state)
 {
     (void)state;
     struct subject subject;
-    struct tarn_schedule schedule;
+    struct tarn_model_schedule schedule;
     struct tarn_trace_entry runs[] = {{0, 0, 1, 2}, {1, 0, 2, 3}, {4000000, 0, 1, 2}};
     plan_it(&subject, load(TARN_SOURCE_DIR "/examples/graphs/figure7.json"));
     assert_false(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_REAL,
@@ -379,7 +380,7 @@ static void lists_and_waits_that_form_a_cycle_still_have_some_order(void **state
     struct tarn_wait wait = subject.plan->waits[0];
     subject.plan->waits[1] = (struct tarn_wait){wait.on, wait.op};
     assert_int_equal(tarn_model_init(&subject.model, subject.plan, NULL), TARN_OK);
-    struct tarn_schedule schedule;
+    struct tarn_model_schedule schedule;
     assert_true(subject.model.is_cyclic);
     assert_true(tarn_schedule_init(&schedule, &subject.model, TARN_AXIS_ORDER, NULL));
     assert_int_equal(schedule.length, subject.model.launches_count);

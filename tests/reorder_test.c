@@ -382,7 +382,7 @@ enum { FLOW_NODES = 8 };
 
 static void flow_equals_the_least_of_all_cuts(void **state)
 {
-    struct tarn_flow flow = {0};
+    struct tarn_reorder_flow flow = {0};
     (void)state;
     for (uint64_t seed = 0; seed < DRAWS(3000); seed++) {
         struct random_source source = {seed};

@@ -106,6 +106,11 @@ library() { find include streams planner runtime cli tests/conformance -name "*.
 symbols=$(python3 tests/symbols.py . "$build" 2>&1)
 report no_circles_of_files_or_folders "$(grep -v '^unused' <<<"$symbols")"
 
+# But for tarn_executor, of which runtime/state declares what host and queues each define.
+report a_struct_has_one_meaning "$(
+    library -exec grep -ohE '^(struct|enum|union) tarn_[a-z0-9_]+ \{' {} + | sort | uniq -d | grep -v 'struct tarn_executor {'
+)"
+
 report every_global_name_has_a_user_in_another_file "$(grep '^unused' <<<"$symbols")"
 
 # doors ROOM...: includes, outside a room, of another of its headers than the one of its name.

@@ -149,7 +149,7 @@ static uint32_t space_at(const struct tarn_model *model, uint64_t offset)
 
 /* Of the arena at a moment of a schedule; a hole ends with its memory space. */
 static void print_holes(struct tarn_printer *printer, const struct tarn_model *model,
-                        const struct tarn_span *spans, double moment, struct range *ranges)
+                        const struct tarn_model_span *spans, double moment, struct range *ranges)
 {
     size_t count = 0, holes = 0;
     uint64_t at = 0, free_bytes = 0;
@@ -186,7 +186,7 @@ static void print_holes(struct tarn_printer *printer, const struct tarn_model *m
 }
 
 /* The moment of most bytes taken. */
-static double peak_moment(const struct tarn_level *levels, size_t count)
+static double peak_moment(const struct tarn_memory_level *levels, size_t count)
 {
     size_t best = 0;
     for (size_t i = 1; i < count; i++)
@@ -196,16 +196,16 @@ static double peak_moment(const struct tarn_level *levels, size_t count)
 
 static bool find_holes(struct tarn_printer *printer, const struct tarn_model *model)
 {
-    struct tarn_schedule schedule;
+    struct tarn_model_schedule schedule;
     struct tarn_memory memory = {0};
     bool by_cut = tarn_schedule_init(&schedule, model, TARN_AXIS_CUT, NULL);
     if (!by_cut) tarn_schedule_init(&schedule, model, TARN_AXIS_ORDER, NULL);
     size_t count = 0;
-    struct tarn_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
+    struct tarn_model_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
     struct range *ranges =
         tarn_memory_take(&memory, model->holders_count + model->spaces_count, sizeof *ranges);
     bool done = spans && ranges && tarn_schedule_spans(&schedule, model, spans);
-    const struct tarn_level *levels =
+    const struct tarn_memory_level *levels =
         done ? tarn_schedule_levels(&memory, model, spans, TARN_NONE, &count) : NULL;
     if (levels)
         print_holes(printer, model, spans,
@@ -250,11 +250,11 @@ static void print_last_uses(struct tarn_printer *printer, const struct tarn_mode
 
 static bool print_held(struct tarn_printer *printer, const struct tarn_model *model)
 {
-    struct tarn_schedule schedule;
+    struct tarn_model_schedule schedule;
     struct tarn_memory memory = {0};
     size_t count = 0;
     bool is_timed = tarn_schedule_init(&schedule, model, TARN_AXIS_TIME, NULL);
-    struct tarn_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
+    struct tarn_model_span *spans = tarn_memory_take(&memory, model->holders_count, sizeof *spans);
     struct held *held = tarn_memory_take(&memory, model->holders_count, sizeof *held);
     bool done = is_timed && spans && held && tarn_schedule_spans(&schedule, model, spans);
     for (uint32_t h = 0; done && h < model->holders_count; h++) {

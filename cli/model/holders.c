@@ -10,7 +10,7 @@
 /* A touch of the storage `key`: a root tensor, or tensors_count + op for a workspace. */
 struct entry {
     uint32_t key;
-    struct tarn_touch touch;
+    struct tarn_model_touch touch;
 };
 
 static int compare_entries(const void *a, const void *b)
@@ -35,7 +35,7 @@ static uint64_t padding(uint64_t size, uint64_t alignment) { return (0 - size) &
 static bool is_persistent(enum tarn_tensor_kind kind) { return kind >= TARN_PARAMETER; }
 
 static size_t add_entries(const struct tarn_model *model, struct entry *entries, size_t count,
-                          struct tarn_list tensors, struct tarn_touch touch)
+                          struct tarn_list tensors, struct tarn_model_touch touch)
 {
     for (size_t i = 0; i < tensors.count; i++) {
         struct tarn_tensor_info info;
@@ -53,8 +53,10 @@ static size_t collect_entries(const struct tarn_model *model, struct entry *entr
         struct tarn_op_info info;
         tarn_op op = model->launches[v].op;
         tarn_graph_op(model->graph, op, &info);
-        count = add_entries(model, entries, count, info.inputs, (struct tarn_touch){v, false});
-        count = add_entries(model, entries, count, info.outputs, (struct tarn_touch){v, true});
+        count =
+            add_entries(model, entries, count, info.inputs, (struct tarn_model_touch){v, false});
+        count =
+            add_entries(model, entries, count, info.outputs, (struct tarn_model_touch){v, true});
         if (info.workspace > 0)
             entries[count++] =
                 (struct entry){tarn_graph_tensors_count(model->graph) + op, {v, true}};
@@ -139,7 +141,7 @@ static enum tarn_holder_half half_of(const struct tarn_model *model,
 }
 
 static void make_holders(struct tarn_model *model, const struct entry *entries, size_t count,
-                         struct tarn_touch *touches)
+                         struct tarn_model_touch *touches)
 {
     for (size_t i = 0, end; i < count; i = end) {
         struct tarn_holder *holder = &model->holders[model->holders_count++];
@@ -218,7 +220,7 @@ bool tarn_holders_read(struct tarn_model *model)
     uint32_t tensors_count = tarn_graph_tensors_count(model->graph);
     struct entry *entries = tarn_memory_take(&scratch, room, sizeof *entries);
     uint32_t *holder_of = tarn_memory_take(&scratch, tensors_count, sizeof *holder_of);
-    struct tarn_touch *touches = tarn_memory_take(memory, room, sizeof *touches);
+    struct tarn_model_touch *touches = tarn_memory_take(memory, room, sizeof *touches);
     bool is_complete = !scratch.is_exhausted && !memory->is_exhausted;
     if (is_complete) {
         size_t count = collect_entries(model, entries), holders_count = 0;

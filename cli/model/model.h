@@ -35,7 +35,7 @@ struct tarn_launch {
 };
 
 /* A launch that reads or writes a storage. */
-struct tarn_touch {
+struct tarn_model_touch {
     uint32_t launch;
     bool writes;
 };
@@ -61,10 +61,10 @@ struct tarn_holder {
     tarn_space space;
     uint64_t offset; /* in the range of all spaces, see tarn_holder_offset */
     uint64_t size;
-    uint64_t padding;                 /* reserved behind the exact bytes */
-    uint32_t group;                   /* contiguous, or TARN_NONE */
-    uint32_t writer;                  /* the launch that touches it first */
-    const struct tarn_touch *touches; /* by launch */
+    uint64_t padding;                       /* reserved behind the exact bytes */
+    uint32_t group;                         /* contiguous, or TARN_NONE */
+    uint32_t writer;                        /* the launch that touches it first */
+    const struct tarn_model_touch *touches; /* by launch */
     uint32_t touches_count;
     enum tarn_holder_half half;
     bool pinned;    /* an output: nobody has its bytes after it */

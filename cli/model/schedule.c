@@ -13,7 +13,7 @@
 #define WAIT_NS 3000    /* of an event wait, as `tarn info` has it */
 #define FLIGHT_SHARE 40 /* the launches at the cut are drawn as wide as a 40th of all */
 
-static void follow_order(struct tarn_schedule *schedule, const struct tarn_model *model)
+static void follow_order(struct tarn_model_schedule *schedule, const struct tarn_model *model)
 {
     for (uint32_t v = 0; v < model->launches_count; v++) {
         schedule->begin[v] = v;
@@ -26,7 +26,7 @@ static void follow_order(struct tarn_schedule *schedule, const struct tarn_model
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Without costs, every launch takes one step and a wait nothing. */
-static void follow_costs(struct tarn_schedule *schedule, const struct tarn_model *model)
+static void follow_costs(struct tarn_model_schedule *schedule, const struct tarn_model *model)
 {
     for (uint32_t v = 0; v < model->launches_count; v++)
         if (model->launches[v].cost > 0) schedule->is_time = true;
@@ -92,7 +92,7 @@ static int part_of(const struct tarn_model *model, const struct cut *cut, uint32
 
 /* Where ops in flight have halves, the moment is the second half of those below the cut, and the
  * first half of those that the cut goes through, which begin later. */
-static void go_through_cut(struct tarn_schedule *schedule, const struct tarn_model *model,
+static void go_through_cut(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                            const struct cut *cut)
 {
     uint64_t at = 0, half = model->launches_count / FLIGHT_SHARE / 2 + 1, delay = 0;
@@ -118,7 +118,7 @@ static void go_through_cut(struct tarn_schedule *schedule, const struct tarn_mod
     schedule->has_mark = schedule->flight_count > 0;
 }
 
-static bool follow_cut(struct tarn_schedule *schedule, const struct tarn_model *model)
+static bool follow_cut(struct tarn_model_schedule *schedule, const struct tarn_model *model)
 {
     struct cut cut;
     if (!model->has_certificate || model->certificate.streams_count != model->streams_count ||
@@ -134,7 +134,7 @@ static bool follow_cut(struct tarn_schedule *schedule, const struct tarn_model *
 /* ---- A trace ---- */
 
 /* Takes over an iteration's runs; false: a launch is missing. */
-static bool take_iteration(struct tarn_schedule *schedule, const struct tarn_model *model,
+static bool take_iteration(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                            const struct tarn_trace_entry *runs, size_t runs_count,
                            uint64_t iteration)
 {
@@ -159,7 +159,7 @@ static bool take_iteration(struct tarn_schedule *schedule, const struct tarn_mod
     return true;
 }
 
-static bool follow_runs(struct tarn_schedule *schedule, const struct tarn_model *model,
+static bool follow_runs(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                         const struct tarn_axis_source *source)
 {
     uint64_t last = 0;
@@ -174,7 +174,7 @@ static bool follow_runs(struct tarn_schedule *schedule, const struct tarn_model 
 
 /* ---- What goes wrong ---- */
 
-static bool follow_steps(struct tarn_schedule *schedule, const struct tarn_model *model,
+static bool follow_steps(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                          const struct tarn_axis_source *source)
 {
     uint64_t at = 0;
@@ -201,13 +201,13 @@ static bool follow_steps(struct tarn_schedule *schedule, const struct tarn_model
 
 /* ---- Any ---- */
 
-bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model *model,
+bool tarn_schedule_init(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                         enum tarn_axis axis, const struct tarn_axis_source *source)
 {
     static const struct tarn_axis_source nothing = {NULL, 0, NULL, 0};
     bool is_there = true;
     if (!source) source = &nothing;
-    *schedule = (struct tarn_schedule){.axis = axis};
+    *schedule = (struct tarn_model_schedule){.axis = axis};
     schedule->begin =
         tarn_memory_take(&schedule->memory, model->launches_count, sizeof *schedule->begin);
     schedule->end =
@@ -232,14 +232,14 @@ bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model 
     return true;
 }
 
-void tarn_schedule_finish(struct tarn_schedule *schedule)
+void tarn_schedule_finish(struct tarn_model_schedule *schedule)
 {
     tarn_memory_finish(&schedule->memory);
-    *schedule = (struct tarn_schedule){0};
+    *schedule = (struct tarn_model_schedule){0};
 }
 
-bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn_model *model,
-                         struct tarn_span *spans)
+bool tarn_schedule_spans(const struct tarn_model_schedule *schedule, const struct tarn_model *model,
+                         struct tarn_model_span *spans)
 {
     struct tarn_memory memory = {NULL, false};
     uint32_t *first = tarn_memory_take(&memory, model->holders_count, sizeof *first);
@@ -247,8 +247,8 @@ bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn
         const struct tarn_holder *holder = &model->holders[h];
         double begin = (double)schedule->begin[holder->writer];
         double middle = (begin + (double)schedule->end[holder->writer]) / 2;
-        spans[h] = (struct tarn_span){holder->half == TARN_SECOND_HALF ? middle : begin, 0,
-                                      (double)schedule->length};
+        spans[h] = (struct tarn_model_span){holder->half == TARN_SECOND_HALF ? middle : begin, 0,
+                                            (double)schedule->length};
         for (uint32_t i = 0; i < holder->touches_count; i++) {
             uint32_t v = holder->touches[i].launch;
             spans[h].end = fmax(spans[h].end, (double)schedule->end[v]);
@@ -289,12 +289,13 @@ static int compare_changes(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-struct tarn_level *tarn_schedule_levels(struct tarn_memory *memory, const struct tarn_model *model,
-                                        const struct tarn_span *spans, tarn_space space,
-                                        size_t *count)
+struct tarn_memory_level *tarn_schedule_levels(struct tarn_memory *memory,
+                                               const struct tarn_model *model,
+                                               const struct tarn_model_span *spans,
+                                               tarn_space space, size_t *count)
 {
     struct change *changes = tarn_memory_take(memory, model->holders_count, 3 * sizeof *changes);
-    struct tarn_level *levels =
+    struct tarn_memory_level *levels =
         tarn_memory_take(memory, 3 * (size_t)model->holders_count + 1, sizeof *levels);
     size_t changes_count = 0;
     if (!changes || !levels) return NULL;
@@ -307,7 +308,7 @@ struct tarn_level *tarn_schedule_levels(struct tarn_memory *memory, const struct
         changes[changes_count++] = (struct change){spans[h].free, 0, -reserved};
     }
     qsort(changes, changes_count, sizeof *changes, compare_changes);
-    struct tarn_level now = {0, 0, 0};
+    struct tarn_memory_level now = {0, 0, 0};
     *count = 0;
     for (size_t i = 0; i < changes_count; i++) {
         bool is_new = i == 0 || changes[i].at != now.at;

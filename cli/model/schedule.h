@@ -21,7 +21,7 @@ struct tarn_axis_source {
     size_t steps_count;
 };
 
-struct tarn_schedule {
+struct tarn_model_schedule {
     struct tarn_memory memory; /* has the arrays */
     enum tarn_axis axis;
     uint64_t *begin, *end; /* of every launch: steps, or nanoseconds where is_time */
@@ -35,28 +35,29 @@ struct tarn_schedule {
 /* An axis for a model. source NULL: none. False where the model has no such axis (no certificate,
  * an order that is none, no whole iteration, nothing wrong): *schedule is all zeros then, or
  * memory.is_exhausted. Cost: O(launches S + waits + runs). */
-bool tarn_schedule_init(struct tarn_schedule *schedule, const struct tarn_model *model,
+bool tarn_schedule_init(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                         enum tarn_axis axis, const struct tarn_axis_source *source);
-void tarn_schedule_finish(struct tarn_schedule *schedule);
+void tarn_schedule_finish(struct tarn_model_schedule *schedule);
 
 /* When the bytes of a holder are taken: it is alive from `begin` to `end`, when its last use has
  * ended, and *held* from then until the first launch that may have its bytes begins. */
-struct tarn_span {
+struct tarn_model_span {
     double begin, end, free; /* half a launch may be half a step */
 };
 /* spans: room for holders_count. False: no memory. Cost: O(S (launches + waits + touches)). */
-bool tarn_schedule_spans(const struct tarn_schedule *schedule, const struct tarn_model *model,
-                         struct tarn_span *spans);
+bool tarn_schedule_spans(const struct tarn_model_schedule *schedule, const struct tarn_model *model,
+                         struct tarn_model_span *spans);
 
 /* How many bytes are in use from `at` on: exact ones alive, reserved ones alive or held. */
-struct tarn_level {
+struct tarn_memory_level {
     double at;
     uint64_t alive, taken;
 };
 /* *levels of a space, by time, *count of them, from the memory; space TARN_NONE: of all. NULL: no
  * memory left. Cost: O(n log n). */
-struct tarn_level *tarn_schedule_levels(struct tarn_memory *memory, const struct tarn_model *model,
-                                        const struct tarn_span *spans, tarn_space space,
-                                        size_t *count);
+struct tarn_memory_level *tarn_schedule_levels(struct tarn_memory *memory,
+                                               const struct tarn_model *model,
+                                               const struct tarn_model_span *spans,
+                                               tarn_space space, size_t *count);
 
 #endif

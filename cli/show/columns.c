@@ -150,7 +150,7 @@ static void write_figures(struct writer *writer)
 
 static void write_axis(struct writer *writer, enum tarn_axis axis)
 {
-    const struct tarn_schedule *schedule = &writer->picture->axes[axis];
+    const struct tarn_model_schedule *schedule = &writer->picture->axes[axis];
     uint32_t count = writer->model->launches_count;
     uint64_t last = 0;
     open_list(writer, NULL, '{');
@@ -264,7 +264,7 @@ static void write_touches(struct writer *writer)
         const struct tarn_holder *holder = &model->holders[h];
         uint64_t last = first;
         for (uint32_t i = 0; i < holder->touches_count; i++) {
-            const struct tarn_touch *touch = &holder->touches[i];
+            const struct tarn_model_touch *touch = &holder->touches[i];
             difference(writer, &last, 2 * (uint64_t)touch->launch + touch->writes);
             if (i == 0) first = last;
         }

@@ -9,11 +9,11 @@ struct tarn_picture {
     struct tarn_memory memory; /* has spans and levels */
     struct tarn_model model;
     const struct tarn_verdict *verdict; /* NULL: nothing is wrong */
-    struct tarn_schedule axes[TARN_AXES];
+    struct tarn_model_schedule axes[TARN_AXES];
     bool has_axis[TARN_AXES];
     enum tarn_axis axis; /* the one that is drawn, or first */
-    struct tarn_span *spans;
-    struct tarn_level *levels;
+    struct tarn_model_span *spans;
+    struct tarn_memory_level *levels;
     size_t levels_count;
     uint32_t width; /* of an SVG, in CSS pixels; 0: 960 */
 };
@@ -33,7 +33,8 @@ enum tarn_status tarn_picture_init(struct tarn_picture *picture, const struct ta
                                    struct tarn_error *error);
 void tarn_picture_finish(struct tarn_picture *picture);
 
-static inline const struct tarn_schedule *tarn_picture_schedule(const struct tarn_picture *picture)
+static inline const struct tarn_model_schedule *
+tarn_picture_schedule(const struct tarn_picture *picture)
 {
     return &picture->axes[picture->axis];
 }

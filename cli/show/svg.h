@@ -15,7 +15,7 @@ struct tarn_svg_frame {
 struct tarn_svg {
     FILE *file;
     const struct tarn_picture *picture;
-    const struct tarn_schedule *schedule;
+    const struct tarn_model_schedule *schedule;
     struct tarn_svg_frame curve, map, rows;
     int width, height; /* of the whole */
     int row_height;

@@ -35,7 +35,7 @@ static int at_least(int number, int least) { return number > least ? number : le
 static struct item make_item(const struct tarn_svg *svg, uint32_t h)
 {
     const struct tarn_holder *holder = &svg->picture->model.holders[h];
-    const struct tarn_span *span = &svg->picture->spans[h];
+    const struct tarn_model_span *span = &svg->picture->spans[h];
     bool is_pale = tarn_svg_is_pale(svg, holder);
     int y = tarn_svg_y(&svg->map, holder->offset + holder->size);
     int height = at_least(tarn_svg_y(&svg->map, holder->offset) - y, 1);

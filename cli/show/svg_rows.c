@@ -9,7 +9,7 @@ enum { WAITS_MAX = 300, NAMED_MAX = 60, NAMED_HEIGHT = 26, LETTER_WIDTH = 13 };
 static void draw_row(struct tarn_svg *svg, tarn_stream s)
 {
     const struct tarn_model *model = &svg->picture->model;
-    const struct tarn_schedule *schedule = svg->schedule;
+    const struct tarn_model_schedule *schedule = svg->schedule;
     int y = svg->rows.y + (int)s * svg->row_height, height = svg->row_height - 4, at = 0;
     uint32_t length = tarn_model_length(model, s);
     fprintf(svg->file,

@@ -27,7 +27,7 @@ static void write_row(FILE *file, const struct tarn_picture *picture, uint32_t h
                                                          "workspace"};
     const struct tarn_model *model = &picture->model;
     const struct tarn_holder *holder = &model->holders[h];
-    const struct tarn_span *span = &picture->spans[h];
+    const struct tarn_model_span *span = &picture->spans[h];
     write_field(file, holder->name);
     fprintf(file, ",%s,", kinds[holder->kind]);
     write_field(file, tarn_graph_stream_name(model->graph, model->launches[holder->writer].stream));

@@ -13,7 +13,7 @@ enum { LETTERS = 2 * FEW + 1, HELD = 2 * FEW }; /* small, capital (certified), h
 struct sheet {
     FILE *file;
     const struct tarn_picture *picture;
-    const struct tarn_schedule *schedule;
+    const struct tarn_model_schedule *schedule;
     double length, footprint;
     bool is_few; /* each holder has a letter of its own */
 };
@@ -93,7 +93,7 @@ static void cover_all(const struct sheet *sheet, double area[ROWS][COLUMNS][LETT
     const struct tarn_picture *picture = sheet->picture;
     for (uint32_t h = 0; h < picture->model.holders_count; h++) {
         const struct tarn_holder *holder = &picture->model.holders[h];
-        const struct tarn_span *span = &picture->spans[h];
+        const struct tarn_model_span *span = &picture->spans[h];
         if (&picture->model.spaces[holder->space] != space) continue;
         double low = (double)tarn_holder_offset(&picture->model, holder);
         struct stretch rows = stretch_of(low, low + (double)tarn_holder_reserved(holder),
@@ -256,7 +256,7 @@ static void print_legend(const struct sheet *sheet)
 
 bool tarn_write_text(FILE *file, const struct tarn_picture *picture)
 {
-    const struct tarn_schedule *schedule = tarn_picture_schedule(picture);
+    const struct tarn_model_schedule *schedule = tarn_picture_schedule(picture);
     uint64_t footprint = picture->model.summary.footprint;
     struct sheet sheet = {.file = file,
                           .picture = picture,

@@ -9,7 +9,7 @@
 struct tracer {
     FILE *file;
     const struct tarn_model *model;
-    const struct tarn_schedule *schedule;
+    const struct tarn_model_schedule *schedule;
 };
 
 /* "ts" or "dur". */
@@ -49,7 +49,7 @@ static void print_launch(const struct tracer *tracer, uint32_t v)
 /* An arrow from the end of one launch to the begin of another. */
 static void print_arrow(const struct tracer *tracer, uint32_t number, uint32_t from, uint32_t to)
 {
-    const struct tarn_schedule *schedule = tracer->schedule;
+    const struct tarn_model_schedule *schedule = tracer->schedule;
     uint64_t last = schedule->end[from] - (schedule->end[from] > schedule->begin[from]);
     fprintf(tracer->file, "{\"ph\":\"s\",\"pid\":0,\"tid\":%u,\"id\":%u,",
             tracer->model->launches[from].stream, number);
@@ -63,7 +63,7 @@ static void print_arrow(const struct tracer *tracer, uint32_t number, uint32_t f
 }
 
 static void print_level(const struct tracer *tracer, const char *space,
-                        const struct tarn_level *level)
+                        const struct tarn_memory_level *level)
 {
     fputs("{\"ph\":\"C\",\"pid\":0,", tracer->file);
     print_time(tracer, "ts", level->at);
@@ -82,7 +82,7 @@ static bool print_levels(const struct tracer *tracer, const struct tarn_picture 
     struct tarn_memory memory = {NULL, false};
     for (tarn_space s = 0; s < model->spaces_count && !memory.is_exhausted; s++) {
         size_t count = 0;
-        const struct tarn_level *levels =
+        const struct tarn_memory_level *levels =
             tarn_schedule_levels(&memory, model, picture->spans, s, &count);
         const char *name = model->spaces_count > 1 ? model->spaces[s].name : "";
         for (size_t i = 0; levels && i < count; i++) print_level(tracer, name, &levels[i]);

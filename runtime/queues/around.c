@@ -16,24 +16,24 @@
 
 #include "runtime/state/failure.h"
 
-static const struct tarn_device *device_of(const struct tarn_around *around)
+static const struct tarn_device *device_of(const struct tarn_queues_around *around)
 {
     return &around->marks->queues->device;
 }
 
-static void *queue_of(const struct tarn_around *around, uint32_t stream)
+static void *queue_of(const struct tarn_queues_around *around, uint32_t stream)
 {
     return around->marks->queues->queues[stream];
 }
 
-static uint32_t streams_count(const struct tarn_around *around)
+static uint32_t streams_count(const struct tarn_queues_around *around)
 {
     return around->marks->queues->session->program->streams_count;
 }
 
 /* TARN_OK for code 0. */
-static enum tarn_status status_of(const struct tarn_around *around, const char *what, int code,
-                                  struct tarn_error *error)
+static enum tarn_status status_of(const struct tarn_queues_around *around, const char *what,
+                                  int code, struct tarn_error *error)
 {
     return tarn_session_status(around->marks->queues->session, *device_of(around), what, code,
                                error);
@@ -41,7 +41,7 @@ static enum tarn_status status_of(const struct tarn_around *around, const char *
 
 /* ---- Before ---- */
 
-static int make_event(const struct tarn_around *around, void **event)
+static int make_event(const struct tarn_queues_around *around, void **event)
 {
     if (*event) return 0;
     int code = device_of(around)->table->event_create(device_of(around)->self, event);
@@ -49,7 +49,7 @@ static int make_event(const struct tarn_around *around, void **event)
     return code;
 }
 
-static int wait_for_all(const struct tarn_around *around, void *queue)
+static int wait_for_all(const struct tarn_queues_around *around, void *queue)
 {
     const struct tarn_device *device = device_of(around);
     int code = around->door && around->asked->queue
@@ -61,7 +61,7 @@ static int wait_for_all(const struct tarn_around *around, void *queue)
 }
 
 /* All streams wait for the same: one of them tells. */
-static int record_passed(struct tarn_around *around)
+static int record_passed(struct tarn_queues_around *around)
 {
     const struct tarn_device *device = device_of(around);
     int code = make_event(around, &around->passed);
@@ -74,7 +74,7 @@ static int record_passed(struct tarn_around *around)
     return code;
 }
 
-int tarn_around_look_before(struct tarn_around *around)
+int tarn_around_look_before(struct tarn_queues_around *around)
 {
     const struct tarn_device *device = device_of(around);
     bool has_passed = true;
@@ -85,7 +85,7 @@ int tarn_around_look_before(struct tarn_around *around)
     return code;
 }
 
-enum tarn_status tarn_around_enter(struct tarn_around *around, struct tarn_error *error)
+enum tarn_status tarn_around_enter(struct tarn_queues_around *around, struct tarn_error *error)
 {
     if (!around->asked) return TARN_OK;
     const struct tarn_device *device = device_of(around);
@@ -102,7 +102,7 @@ enum tarn_status tarn_around_enter(struct tarn_around *around, struct tarn_error
 
 /* ---- Behind ---- */
 
-static int make_joint(struct tarn_around *around)
+static int make_joint(struct tarn_queues_around *around)
 {
     const struct tarn_device *device = device_of(around);
     struct tarn_queue_info info = {.name = "joint"};
@@ -112,7 +112,7 @@ static int make_joint(struct tarn_around *around)
     return code;
 }
 
-static int wait_for_mark(const struct tarn_around *around, void *queue)
+static int wait_for_mark(const struct tarn_queues_around *around, void *queue)
 {
     const struct tarn_device *device = device_of(around);
     const struct tarn_mark *mark = tarn_marks_last(around->marks);
@@ -122,7 +122,7 @@ static int wait_for_mark(const struct tarn_around *around, void *queue)
     return code;
 }
 
-static int record_signals(const struct tarn_around *around, void *queue)
+static int record_signals(const struct tarn_queues_around *around, void *queue)
 {
     const struct tarn_device *device = device_of(around);
     int code = 0;
@@ -132,7 +132,7 @@ static int record_signals(const struct tarn_around *around, void *queue)
 }
 
 /* The only stream that has marks, or TARN_NONE: there are several. */
-static uint32_t find_only(const struct tarn_around *around)
+static uint32_t find_only(const struct tarn_queues_around *around)
 {
     uint32_t found = TARN_NONE;
     for (uint32_t s = 0; s < streams_count(around); s++) {
@@ -143,7 +143,7 @@ static uint32_t find_only(const struct tarn_around *around)
     return found;
 }
 
-static int signal_at_joint(struct tarn_around *around)
+static int signal_at_joint(struct tarn_queues_around *around)
 {
     const struct tarn_device *device = device_of(around);
     int code = make_joint(around);
@@ -154,7 +154,7 @@ static int signal_at_joint(struct tarn_around *around)
     return code;
 }
 
-enum tarn_status tarn_around_leave(struct tarn_around *around, struct tarn_error *error)
+enum tarn_status tarn_around_leave(struct tarn_queues_around *around, struct tarn_error *error)
 {
     if (!around->asked) return TARN_OK;
     uint32_t only = find_only(around);
@@ -171,14 +171,14 @@ enum tarn_status tarn_around_leave(struct tarn_around *around, struct tarn_error
     return status_of(around, "telling the caller's queue or events", code, error);
 }
 
-int tarn_around_look(const struct tarn_around *around, bool *is_over)
+int tarn_around_look(const struct tarn_queues_around *around, bool *is_over)
 {
     const struct tarn_device *device = device_of(around);
     *is_over = true;
     return around->end ? device->table->event_query(device->self, around->end, is_over) : 0;
 }
 
-void tarn_around_finish(struct tarn_around *around)
+void tarn_around_finish(struct tarn_queues_around *around)
 {
     bool is_used = around->door || around->end || around->joint || around->passed;
     if (!is_used) return; /* perhaps no queues either */

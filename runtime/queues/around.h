@@ -5,7 +5,7 @@
 
 #include "marks.h"
 
-struct tarn_around {
+struct tarn_queues_around {
     const struct tarn_marks *marks;
     const struct tarn_submit_options *asked; /* of the submit under way; NULL: nothing */
     /* These are made when they are needed first. */
@@ -17,17 +17,17 @@ struct tarn_around {
 };
 
 /* All zeros but marks. The caller finishes it when it is over. */
-void tarn_around_finish(struct tarn_around *around);
+void tarn_around_finish(struct tarn_queues_around *around);
 
 /* Before the first iteration, and behind the last mark. */
-enum tarn_status tarn_around_enter(struct tarn_around *around, struct tarn_error *error);
-enum tarn_status tarn_around_leave(struct tarn_around *around, struct tarn_error *error);
+enum tarn_status tarn_around_enter(struct tarn_queues_around *around, struct tarn_error *error);
+enum tarn_status tarn_around_leave(struct tarn_queues_around *around, struct tarn_error *error);
 
 /* Looks whether the streams are past what they were to wait for, and sets is_closed. Returns the
  * device's code. */
-int tarn_around_look_before(struct tarn_around *around);
+int tarn_around_look_before(struct tarn_queues_around *around);
 
 /* Has the joint done all? Returns the device's code. pre: all marks have been reached. */
-int tarn_around_look(const struct tarn_around *around, bool *is_over);
+int tarn_around_look(const struct tarn_queues_around *around, bool *is_over);
 
 #endif

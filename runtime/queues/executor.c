@@ -37,7 +37,7 @@ struct tarn_executor {
     struct tarn_queues queues;
     struct tarn_capture capture; /* unroll 0: iterations are enqueued one by one */
     struct tarn_marks marks;
-    struct tarn_around around;
+    struct tarn_queues_around around;
     uint64_t enqueued, finished; /* iterations */
     uint32_t queue_depth;        /* kernels that a queue takes; 0: no limit */
     bool is_ending;              /* the last mark was made */

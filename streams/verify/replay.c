@@ -15,7 +15,7 @@
 
 /* ---- Touches ---- */
 
-static uint32_t new_touch(struct tarn_replay *replay)
+static uint32_t new_touch(struct tarn_proof_replay *replay)
 {
     struct tarn_touch_pool *pool = &replay->pool;
     if (pool->free != TARN_NONE) {
@@ -31,7 +31,7 @@ static uint32_t new_touch(struct tarn_replay *replay)
 }
 
 /* The step that runs now touches this version of a storage. */
-static void add_touch(struct tarn_replay *replay, struct tarn_content *content)
+static void add_touch(struct tarn_proof_replay *replay, struct tarn_content *content)
 {
     uint32_t stream = replay->past.step->stream, node = replay->past.node;
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
@@ -49,7 +49,7 @@ static void add_touch(struct tarn_replay *replay, struct tarn_content *content)
     content->touches = touch;
 }
 
-static void drop_touches(struct tarn_replay *replay, struct tarn_content *content)
+static void drop_touches(struct tarn_proof_replay *replay, struct tarn_content *content)
 {
     while (content->touches != TARN_NONE) {
         uint32_t touch = content->touches;
@@ -61,7 +61,8 @@ static void drop_touches(struct tarn_replay *replay, struct tarn_content *conten
 
 /* A touch that does not lie before the step that runs now; TARN_NONE: all do. Reads first, since
  * it is them that an overwrite harms. */
-static uint32_t find_unordered(const struct tarn_replay *replay, const struct tarn_content *content)
+static uint32_t find_unordered(const struct tarn_proof_replay *replay,
+                               const struct tarn_content *content)
 {
     uint32_t found = TARN_NONE;
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
@@ -75,12 +76,12 @@ static uint32_t find_unordered(const struct tarn_replay *replay, const struct ta
 
 /* ---- Reading and writing ---- */
 
-static bool is_first_write(const struct tarn_replay *replay, uint32_t storage)
+static bool is_first_write(const struct tarn_proof_replay *replay, uint32_t storage)
 {
     return replay->graph->storages[storage].producer == replay->past.step->op;
 }
 
-static void read_storage(struct tarn_replay *replay, uint32_t storage)
+static void read_storage(struct tarn_proof_replay *replay, uint32_t storage)
 {
     struct tarn_content *content = &replay->contents[storage];
     uint32_t writer = content->writer;
@@ -96,7 +97,7 @@ static void read_storage(struct tarn_replay *replay, uint32_t storage)
 }
 
 /* Another write to the same storage: after all that touched it. */
-static void check_hazards(struct tarn_replay *replay, uint32_t storage)
+static void check_hazards(struct tarn_proof_replay *replay, uint32_t storage)
 {
     const struct tarn_content *content = &replay->contents[storage];
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
@@ -113,7 +114,7 @@ static void check_hazards(struct tarn_replay *replay, uint32_t storage)
 
 /* A storage that lies under the bytes of `storage`, which is being written for the first time.
  * False: it was not bound to come first, or that was not known of what lay beneath it. */
-static bool overwrite(struct tarn_replay *replay, uint32_t storage, uint32_t victim)
+static bool overwrite(struct tarn_proof_replay *replay, uint32_t storage, uint32_t victim)
 {
     struct tarn_content *content = &replay->contents[victim];
     bool is_done = tarn_storages_take_turns(replay->graph, victim, storage);
@@ -129,7 +130,7 @@ static bool overwrite(struct tarn_replay *replay, uint32_t storage, uint32_t vic
 
 /* Once an order is broken, what was overwritten before counts again: every storage of those bytes
  * is asked for itself, so that a harmless violation does not hide a harmful one. */
-static void look_beneath(struct tarn_replay *replay, uint32_t storage)
+static void look_beneath(struct tarn_proof_replay *replay, uint32_t storage)
 {
     const struct tarn_byte_map *map = &replay->map;
     uint32_t count = replay->graph->planned_count;
@@ -145,7 +146,7 @@ static void look_beneath(struct tarn_replay *replay, uint32_t storage)
     }
 }
 
-static void take_bytes(struct tarn_replay *replay, uint32_t storage)
+static void take_bytes(struct tarn_proof_replay *replay, uint32_t storage)
 {
     struct tarn_byte_map *map = &replay->map;
     bool dubious = false;
@@ -161,7 +162,7 @@ static void take_bytes(struct tarn_replay *replay, uint32_t storage)
 }
 
 /* A write in place may be partial: it reads what it leaves. */
-static void write_storage(struct tarn_replay *replay, uint32_t storage)
+static void write_storage(struct tarn_proof_replay *replay, uint32_t storage)
 {
     struct tarn_content *content = &replay->contents[storage];
     bool first = is_first_write(replay, storage);
@@ -180,7 +181,7 @@ static void write_storage(struct tarn_replay *replay, uint32_t storage)
 
 static void check_demand(void *context, uint32_t earlier)
 {
-    const struct tarn_replay *replay = context;
+    const struct tarn_proof_replay *replay = context;
     uint32_t node = replay->past.iteration * replay->past.program->steps_count +
                     replay->past.program->step_of[earlier];
     if (!tarn_past_has(&replay->past, tarn_past_step(&replay->past, node)->stream, node))
@@ -189,7 +190,7 @@ static void check_demand(void *context, uint32_t earlier)
 
 /* ---- The two iterations ---- */
 
-static void run_node(struct tarn_replay *replay, uint32_t node)
+static void run_node(struct tarn_proof_replay *replay, uint32_t node)
 {
     tarn_past_enter(&replay->past, node);
     const struct tarn_graph_op *op = &replay->graph->ops[replay->past.step->op];
@@ -207,7 +208,7 @@ static void run_node(struct tarn_replay *replay, uint32_t node)
 }
 
 /* The caller writes persistent storages before the first iteration. */
-static void place_persistent(struct tarn_replay *replay)
+static void place_persistent(struct tarn_proof_replay *replay)
 {
     struct tarn_byte_map *map = &replay->map;
     for (uint32_t a = replay->graph->planned_count; a < replay->graph->storages_count; a++) {
@@ -220,18 +221,18 @@ static void place_persistent(struct tarn_replay *replay)
     }
 }
 
-static enum tarn_status replay_init(struct tarn_replay *replay,
+static enum tarn_status replay_init(struct tarn_proof_replay *replay,
                                     const struct tarn_verification *verification)
 {
     const struct tarn_program *program = verification->program;
     const struct tarn_graph *graph = verification->plan->graph;
     struct tarn_region *region = verification->region;
-    *replay = (struct tarn_replay){.region = region,
-                                   .plan = verification->plan,
-                                   .graph = graph,
-                                   .verdict = verification->verdict,
-                                   .pool.free = TARN_NONE,
-                                   .looks_left = LOOKS_MAX};
+    *replay = (struct tarn_proof_replay){.region = region,
+                                         .plan = verification->plan,
+                                         .graph = graph,
+                                         .verdict = verification->verdict,
+                                         .pool.free = TARN_NONE,
+                                         .looks_left = LOOKS_MAX};
     replay->contents = tarn_region_take(region, graph->storages_count, sizeof *replay->contents);
     if (!replay->contents) return TARN_SYSTEM;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
@@ -248,7 +249,7 @@ static enum tarn_status replay_init(struct tarn_replay *replay,
 enum tarn_status tarn_verify_replay(const struct tarn_verification *verification)
 {
     const struct tarn_program *program = verification->program;
-    struct tarn_replay replay;
+    struct tarn_proof_replay replay;
     struct tarn_region_mark mark = tarn_region_mark(verification->region);
     enum tarn_status status = replay_init(&replay, verification);
     if (status == TARN_OK) place_persistent(&replay);

@@ -5,7 +5,7 @@
 #include "replay.h"
 #include "streams/graph/report.h"
 
-static uint32_t op_at(const struct tarn_replay *replay, uint32_t node)
+static uint32_t op_at(const struct tarn_proof_replay *replay, uint32_t node)
 {
     return tarn_past_step(&replay->past, node)->op;
 }
@@ -15,7 +15,7 @@ struct node_label {
 };
 
 /* What messages about the step that runs now call a node. */
-static struct node_label label(const struct tarn_replay *replay, uint32_t node)
+static struct node_label label(const struct tarn_proof_replay *replay, uint32_t node)
 {
     struct node_label result;
     bool previous = tarn_past_iteration(&replay->past, node) < replay->past.iteration;
@@ -31,7 +31,7 @@ struct bytes_label {
 
 /* A storage with its exact bytes, as its memory space counts them, and with the end of what it
  * reserves where that is another. */
-static struct bytes_label bytes(const struct tarn_replay *replay, uint32_t storage)
+static struct bytes_label bytes(const struct tarn_proof_replay *replay, uint32_t storage)
 {
     struct bytes_label result;
     const struct tarn_storage *record = &replay->graph->storages[storage];
@@ -50,7 +50,7 @@ static struct bytes_label bytes(const struct tarn_replay *replay, uint32_t stora
 }
 
 /* Between the step that runs now and another node (TARN_NONE: none). */
-static struct tarn_violation violation_with(const struct tarn_replay *replay,
+static struct tarn_violation violation_with(const struct tarn_proof_replay *replay,
                                             enum tarn_violation_kind kind, uint32_t other,
                                             uint32_t storage, uint32_t other_storage)
 {
@@ -63,7 +63,7 @@ static struct tarn_violation violation_with(const struct tarn_replay *replay,
     return violation;
 }
 
-static struct tarn_suspects suspects(const struct tarn_replay *replay, uint32_t other,
+static struct tarn_suspects suspects(const struct tarn_proof_replay *replay, uint32_t other,
                                      uint32_t third)
 {
     struct tarn_suspects result = {{replay->past.node, other, third}, 1};
@@ -71,8 +71,8 @@ static struct tarn_suspects suspects(const struct tarn_replay *replay, uint32_t 
     return result;
 }
 
-void tarn_replay_report_overlap(const struct tarn_replay *replay, uint32_t storage, uint32_t victim,
-                                uint32_t user)
+void tarn_replay_report_overlap(const struct tarn_proof_replay *replay, uint32_t storage,
+                                uint32_t victim, uint32_t user)
 {
     bool self = user == replay->past.node;
     tarn_verdict_add(
@@ -84,7 +84,7 @@ void tarn_replay_report_overlap(const struct tarn_replay *replay, uint32_t stora
         self ? "uses itself" : "uses", self ? "" : ", and nothing orders the use before the write");
 }
 
-void tarn_replay_report_lost_output(const struct tarn_replay *replay, uint32_t storage,
+void tarn_replay_report_lost_output(const struct tarn_proof_replay *replay, uint32_t storage,
                                     uint32_t victim)
 {
     uint32_t writer = replay->contents[victim].writer;
@@ -96,7 +96,7 @@ void tarn_replay_report_lost_output(const struct tarn_replay *replay, uint32_t s
                      bytes(replay, victim).text);
 }
 
-void tarn_replay_report_spoiled(const struct tarn_replay *replay, uint32_t storage)
+void tarn_replay_report_spoiled(const struct tarn_proof_replay *replay, uint32_t storage)
 {
     const struct tarn_content *content = &replay->contents[storage];
     uint32_t spoiler = content->spoiler;
@@ -112,8 +112,8 @@ void tarn_replay_report_spoiled(const struct tarn_replay *replay, uint32_t stora
         bytes(replay, content->spoiler_storage).text);
 }
 
-void tarn_replay_report_hazard(const struct tarn_replay *replay, uint32_t storage, uint32_t other,
-                               const char *does, const char *other_does)
+void tarn_replay_report_hazard(const struct tarn_proof_replay *replay, uint32_t storage,
+                               uint32_t other, const char *does, const char *other_does)
 {
     tarn_verdict_add(
         replay->verdict, violation_with(replay, TARN_HAZARD_LOST, other, storage, TARN_NONE),
@@ -123,7 +123,7 @@ void tarn_replay_report_hazard(const struct tarn_replay *replay, uint32_t storag
         tarn_storage_label(replay->graph, storage).text, label(replay, other).text, other_does);
 }
 
-void tarn_replay_report_unwritten(const struct tarn_replay *replay, uint32_t storage)
+void tarn_replay_report_unwritten(const struct tarn_proof_replay *replay, uint32_t storage)
 {
     const struct tarn_graph *graph = replay->graph;
     uint32_t producer = graph->storages[storage].producer;
@@ -137,7 +137,7 @@ void tarn_replay_report_unwritten(const struct tarn_replay *replay, uint32_t sto
                      tarn_op_label(graph, producer).text);
 }
 
-void tarn_replay_report_lost_arc(const struct tarn_replay *replay, uint32_t node)
+void tarn_replay_report_lost_arc(const struct tarn_proof_replay *replay, uint32_t node)
 {
     tarn_verdict_add(replay->verdict,
                      violation_with(replay, TARN_HAZARD_LOST, node, TARN_NONE, TARN_NONE),
@@ -146,7 +146,7 @@ void tarn_replay_report_lost_arc(const struct tarn_replay *replay, uint32_t node
                      label(replay, replay->past.node).text, label(replay, node).text);
 }
 
-void tarn_replay_report_persistent(const struct tarn_replay *replay, uint32_t storage,
+void tarn_replay_report_persistent(const struct tarn_proof_replay *replay, uint32_t storage,
                                    uint32_t other)
 {
     struct tarn_violation violation = tarn_violation_of(TARN_UNORDERED_OVERLAP);

@@ -22,7 +22,7 @@ static uint32_t places_in_run(const struct tarn_lanes *lanes, uint32_t run)
 }
 
 void tarn_extremes_narrow_run(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
-                              const struct tarn_kernels *kernels, uint32_t t, uint32_t run,
+                              const struct tarn_lane_kernels *kernels, uint32_t t, uint32_t run,
                               const int32_t *limit)
 {
     const int32_t *row = lanes->row + (size_t)t * lanes->count + (size_t)run * RUN;

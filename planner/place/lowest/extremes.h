@@ -38,7 +38,7 @@ void tarn_extremes_copy(struct tarn_extremes *extremes, const struct tarn_extrem
 
 /* Narrows a run, a node of level 0, of stream t to the places whose limit is not INT32_MAX. */
 void tarn_extremes_narrow_run(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
-                              const struct tarn_kernels *kernels, uint32_t t, uint32_t run,
+                              const struct tarn_lane_kernels *kernels, uint32_t t, uint32_t run,
                               const int32_t *limit);
 /* Narrows a node of a higher level to what its children have. */
 void tarn_extremes_narrow(struct tarn_extremes *extremes, uint32_t t, uint32_t level,

@@ -89,7 +89,7 @@ struct tarn_limits_level {
 /* A placement in progress. */
 struct tarn_greedy {
     const struct tarn_lowest *lowest;
-    const struct tarn_kernels *kernels;
+    const struct tarn_lane_kernels *kernels;
     int32_t *state; /* one array of state_size numbers: all up to `groups` */
     size_t state_size;
     int32_t *limit;        /* by place, without floors that have not mattered; INT32_MAX: placed */

@@ -139,7 +139,7 @@ BODY int32_t champion_body(const int32_t *restrict limit, const int32_t *restric
         if (count == TARN_LANE_RUN) return champion_body(limit, priority, TARN_LANE_RUN);          \
         return champion_body(limit, priority, count);                                              \
     }                                                                                              \
-    static const struct tarn_kernels kernels_##name = {                                            \
+    static const struct tarn_lane_kernels kernels_##name = {                                       \
         raise_##name,    raise_members_##name, raise_or_cap_##name, least_##name,                  \
         extremes_##name, foremost_##name,      champion_##name};
 
@@ -148,10 +148,10 @@ KERNELS(, baseline)
 #ifdef __x86_64__
 KERNELS(__attribute__((target("avx2"))), avx2)
 
-const struct tarn_kernels *tarn_kernels_choose(void)
+const struct tarn_lane_kernels *tarn_kernels_choose(void)
 {
     return __builtin_cpu_supports("avx2") ? &kernels_avx2 : &kernels_baseline;
 }
 #else
-const struct tarn_kernels *tarn_kernels_choose(void) { return &kernels_baseline; }
+const struct tarn_lane_kernels *tarn_kernels_choose(void) { return &kernels_baseline; }
 #endif

@@ -9,7 +9,7 @@ struct tarn_span {
     int32_t begin, end;
 };
 
-struct tarn_kernels {
+struct tarn_lane_kernels {
     /* limit = max(limit, end) where row > position; returns the least limit. */
     int32_t (*raise)(int32_t *restrict limit, const int32_t *restrict row, uint32_t count,
                      int32_t position, int32_t end);
@@ -38,6 +38,6 @@ struct tarn_kernels {
 };
 
 /* The best for this processor. */
-const struct tarn_kernels *tarn_kernels_choose(void);
+const struct tarn_lane_kernels *tarn_kernels_choose(void);
 
 #endif

@@ -58,7 +58,7 @@ static bool narrow_run(struct tarn_greedy *greedy, uint32_t stream, uint32_t run
 static bool raise_places(struct tarn_greedy *greedy, const struct obstacle *obstacle,
                          uint32_t begin, uint32_t end)
 {
-    const struct tarn_kernels *kernels = greedy->kernels;
+    const struct tarn_lane_kernels *kernels = greedy->kernels;
     assert(begin < end && begin / RUN == (end - 1) / RUN);
     const struct tarn_lanes *lone = &greedy->lowest->lone;
     const int32_t *row = lone->row + (size_t)obstacle->stream * lone->count + begin;

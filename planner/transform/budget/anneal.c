@@ -18,7 +18,7 @@ static const double PRICE = 0.3, HEAT = 4, RISE = 1.003;
 static const double PRICE_RANGE = 16, COOLER = 8;
 
 /* One decision anew, or two about versions near each other. */
-static void move(struct tarn_search *search)
+static void move(struct tarn_budget_search *search)
 {
     uint32_t forms = search->space.count - search->space.versions_count;
     uint32_t kind = tarn_search_draw(search, 100);
@@ -50,7 +50,7 @@ struct annealing {
     double above, price;
 };
 
-static void step(struct tarn_search *search, struct annealing *state, double heat)
+static void step(struct tarn_budget_search *search, struct annealing *state, double heat)
 {
     move(search);
     if (search->undo_count == 0) return;
@@ -68,7 +68,7 @@ static void step(struct tarn_search *search, struct annealing *state, double hea
     }
 }
 
-void tarn_search_anneal(struct tarn_search *search, bool refine, uint64_t steps)
+void tarn_search_anneal(struct tarn_budget_search *search, bool refine, uint64_t steps)
 {
     double price = PRICE * (double)search->best_time / (double)search->aim;
     double heat = HEAT * tarn_search_usual_time(search) / (refine ? COOLER : 1);

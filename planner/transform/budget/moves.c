@@ -32,7 +32,7 @@ bool tarn_policy_is_equal(const struct tarn_recompute_model *model, const struct
            a->cuts == b->cuts && a->cuts_count == b->cuts_count;
 }
 
-static bool is_better(const struct tarn_search *search)
+static bool is_better(const struct tarn_budget_search *search)
 {
     bool fits = search->peak <= search->budget, best_fits = search->best_peak <= search->budget;
     if (fits != best_fits) return fits;
@@ -57,7 +57,7 @@ static uint64_t cost_of(const struct tarn_schedule *schedule)
     return schedule->time_ns + (schedule->work_ns - schedule->time_ns) / TARN_SEARCH_WORK_WEIGHT;
 }
 
-void tarn_search_evaluate(struct tarn_search *search)
+void tarn_search_evaluate(struct tarn_budget_search *search)
 {
     const struct tarn_schedule *schedule =
         tarn_evaluate(search->evaluator, search->policy, search->aim);
@@ -77,14 +77,14 @@ void tarn_search_evaluate(struct tarn_search *search)
     tarn_policy_copy(search->model, &search->best, search->policy);
 }
 
-void tarn_search_take_best(struct tarn_search *search)
+void tarn_search_take_best(struct tarn_budget_search *search)
 {
     tarn_policy_copy(search->model, search->policy, &search->best);
 }
 
 /* ---- Moves ---- */
 
-void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value)
+void tarn_search_set(struct tarn_budget_search *search, uint32_t d, uint32_t value)
 {
     assert(d < search->space.count && value < search->space.decisions[d].values);
     uint32_t before = tarn_decision_get(&search->space, search->policy, d);
@@ -93,7 +93,7 @@ void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value)
     tarn_decision_set(&search->space, search->policy, d, value);
 }
 
-void tarn_search_take_back(struct tarn_search *search)
+void tarn_search_take_back(struct tarn_budget_search *search)
 {
     while (search->undo_count > 0) {
         struct tarn_setting *change = &search->undo[--search->undo_count];
@@ -101,7 +101,7 @@ void tarn_search_take_back(struct tarn_search *search)
     }
 }
 
-void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value, bool keep)
+void tarn_search_set_form(struct tarn_budget_search *search, uint32_t d, uint32_t value, bool keep)
 {
     const struct tarn_recompute_model *model = search->model;
     tarn_search_set(search, d, value);
@@ -113,7 +113,7 @@ void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value
     }
 }
 
-bool tarn_search_is_used_late(const struct tarn_search *search, const struct tarn_copy *copy)
+bool tarn_search_is_used_late(const struct tarn_budget_search *search, const struct tarn_copy *copy)
 {
     const struct tarn_schedule *schedule = search->schedule;
     return copy->last_read >= schedule->count || /* the tail's */
@@ -123,7 +123,7 @@ bool tarn_search_is_used_late(const struct tarn_search *search, const struct tar
 
 /* ---- Random moves ---- */
 
-uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count)
+uint32_t tarn_search_draw(struct tarn_budget_search *search, uint32_t count)
 {
     return tarn_random_below(&search->random, count);
 }
@@ -131,7 +131,7 @@ uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count)
 /* What became of a version behind the place where it is dropped. */
 enum { KEPT = 1, RECOMPUTED = 2, AGAIN = 4, SHARED = 8 };
 
-void tarn_search_note_roles(struct tarn_search *search)
+void tarn_search_note_roles(struct tarn_budget_search *search)
 {
     const struct tarn_schedule *schedule = search->schedule;
     assert(schedule);
@@ -156,7 +156,7 @@ void tarn_search_note_roles(struct tarn_search *search)
     }
 }
 
-void tarn_search_move_version(struct tarn_search *search, uint32_t d)
+void tarn_search_move_version(struct tarn_budget_search *search, uint32_t d)
 {
     uint32_t value = tarn_decision_get(&search->space, search->policy, d),
              luck = tarn_search_draw(search, 8);
@@ -171,7 +171,7 @@ void tarn_search_move_version(struct tarn_search *search, uint32_t d)
     tarn_search_set(search, d, value);
 }
 
-void tarn_search_move_form(struct tarn_search *search, uint32_t d)
+void tarn_search_move_form(struct tarn_budget_search *search, uint32_t d)
 {
     uint32_t values = search->space.decisions[d].values;
     uint32_t value = tarn_decision_get(&search->space, search->policy, d);
@@ -179,7 +179,7 @@ void tarn_search_move_form(struct tarn_search *search, uint32_t d)
     tarn_search_set_form(search, d, value, tarn_search_draw(search, 2) > 0);
 }
 
-void tarn_search_move(struct tarn_search *search, uint32_t d)
+void tarn_search_move(struct tarn_budget_search *search, uint32_t d)
 {
     if (d >= search->space.versions_count)
         tarn_search_move_form(search, d);
@@ -187,7 +187,7 @@ void tarn_search_move(struct tarn_search *search, uint32_t d)
         tarn_search_move_version(search, d);
 }
 
-double tarn_search_usual_time(const struct tarn_search *search)
+double tarn_search_usual_time(const struct tarn_budget_search *search)
 {
     const struct tarn_recompute_model *model = search->model;
     double sum = 0;

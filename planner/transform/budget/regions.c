@@ -39,7 +39,7 @@ struct region {
 };
 
 struct regions {
-    struct tarn_search *search;
+    struct tarn_budget_search *search;
     struct region *regions;
     uint32_t count;
     uint32_t *decisions; /* by region */
@@ -103,7 +103,7 @@ static void sort_decisions(struct regions *regions)
         regions->decisions[regions->regions[region_of_decision(regions, d)].end++] = d;
 }
 
-static bool init(struct regions *regions, struct tarn_search *search)
+static bool init(struct regions *regions, struct tarn_budget_search *search)
 {
     const struct tarn_recompute_model *model = search->model;
     *regions = (struct regions){.search = search,
@@ -153,7 +153,7 @@ static void set_prices(struct regions *regions)
 /* By how much an execution lengthens the critical path so far. */
 static double lengthens(const struct regions *regions, uint32_t e, uint64_t *path_ns)
 {
-    const struct tarn_search *search = regions->search;
+    const struct tarn_budget_search *search = regions->search;
     const struct tarn_schedule *schedule = search->schedule;
     double work = (double)tarn_execution_ns(search->model, &schedule->executions[e]);
     if (!schedule->end_ns) return work;
@@ -196,7 +196,7 @@ static void take_back(struct regions *regions, struct region *region)
 
 static void move(struct regions *regions, struct region *region)
 {
-    struct tarn_search *search = regions->search;
+    struct tarn_budget_search *search = regions->search;
     uint32_t count = region->end - region->begin;
     region->undo_count = 0;
     if (count == 0) return;
@@ -230,7 +230,7 @@ static void step(struct regions *regions, double heat)
 /* Takes costs and prices anew; false: the search has ended, or the policy cannot be carried out. */
 static bool begin_round(struct regions *regions, double change)
 {
-    struct tarn_search *search = regions->search;
+    struct tarn_budget_search *search = regions->search;
     tarn_search_evaluate(search);
     if (search->ended || search->peak == UINT64_MAX) return false;
     regions->price *= search->above > 0 ? 1 + change : 1 / (1 + change);
@@ -270,7 +270,7 @@ static void run_twice(struct regions *regions, bool refine, uint64_t steps)
     run(regions, true, HEAT, more - rounds);
 }
 
-void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_t steps)
+void tarn_search_anneal_regions(struct tarn_budget_search *search, bool refine, uint64_t steps)
 {
     struct regions regions;
     if (init(&regions, search))

@@ -26,7 +26,7 @@ enum {
 
 /* ---- All policies ---- */
 
-static void try_all(struct tarn_search *search)
+static void try_all(struct tarn_budget_search *search)
 {
     struct tarn_budget_space *space = &search->space;
     for (uint32_t d = 0; d < space->count; d++) tarn_decision_set(space, search->policy, d, 0);
@@ -44,7 +44,7 @@ static void try_all(struct tarn_search *search)
 
 /* Drops what is kept although nobody reads it behind the place where it is dropped; when it is
  * wanted nevertheless, it is recomputed. */
-static void drop_unread(struct tarn_search *search)
+static void drop_unread(struct tarn_budget_search *search)
 {
     struct tarn_budget_space *space = &search->space;
     const struct tarn_schedule *schedule =
@@ -70,7 +70,7 @@ struct option {
     double worth; /* bytes off the peak per nanosecond, when last looked at */
 };
 
-static void apply(struct tarn_search *search, struct tarn_setting change)
+static void apply(struct tarn_budget_search *search, struct tarn_setting change)
 {
     if (change.decision < search->space.versions_count) {
         tarn_search_set(search, change.decision, change.value);
@@ -79,7 +79,7 @@ static void apply(struct tarn_search *search, struct tarn_setting change)
     }
 }
 
-static struct option *list_options(struct tarn_search *search, uint32_t *count)
+static struct option *list_options(struct tarn_budget_search *search, uint32_t *count)
 {
     const struct tarn_budget_space *space = &search->space;
     size_t most = 0;
@@ -104,7 +104,8 @@ static uint32_t most_worth(const struct option *options, uint32_t count)
 }
 
 /* What an option is worth now. */
-static void weigh(struct tarn_search *search, struct option *option, double above, uint64_t time_ns)
+static void weigh(struct tarn_budget_search *search, struct option *option, double above,
+                  uint64_t time_ns)
 {
     apply(search, option->change);
     option->worth = -1;
@@ -118,7 +119,7 @@ static void weigh(struct tarn_search *search, struct option *option, double abov
 }
 
 /* Lowers the peak until it fits or no single decision lowers it. */
-static void descend(struct tarn_search *search, struct option *options, uint32_t count)
+static void descend(struct tarn_budget_search *search, struct option *options, uint32_t count)
 {
     tarn_search_evaluate(search);
     uint64_t time_ns = search->time_ns;
@@ -142,7 +143,7 @@ static void descend(struct tarn_search *search, struct option *options, uint32_t
     }
 }
 
-static void run_greedy(struct tarn_search *search)
+static void run_greedy(struct tarn_budget_search *search)
 {
     uint32_t count;
     struct option *options = list_options(search, &count);
@@ -156,7 +157,7 @@ static void run_greedy(struct tarn_search *search)
 /* ---- At the end ---- */
 
 /* Sets the best policy's decision to the value; whether that was better. */
-static bool improves(struct tarn_search *search, uint32_t d, uint32_t value)
+static bool improves(struct tarn_budget_search *search, uint32_t d, uint32_t value)
 {
     uint64_t peak = search->best_peak, time_ns = search->best_time;
     tarn_search_set(search, d, value);
@@ -171,7 +172,7 @@ static bool improves(struct tarn_search *search, uint32_t d, uint32_t value)
 
 /* Keeps what was dropped for nothing, then keeps one version instead of another, until nothing is
  * better or so many evaluations have been made. */
-static void polish(struct tarn_search *search, uint64_t steps)
+static void polish(struct tarn_budget_search *search, uint64_t steps)
 {
     const struct tarn_budget_space *space = &search->space;
     uint64_t end = search->evaluations + steps;
@@ -197,7 +198,7 @@ static void polish(struct tarn_search *search, uint64_t steps)
     }
 }
 
-static uint64_t usual_steps(const struct tarn_search *search,
+static uint64_t usual_steps(const struct tarn_budget_search *search,
                             const struct tarn_budget_limits *limits)
 {
     uint64_t further = PLACES / ((uint64_t)search->model->ops_count + 1);
@@ -208,7 +209,7 @@ static uint64_t usual_steps(const struct tarn_search *search,
     return limits->steps > 0 ? limits->steps : steps;
 }
 
-static bool keeps_everything(const struct tarn_search *search)
+static bool keeps_everything(const struct tarn_budget_search *search)
 {
     for (uint32_t d = 0; d < search->space.count; d++) {
         if (tarn_decision_get(&search->space, search->policy, d) != 0) return false;
@@ -216,14 +217,14 @@ static bool keeps_everything(const struct tarn_search *search)
     return true;
 }
 
-static void start(struct tarn_search *search)
+static void start(struct tarn_budget_search *search)
 {
     drop_unread(search);
     if (!search->ended) run_greedy(search);
 }
 
 /* Starts from the policy that was given, and from keeping everything. */
-static void search_from(struct tarn_search *search, const struct tarn_budget_limits *limits)
+static void search_from(struct tarn_budget_search *search, const struct tarn_budget_limits *limits)
 {
     uint64_t steps = usual_steps(search, limits);
     if (steps > PLACES_MAX / ((uint64_t)search->model->ops_count + 1)) {
@@ -248,7 +249,8 @@ static void search_from(struct tarn_search *search, const struct tarn_budget_lim
 
 /* ---- The whole ---- */
 
-static enum tarn_status init(struct tarn_search *search, const struct tarn_budget_limits *limits)
+static enum tarn_status init(struct tarn_budget_search *search,
+                             const struct tarn_budget_limits *limits)
 {
     bool recompute = limits->classes == 0 || (limits->classes & TARN_BUDGET_RECOMPUTE);
     uint64_t floor;
@@ -265,7 +267,7 @@ static enum tarn_status init(struct tarn_search *search, const struct tarn_budge
     return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
-static void run(struct tarn_search *search, const struct tarn_budget_limits *limits,
+static void run(struct tarn_budget_search *search, const struct tarn_budget_limits *limits,
                 struct tarn_budget_outcome *outcome)
 {
     uint64_t most = COMPLETE_MAX;
@@ -293,12 +295,13 @@ enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, ui
                                     struct tarn_policy *policy, struct tarn_budget_outcome *outcome)
 {
     assert(tarn_recompute_model_is_valid(model));
-    struct tarn_search search = {.model = model,
-                                 .budget = budget,
-                                 .policy = policy,
-                                 .best_peak = UINT64_MAX,
-                                 .best_time = UINT64_MAX,
-                                 .steps = {limits->control, "budget", 0, limits->deadline_ms}};
+    struct tarn_budget_search search = {
+        .model = model,
+        .budget = budget,
+        .policy = policy,
+        .best_peak = UINT64_MAX,
+        .best_time = UINT64_MAX,
+        .steps = {limits->control, "budget", 0, limits->deadline_ms}};
     enum tarn_status status = init(&search, limits);
     if (status == TARN_OK) run(&search, limits, outcome);
     if (search.no_memory) status = TARN_SYSTEM;

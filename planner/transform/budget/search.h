@@ -17,7 +17,7 @@ struct tarn_setting {
     uint32_t decision, value;
 };
 
-struct tarn_search {
+struct tarn_budget_search {
     struct tarn_region region; /* of all that follows; nothing is released before the search ends */
     const struct tarn_recompute_model *model;
     struct tarn_budget_space space;
@@ -46,41 +46,42 @@ struct tarn_search {
 /* ---- budget/moves.c ---- */
 
 /* Evaluates the policy and notes it where it is the best so far. */
-void tarn_search_evaluate(struct tarn_search *search);
+void tarn_search_evaluate(struct tarn_budget_search *search);
 /* Goes back to the best policy so far. */
-void tarn_search_take_best(struct tarn_search *search);
+void tarn_search_take_best(struct tarn_budget_search *search);
 /* Is the copy, of the schedule evaluated last, read behind the place where its version is dropped?
  */
-bool tarn_search_is_used_late(const struct tarn_search *search, const struct tarn_copy *copy);
+bool tarn_search_is_used_late(const struct tarn_budget_search *search,
+                              const struct tarn_copy *copy);
 
 /* Parts of a move. */
-void tarn_search_set(struct tarn_search *search, uint32_t d, uint32_t value);
+void tarn_search_set(struct tarn_budget_search *search, uint32_t d, uint32_t value);
 /* Sets the form of an op; `keep`: and keeps what it reads. */
-void tarn_search_set_form(struct tarn_search *search, uint32_t d, uint32_t value, bool keep);
+void tarn_search_set_form(struct tarn_budget_search *search, uint32_t d, uint32_t value, bool keep);
 /* Takes back what has been set since `undo_count` was 0. */
-void tarn_search_take_back(struct tarn_search *search);
+void tarn_search_take_back(struct tarn_budget_search *search);
 
 /* Notes which decisions have made a difference in the schedule evaluated last. */
-void tarn_search_note_roles(struct tarn_search *search);
+void tarn_search_note_roles(struct tarn_budget_search *search);
 /* A random number below `count`. */
-uint32_t tarn_search_draw(struct tarn_search *search, uint32_t count);
+uint32_t tarn_search_draw(struct tarn_budget_search *search, uint32_t count);
 /* Another value for a version that has a role: mostly kept becomes dropped, and back. */
-void tarn_search_move_version(struct tarn_search *search, uint32_t d);
+void tarn_search_move_version(struct tarn_budget_search *search, uint32_t d);
 /* Another form for an op. */
-void tarn_search_move_form(struct tarn_search *search, uint32_t d);
+void tarn_search_move_form(struct tarn_budget_search *search, uint32_t d);
 /* Either of these; nothing for a version without a role. */
-void tarn_search_move(struct tarn_search *search, uint32_t d);
+void tarn_search_move(struct tarn_budget_search *search, uint32_t d);
 /* What a forward op takes on the average, in nanoseconds. */
-double tarn_search_usual_time(const struct tarn_search *search);
+double tarn_search_usual_time(const struct tarn_budget_search *search);
 
 /* ---- budget/anneal.c ---- */
 
 /* From the policy that has been evaluated last. `refine`: it is nearly right. */
-void tarn_search_anneal(struct tarn_search *search, bool refine, uint64_t steps);
+void tarn_search_anneal(struct tarn_budget_search *search, bool refine, uint64_t steps);
 
 /* ---- budget/regions.c ---- */
 
 /* The same, many moves at a time, with at most `steps` evaluations. */
-void tarn_search_anneal_regions(struct tarn_search *search, bool refine, uint64_t steps);
+void tarn_search_anneal_regions(struct tarn_budget_search *search, bool refine, uint64_t steps);
 
 #endif

@@ -24,7 +24,7 @@ enum { BY_PAIR = 3 };
 /* Work of looking for one arc, beside that of its members. */
 enum { STEP = 20 };
 struct pair_best {
-    struct tarn_candidate list[BY_PAIR];
+    struct tarn_couple_candidate list[BY_PAIR];
     uint32_t count;
 };
 
@@ -145,8 +145,8 @@ static uint32_t earliest_behind(const struct finder *finder, uint32_t u, uint32_
 }
 
 /* More of what is wanted first, then less time, then more than is wanted. */
-static bool is_better(const struct finder *finder, const struct tarn_candidate *a,
-                      const struct tarn_candidate *b)
+static bool is_better(const struct finder *finder, const struct tarn_couple_candidate *a,
+                      const struct tarn_couple_candidate *b)
 {
     uint64_t a_gain = tarn_smaller(a->gain, finder->limits->gain);
     uint64_t b_gain = tarn_smaller(b->gain, finder->limits->gain);
@@ -156,8 +156,8 @@ static bool is_better(const struct finder *finder, const struct tarn_candidate *
 }
 
 /* Keeps a list of the best ones, best first. */
-static void keep(const struct finder *finder, struct tarn_candidate *list, uint32_t *count,
-                 uint32_t room, const struct tarn_candidate *candidate)
+static void keep(const struct finder *finder, struct tarn_couple_candidate *list, uint32_t *count,
+                 uint32_t room, const struct tarn_couple_candidate *candidate)
 {
     uint32_t i = *count;
     if (i == room) {
@@ -182,7 +182,7 @@ static void look_at(struct finder *finder, uint32_t a, uint32_t w, uint64_t behi
     uint64_t gain = tarn_smaller(done_by(finder, u, w), behind);
     if (gain == 0) return;
     w = earliest_behind(finder, u, w, makespan_ns);
-    struct tarn_candidate candidate = {{w, u}, gain, tarn_pace_with(finder->pace, u, w)};
+    struct tarn_couple_candidate candidate = {{w, u}, gain, tarn_pace_with(finder->pace, u, w)};
     keep(finder, finder->best[a].list, &finder->best[a].count, BY_PAIR, &candidate);
 }
 

@@ -4,7 +4,7 @@
 
 #include "planner/transform/coupled.h"
 
-struct tarn_candidate {
+struct tarn_couple_candidate {
     struct tarn_recipe_arc arc;
     uint64_t gain;        /* bytes that the antichain loses at once; others may be as heavy */
     uint64_t makespan_ns; /* with the arc */
@@ -13,7 +13,7 @@ struct tarn_candidate {
 enum { TARN_CANDIDATES_MAX = 16 };
 
 struct tarn_candidates {
-    struct tarn_candidate best[TARN_CANDIDATES_MAX]; /* most promising first */
+    struct tarn_couple_candidate best[TARN_CANDIDATES_MAX]; /* most promising first */
     uint32_t count;
     uint64_t work; /* that was done */
 };

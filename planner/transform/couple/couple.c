@@ -101,13 +101,13 @@ static bool push_arc(struct coupling *coupling, struct tarn_recipe_arc arc)
 /* ---- Choosing an arc ---- */
 
 struct choice {
-    struct tarn_candidate candidate;
+    struct tarn_couple_candidate candidate;
     struct tarn_coupled coupled; /* with it */
     bool is_there;
 };
 
 /* Bytes saved for each nanosecond: more than the other's? */
-static bool is_better(const struct coupling *coupling, const struct tarn_candidate *a,
+static bool is_better(const struct coupling *coupling, const struct tarn_couple_candidate *a,
                       uint64_t a_bound, const struct choice *other)
 {
     if (!other->is_there) return true;
@@ -124,7 +124,8 @@ static bool is_better(const struct coupling *coupling, const struct tarn_candida
 }
 
 static enum tarn_status try_candidate(struct coupling *coupling,
-                                      const struct tarn_candidate *candidate, struct choice *best)
+                                      const struct tarn_couple_candidate *candidate,
+                                      struct choice *best)
 {
     struct tarn_coupled coupled;
     if (!push_arc(coupling, candidate->arc)) return TARN_SYSTEM;

@@ -20,7 +20,7 @@ struct tarn_reorder_case {
 
 struct tarn_reorder_bound {
     const struct tarn_reorder_model *model;
-    struct tarn_flow flow;
+    struct tarn_reorder_flow flow;
     uint8_t *side;       /* node -> enum tarn_reorder_side; v itself is AFTER */
     uint32_t *name;      /* free node -> node of the network */
     uint32_t *queue;     /* nodes to visit; after a cut the free nodes, ascending */

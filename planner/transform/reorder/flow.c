@@ -9,7 +9,7 @@
 
 /* ---- The network ---- */
 
-static enum tarn_status grow_nodes(struct tarn_flow *flow, uint32_t nodes)
+static enum tarn_status grow_nodes(struct tarn_reorder_flow *flow, uint32_t nodes)
 {
     uint32_t **lists[] = {&flow->first, &flow->level, &flow->now, &flow->queue, &flow->path};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -20,7 +20,7 @@ static enum tarn_status grow_nodes(struct tarn_flow *flow, uint32_t nodes)
     return TARN_OK;
 }
 
-enum tarn_status tarn_flow_reset(struct tarn_flow *flow, uint32_t nodes)
+enum tarn_status tarn_flow_reset(struct tarn_reorder_flow *flow, uint32_t nodes)
 {
     if (nodes > flow->nodes_room && grow_nodes(flow, 2 * nodes) != TARN_OK) return TARN_SYSTEM;
     flow->nodes_count = nodes;
@@ -30,15 +30,15 @@ enum tarn_status tarn_flow_reset(struct tarn_flow *flow, uint32_t nodes)
     return TARN_OK;
 }
 
-void tarn_flow_finish(struct tarn_flow *flow) { tarn_region_finish(&flow->region); }
+void tarn_flow_finish(struct tarn_reorder_flow *flow) { tarn_region_finish(&flow->region); }
 
-static void add_half(struct tarn_flow *flow, uint32_t from, uint32_t to, uint64_t room)
+static void add_half(struct tarn_reorder_flow *flow, uint32_t from, uint32_t to, uint64_t room)
 {
     flow->arcs[flow->arcs_count] = (struct tarn_flow_arc){to, flow->first[from], room};
     flow->first[from] = flow->arcs_count++;
 }
 
-void tarn_flow_add(struct tarn_flow *flow, uint32_t from, uint32_t to, uint64_t capacity)
+void tarn_flow_add(struct tarn_reorder_flow *flow, uint32_t from, uint32_t to, uint64_t capacity)
 {
     assert(from < flow->nodes_room && to < flow->nodes_room && capacity <= TARN_FLOW_UNLIMITED);
     struct tarn_flow_arc *arcs = tarn_region_grow(&flow->region, flow->arcs, &flow->arcs_room,
@@ -55,7 +55,7 @@ void tarn_flow_add(struct tarn_flow *flow, uint32_t from, uint32_t to, uint64_t 
 /* ---- Levels ---- */
 
 /* Distances from `root` along arcs with room, or against them; true when `goal` was reached. */
-static bool find_levels(struct tarn_flow *flow, uint32_t root, uint32_t goal, bool against)
+static bool find_levels(struct tarn_reorder_flow *flow, uint32_t root, uint32_t goal, bool against)
 {
     uint32_t head = 0, tail = 0;
     for (uint32_t n = 0; n < flow->nodes_count; n++) flow->level[n] = TARN_NONE;
@@ -73,7 +73,7 @@ static bool find_levels(struct tarn_flow *flow, uint32_t root, uint32_t goal, bo
     return goal != TARN_NONE && flow->level[goal] != TARN_NONE;
 }
 
-void tarn_flow_find_largest(struct tarn_flow *flow, uint32_t sink)
+void tarn_flow_find_largest(struct tarn_reorder_flow *flow, uint32_t sink)
 {
     find_levels(flow, sink, TARN_NONE, true);
 }
@@ -81,7 +81,7 @@ void tarn_flow_find_largest(struct tarn_flow *flow, uint32_t sink)
 /* ---- Paths ---- */
 
 /* Sends what the path can take, and returns at which place of it there is no room left. */
-static uint32_t send(struct tarn_flow *flow, uint32_t length, uint64_t *sent)
+static uint32_t send(struct tarn_reorder_flow *flow, uint32_t length, uint64_t *sent)
 {
     uint64_t amount = UINT64_MAX;
     uint32_t narrowest = 0;
@@ -99,7 +99,7 @@ static uint32_t send(struct tarn_flow *flow, uint32_t length, uint64_t *sent)
 }
 
 /* All paths that go down one level an arc. */
-static uint64_t send_level_by_level(struct tarn_flow *flow, uint32_t source, uint32_t sink)
+static uint64_t send_level_by_level(struct tarn_reorder_flow *flow, uint32_t source, uint32_t sink)
 {
     uint64_t sent = 0;
     uint32_t length = 0, n = source;
@@ -122,7 +122,7 @@ static uint64_t send_level_by_level(struct tarn_flow *flow, uint32_t source, uin
     }
 }
 
-uint64_t tarn_flow_run(struct tarn_flow *flow, uint32_t source, uint32_t sink)
+uint64_t tarn_flow_run(struct tarn_reorder_flow *flow, uint32_t source, uint32_t sink)
 {
     uint64_t sent = 0;
     assert(source < flow->nodes_count && sink < flow->nodes_count && source != sink);

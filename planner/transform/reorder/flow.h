@@ -17,7 +17,7 @@ struct tarn_flow_arc {
     uint64_t room;     /* what can still be sent along it */
 };
 
-struct tarn_flow {
+struct tarn_reorder_flow {
     struct tarn_region region; /* of the arrays, and of those that they have grown out of */
     uint32_t nodes_count, nodes_room;
     uint32_t *first; /* node -> its first arc */
@@ -32,17 +32,17 @@ struct tarn_flow {
 };
 
 /* Empties the network and gives it `nodes` nodes; a zeroed struct is empty. TARN_SYSTEM. */
-enum tarn_status tarn_flow_reset(struct tarn_flow *flow, uint32_t nodes);
-void tarn_flow_finish(struct tarn_flow *flow);
+enum tarn_status tarn_flow_reset(struct tarn_reorder_flow *flow, uint32_t nodes);
+void tarn_flow_finish(struct tarn_reorder_flow *flow);
 
 /* capacity: at most TARN_FLOW_UNLIMITED. */
-void tarn_flow_add(struct tarn_flow *flow, uint32_t from, uint32_t to, uint64_t capacity);
+void tarn_flow_add(struct tarn_reorder_flow *flow, uint32_t from, uint32_t to, uint64_t capacity);
 
 /* Sends as much as can be sent; the sum must fit in 62 bits. Afterwards level[n] != TARN_NONE for
  * exactly the nodes on the source's side of the smallest minimum cut. */
-uint64_t tarn_flow_run(struct tarn_flow *flow, uint32_t source, uint32_t sink);
+uint64_t tarn_flow_run(struct tarn_reorder_flow *flow, uint32_t source, uint32_t sink);
 /* After that: level[n] != TARN_NONE for exactly the nodes on the sink's side of the minimum cut
  * with the largest source's side. */
-void tarn_flow_find_largest(struct tarn_flow *flow, uint32_t sink);
+void tarn_flow_find_largest(struct tarn_reorder_flow *flow, uint32_t sink);
 
 #endif

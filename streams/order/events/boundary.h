@@ -14,7 +14,7 @@ enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tar
 
 /* What has been decided inside an iteration. */
 struct tarn_boundary_inside {
-    struct tarn_layout layout; /* storages that share reserved bytes are safe pairs */
+    struct tarn_cell_layout layout; /* storages that share reserved bytes are safe pairs */
     const struct tarn_wait *waits;
     uint32_t waits_count;
 };

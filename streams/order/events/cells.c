@@ -21,7 +21,7 @@
 
 /* Sorts the ends of storages: 2 * storage is where it begins, + 1 the end behind its last byte. */
 static bool number_cells(struct tarn_cells *cells, const struct tarn_graph *graph,
-                         struct tarn_layout layout, struct tarn_region *region)
+                         struct tarn_cell_layout layout, struct tarn_region *region)
 {
     size_t count = 2 * (size_t)graph->planned_count;
     struct tarn_radix_item *points = tarn_region_take(region, count, sizeof *points);
@@ -128,7 +128,7 @@ static bool list_by_last(struct tarn_cells *cells, const struct tarn_graph *grap
 }
 
 bool tarn_cells_init(struct tarn_cells *cells, struct tarn_region *region,
-                     const struct tarn_graph *graph, struct tarn_layout layout)
+                     const struct tarn_graph *graph, struct tarn_cell_layout layout)
 {
     memset(cells, 0, sizeof *cells);
     cells->begin = tarn_region_take(region, graph->planned_count, sizeof *cells->begin);

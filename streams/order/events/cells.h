@@ -18,14 +18,14 @@ struct tarn_cells {
 };
 
 /* Where planned storages lie. */
-struct tarn_layout {
+struct tarn_cell_layout {
     const uint64_t *offset; /* by planned storage */
     uint64_t alignment;     /* of the plan: what a storage reserves */
 };
 
 /* Cells of reserved bytes; all in the region. False: no memory. */
 bool tarn_cells_init(struct tarn_cells *cells, struct tarn_region *region,
-                     const struct tarn_graph *graph, struct tarn_layout layout);
+                     const struct tarn_graph *graph, struct tarn_cell_layout layout);
 
 /* Has every storage cells, has each cell two owners or none, both of them there, and is it in the
  * list of its last one alone? Linear; for assertions. */
