@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan_graph.h"
+#include "planner/plan_graph/plan_graph.h"
 #include "streams/base/checked.h"
 #include "streams/base/memory.h"
 #include "streams/base/options.h"

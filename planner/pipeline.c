@@ -3,6 +3,7 @@
  * plan, and the least that it tells is the least of all of them together. After the first one that
  * changed something, origins are brought back to the source graph. Cost: the transforms'. */
 #include "pipeline.h"
+#include "planner/budget/budget.h"
 
 #include <assert.h>
 

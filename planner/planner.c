@@ -7,7 +7,8 @@
 
 #include "asked.h"
 #include "pipeline.h"
-#include "plan_graph.h"
+#include "planner/budget/budget.h"
+#include "planner/plan_graph/plan_graph.h"
 #include "planner/transform/beat.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"

@@ -15,6 +15,7 @@
  * way are handed to the caller. The caller's seconds are for all ways together: one that may be
  * followed by another leaves it half. Cost: the transforms and a plan for each way. */
 #include "pipeline.h"
+#include "planner/budget/budget.h"
 
 #include "planner/transform/beat.h"
 #include "streams/base/deadline.h"

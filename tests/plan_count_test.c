@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "planner/plan_graph.h"
+#include "planner/plan_graph/plan_graph.h"
 #include "streams/graph/clocks.h"
 #include "support/random_graph.h"
 #include "support/random_training.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/plan_graph.h"
+#include "planner/plan_graph/plan_graph.h"
 #include "streams/plan/plan.h"
 #include "support/random_graph.h"
 #include "tarn.h"

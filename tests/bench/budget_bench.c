@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "planner/budget/budget.h"
 #include "planner/pipeline.h"
 #include "planner/transform/budget/budget.h"
 #include "tarn.h"

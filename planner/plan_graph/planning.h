@@ -1,7 +1,7 @@
 /* Planning one problem: what the steps of plan_graph.c share with plans of several memory spaces.
  */
-#ifndef TARN_PLANNER_PLANNING_H
-#define TARN_PLANNER_PLANNING_H
+#ifndef TARN_PLANNER_PLAN_GRAPH_PLANNING_H
+#define TARN_PLANNER_PLAN_GRAPH_PLANNING_H
 
 #include "planner/place/place.h"
 #include "streams/order/gap_bound.h"

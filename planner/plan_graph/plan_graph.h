@@ -1,7 +1,7 @@
 /* A plan of one final graph. Nothing here changes the graph, so that transforms which have to know
  * what a graph comes to can be told by the plan itself, and hand it on. */
-#ifndef TARN_PLANNER_PLAN_GRAPH_H
-#define TARN_PLANNER_PLAN_GRAPH_H
+#ifndef TARN_PLANNER_PLAN_GRAPH_PLAN_GRAPH_H
+#define TARN_PLANNER_PLAN_GRAPH_PLAN_GRAPH_H
 
 #include "streams/plan/plan.h"
 
@@ -49,5 +49,9 @@ enum tarn_status tarn_plan_capacity(const struct tarn_graph *graph,
                                     struct tarn_error *error);
 /* Arena and persistent part of each memory space are within its capacity in the graph. */
 bool tarn_plan_keeps_capacities(const struct tarn_plan *plan);
+
+/* What makes a plan of the graph that the transforms have come to, where they have not made it. */
+typedef enum tarn_status tarn_pipeline_plan(struct tarn_plan_options *options,
+                                            struct tarn_planned *made, struct tarn_error *error);
 
 #endif

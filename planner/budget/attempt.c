@@ -1,15 +1,31 @@
-/* One attempt at a budget: the schedule of a policy becomes a graph, which is placed and simulated.
- * With several streams there is one graph for each rule about where ops are computed again, and,
- * where that does not fit, the same with waits between the streams. The best is kept: what fits
- * comes before what does not, then the faster. Cost: for each graph a quick plan, a simulation,
- * and, where the quick plan is near the budget, a plan as the caller will make it. */
+/* Attempts at a budget: graphs made of a policy, placed and simulated.
+ *
+ * The schedule of a policy becomes a graph, one for each rule about where ops run again if there
+ * are several streams, and, if that does not fit, the same with waits between the streams. The best
+ * is kept: a graph that fits comes before one that does not, then the faster one.
+ *
+ * If the smallest footprint is looked for, the graphs of a policy are first placed without any
+ * search and compared. Those that may be smaller than the smallest so far are placed as the caller
+ * will place them, the one with the lowest bound first. Of graphs with equal bounds and equal quick
+ * footprints only the fastest is placed: if each op waits for those before it in the list, the
+ * rules differ in time alone.
+ *
+ * An attempt may be put in another order of ops with less alive. The new order is taken only if it
+ * needs fewer bytes and no more time.
+ *
+ * Cost: for each graph a quick plan, a simulation, and, if the quick plan is near the budget, a
+ * plan as the caller will make it. */
 #include "attempt.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "planner/transform/couple/couple.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/error.h"
+#include "streams/order/peak.h"
+#include "streams/order/reserved.h"
+#include "tarn/simulate.h"
 
 /* Storages for which a search for a placement takes hardly longer than none. */
 enum { SMALL = 128 };
@@ -23,7 +39,81 @@ enum { ARCS_WORK = 1 << 14, ARCS_SHARE = 4, SLOWDOWN_MAX = 1000 };
  * close where more than some parts in FULL_PARTS of the budget are alive. */
 enum { CLOSER = 8, FULL_PARTS = 8 };
 
-/* ---- Looking at a graph ---- */
+/* ---- Bytes and time of a graph ---- */
+
+/* Steps of search for a placement within the budget, unless the caller says how many. */
+enum { PLACE_STEPS = 40 };
+
+enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,
+                                             struct tarn_graph *graph, struct tarn_plan **plan)
+{
+    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
+                                            .alignment = budgeting->options.alignment,
+                                            .method = "lowest",
+                                            .effort = TARN_NO_EFFORT};
+    return tarn_plan_make(graph, &quick, TARN_ALL_UNLIMITED, plan, budgeting->error);
+}
+
+enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
+                                     struct tarn_graph *graph, uint64_t capacity,
+                                     struct tarn_plan **plan)
+{
+    const struct tarn_plan_options *planning = budgeting->planning;
+    bool ignores_capacity = budgeting->ignores_capacity || budgeting->aim != TARN_AIM_BUDGET;
+    struct tarn_plan_options options = {.struct_size = sizeof options,
+                                        .alignment = budgeting->options.alignment,
+                                        .capacity = capacity,
+                                        .effort = PLACE_STEPS,
+                                        .seconds = tarn_deadline_left(&budgeting->deadline)};
+    if (planning) {
+        options.method = planning->method;
+        options.node_limit = planning->node_limit;
+        options.seed = planning->seed;
+        options.threads = planning->threads;
+        if (planning->effort > 0) options.effort = planning->effort;
+    }
+    return tarn_plan_make(graph, &options, ignores_capacity, plan, budgeting->error);
+}
+
+enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
+                                     const struct tarn_graph *graph, uint64_t *ns)
+{
+    struct tarn_simulation *simulation;
+    enum tarn_status status = tarn_graph_simulate(graph, budgeting->options.alignment, TARN_WAIT_NS,
+                                                  &simulation, budgeting->error);
+    if (status != TARN_OK) return status;
+    *ns = simulation->makespan_ns;
+    tarn_simulation_destroy(simulation);
+    return TARN_OK;
+}
+
+bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget)
+{
+    return attempt->made.graph && attempt->footprint <= budget;
+}
+
+static bool is_attempt_better(const struct tarn_attempt *a, const struct tarn_attempt *b,
+                              uint64_t budget)
+{
+    if (!b->made.graph || tarn_attempt_fits(a, budget) != tarn_attempt_fits(b, budget))
+        return !b->made.graph || tarn_attempt_fits(a, budget);
+    if (!tarn_attempt_fits(a, budget) && a->footprint != b->footprint)
+        return a->footprint < b->footprint;
+    return a->time_ns < b->time_ns;
+}
+
+void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *other,
+                              uint64_t budget)
+{
+    if (is_attempt_better(other, best, budget)) {
+        struct tarn_attempt swap = *best;
+        *best = *other;
+        *other = swap;
+    }
+    tarn_planned_finish(&other->made);
+}
+
+/* ---- Within the budget ---- */
 
 /* Is a quick plan near enough to the budget for a search to be worth its time? */
 static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_plan *quick)
@@ -36,7 +126,8 @@ static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_pl
 }
 
 /* The plan for the budget, or, where none fits, the footprint of a quick one. */
-static enum tarn_status place(const struct tarn_budgeting *budgeting, struct tarn_attempt *attempt)
+static enum tarn_status place_within(const struct tarn_budgeting *budgeting,
+                                     struct tarn_attempt *attempt)
 {
     struct tarn_plan *quick;
     uint64_t budget = budgeting->options.budget;
@@ -98,11 +189,127 @@ static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_gr
     *attempt = (struct tarn_attempt){.made.graph = graph};
     count_executions(schedule, &attempt->report);
     enum tarn_status status = tarn_budgeting_time(budgeting, graph, &attempt->time_ns);
-    if (status == TARN_OK) status = place(budgeting, attempt);
+    if (status == TARN_OK) status = place_within(budgeting, attempt);
     if (attempt->footprint < budgeting->told) /* by luck: see tarn_recompute_within */
         attempt->footprint = budgeting->options.budget + budgeting->options.alignment;
     if (status != TARN_OK) tarn_planned_finish(&attempt->made);
     return status;
+}
+
+/* ---- The smallest footprint of one policy ---- */
+
+enum { LEAST_GRAPHS = 2 * TARN_RECOMPUTE_RULES };
+
+/* A graph, by its quick plan. */
+struct least_graph {
+    struct tarn_attempt attempt;
+    struct tarn_plan *quick;
+};
+
+/* All zero: none. */
+struct least {
+    struct least_graph graphs[LEAST_GRAPHS]; /* the lowest bound first */
+    uint32_t count;
+};
+
+static uint64_t bound_of(const struct least_graph *graph) { return graph->quick->claim.bound; }
+
+static uint64_t quick_of(const struct least_graph *graph)
+{
+    return tarn_plan_footprint(graph->quick);
+}
+
+static bool is_same(const struct least_graph *a, const struct least_graph *b)
+{
+    return bound_of(a) == bound_of(b) && quick_of(a) == quick_of(b);
+}
+
+static bool comes_before(const struct least_graph *a, const struct least_graph *b)
+{
+    if (bound_of(a) != bound_of(b)) return bound_of(a) < bound_of(b);
+    if (quick_of(a) != quick_of(b)) return quick_of(a) < quick_of(b);
+    return a->attempt.time_ns < b->attempt.time_ns;
+}
+
+/* Takes over the graph. */
+static enum tarn_status least_add(struct tarn_budgeting *budgeting, struct least *least,
+                                  struct tarn_graph *graph, const struct tarn_budget_report *report)
+{
+    struct least_graph added = {.attempt = {.made.graph = graph, .report = *report}};
+    assert(least->count < LEAST_GRAPHS);
+    enum tarn_status status = tarn_budgeting_time(budgeting, graph, &added.attempt.time_ns);
+    if (status == TARN_OK) status = tarn_budgeting_plan_quickly(budgeting, graph, &added.quick);
+    if (status != TARN_OK) {
+        tarn_graph_destroy(graph);
+        return status;
+    }
+    uint32_t i = least->count++;
+    for (; i > 0 && comes_before(&added, &least->graphs[i - 1]); i--)
+        least->graphs[i] = least->graphs[i - 1];
+    least->graphs[i] = added;
+    return TARN_OK;
+}
+
+/* May the plan be smaller than the best one, or as small and faster? */
+static bool may_be_less(const struct least_graph *graph, const struct tarn_attempt *best)
+{
+    if (!best->made.graph || bound_of(graph) < best->footprint) return true;
+    return bound_of(graph) == best->footprint && graph->attempt.time_ns < best->time_ns;
+}
+
+/* May the quick plan be the final one? */
+static bool will_do(const struct tarn_budgeting *budgeting, const struct least_graph *graph)
+{
+    const char *method = budgeting->planning ? budgeting->planning->method : NULL;
+    bool searches = !method || strcmp(method, "all") == 0 || strcmp(method, "lowest") == 0;
+    bool done = budgeting->aim == TARN_AIM_SMALLEST_QUICK || quick_of(graph) == bound_of(graph);
+    return searches && done && graph->quick->spaces_count <= 1;
+}
+
+/* The plan that it comes down to, whatever the budget is. */
+static enum tarn_status place_smallest(const struct tarn_budgeting *budgeting,
+                                       struct least_graph *graph)
+{
+    struct tarn_attempt *attempt = &graph->attempt;
+    attempt->footprint = quick_of(graph);
+    if (will_do(budgeting, graph)) {
+        attempt->made.plan = graph->quick;
+        graph->quick = NULL;
+        return TARN_OK;
+    }
+    attempt->footprint = UINT64_MAX;
+    enum tarn_status status =
+        tarn_budgeting_plan(budgeting, attempt->made.graph, 0, &attempt->made.plan);
+    if (status == TARN_OK) attempt->footprint = tarn_plan_footprint(attempt->made.plan);
+    if (status != TARN_DOES_NOT_FIT) return status;
+    tarn_error_clear(budgeting->error); /* another memory space is too small */
+    return TARN_OK;
+}
+
+/* Places those that may be less than `best`, or as small and faster, and keeps the best there. */
+static enum tarn_status least_place(struct tarn_budgeting *budgeting, struct least *least,
+                                    struct tarn_attempt *best)
+{
+    bool wanted[LEAST_GRAPHS];
+    enum tarn_status status = TARN_OK;
+    for (uint32_t i = 0; i < least->count; i++)
+        wanted[i] = i == 0 || !is_same(&least->graphs[i], &least->graphs[i - 1]);
+    for (uint32_t i = 0; i < least->count && status == TARN_OK; i++) {
+        struct least_graph *graph = &least->graphs[i];
+        if (!wanted[i] || !may_be_less(graph, best)) continue;
+        status = place_smallest(budgeting, graph);
+        if (status == TARN_OK) tarn_attempt_keep_better(best, &graph->attempt, 0);
+    }
+    return status;
+}
+
+static void least_finish(struct least *least)
+{
+    for (uint32_t i = 0; i < least->count; i++) {
+        tarn_plan_destroy(least->graphs[i].quick);
+        tarn_planned_finish(&least->graphs[i].attempt.made);
+    }
+    least->count = 0;
 }
 
 /* ---- Making what the policy comes to ---- */
@@ -112,7 +319,7 @@ struct making {
     const struct tarn_schedule *schedule;
     struct tarn_attempt *best; /* over all policies */
     struct tarn_attempt front; /* the fastest of this one, without its graph */
-    struct tarn_least least;   /* of this one, where the budget does not count */
+    struct least least;        /* of this one, where the budget does not count */
     bool is_first;
 };
 
@@ -122,8 +329,8 @@ static enum tarn_status offer(struct tarn_budgeting *budgeting, struct making *m
 {
     struct tarn_attempt attempt;
     *fitted = false;
-    if (budgeting->any_budget)
-        return tarn_least_add(budgeting, &making->least, graph, &making->front.report);
+    if (tarn_budgeting_minimises(budgeting))
+        return least_add(budgeting, &making->least, graph, &making->front.report);
     enum tarn_status status = look_at(budgeting, graph, making->schedule, &attempt);
     if (status != TARN_OK) return status;
     struct tarn_attempt *front = &making->front;
@@ -207,7 +414,7 @@ static enum tarn_status keep_close(struct tarn_budgeting *budgeting, struct maki
         status =
             offer_coupled(budgeting, making, graph, (struct tarn_leeway){.ahead = places}, &fitted);
     }
-    if (!fitted || status != TARN_OK || budgeting->asks_less) return status;
+    if (!fitted || status != TARN_OK || budgeting->aim == TARN_AIM_LOWER) return status;
     if (places > 0)
         status = offer_coupled(budgeting, making, graph,
                                (struct tarn_leeway){.ahead = places * (CLOSER / 2)}, &any);
@@ -237,7 +444,7 @@ static enum tarn_status couple(struct tarn_budgeting *budgeting, struct making *
         status = offer_coupled(budgeting, making, graph,
                                (struct tarn_leeway){.in_time = true, .ahead = ns / part}, &fitted);
     if (fitted || status != TARN_OK) return status;
-    if (!budgeting->asks_less) status = offer_arcs(budgeting, making, graph);
+    if (budgeting->aim != TARN_AIM_LOWER) status = offer_arcs(budgeting, making, graph);
     if (!budgeting->patient || status != TARN_OK) return status;
     return keep_close(budgeting, making, graph);
 }
@@ -251,7 +458,7 @@ static enum tarn_status offer_least(struct tarn_budgeting *budgeting, struct mak
         return offer(budgeting, making, tarn_graph_retain(graph), &fitted);
     enum tarn_status status =
         offer_coupled(budgeting, making, graph, (struct tarn_leeway){.ahead = 1}, &fitted);
-    if (status != TARN_OK || budgeting->hurried) return status;
+    if (status != TARN_OK || budgeting->aim == TARN_AIM_SMALLEST_QUICK) return status;
     return offer_coupled(budgeting, making, graph,
                          (struct tarn_leeway){.in_time = true, .ahead = 1}, &fitted);
 }
@@ -275,7 +482,8 @@ static bool is_hopeless(const struct tarn_budgeting *budgeting, const struct mak
                         uint64_t target)
 {
     uint64_t peak = making->schedule->peak;
-    if (budgeting->any_budget) return making->best->made.graph && peak > making->best->footprint;
+    if (tarn_budgeting_minimises(budgeting))
+        return making->best->made.graph && peak > making->best->footprint;
     return budgeting->descent.least.made.graph && peak > budgeting->options.budget && peak > target;
 }
 
@@ -294,7 +502,7 @@ static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t targe
     else
         status =
             tarn_recompute_build(&budgeting->model, making->schedule, &graph, budgeting->error);
-    if (status == TARN_OK && budgeting->any_budget) {
+    if (status == TARN_OK && tarn_budgeting_minimises(budgeting)) {
         status = offer_least(budgeting, making, graph);
     } else if (status == TARN_OK) {
         status = offer(budgeting, making, tarn_graph_retain(graph), &fitted);
@@ -309,17 +517,90 @@ enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t ta
                                    struct tarn_attempt *best, struct tarn_attempt *front)
 {
     struct making making = {.best = best, .is_first = true};
-    bool one = budgeting->hurried || budgeting->graph->streams_count == 1;
+    bool one = budgeting->aim == TARN_AIM_SMALLEST_QUICK || budgeting->graph->streams_count == 1;
     int rules = one ? 1 : TARN_RECOMPUTE_RULES;
     enum tarn_status status = TARN_OK;
     for (int rule = 0; rule < rules && status == TARN_OK; rule++) {
         status = make_by(budgeting, target, (enum tarn_recompute_streams)rule, &making);
         if (status == TARN_OK && making.front.report.recomputed == 0) break; /* all the same */
     }
-    if (status == TARN_OK && budgeting->any_budget)
-        status = tarn_least_place(budgeting, &making.least, best);
-    tarn_least_finish(&making.least);
+    if (status == TARN_OK && tarn_budgeting_minimises(budgeting))
+        status = least_place(budgeting, &making.least, best);
+    least_finish(&making.least);
     *front = making.front;
     front->made = (struct tarn_planned){0};
+    return status;
+}
+
+/* ---- Another order ---- */
+
+/* Empty where the order stays as it is. */
+static enum tarn_status find_order(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
+                                   struct tarn_graph **result)
+{
+    struct tarn_reorder_options options = *budgeting->reorder;
+    struct tarn_transform_control control = {.struct_size = sizeof control};
+    if (options.control) control = *options.control;
+    if (budgeting->deadline.at_ms > 0) control.seconds = tarn_deadline_left(&budgeting->deadline);
+    options.control = &control;
+    options.report = NULL;
+    options.keep_time = true;
+    enum tarn_status status = tarn_graph_reorder(graph, &options, result, budgeting->error);
+    if (status != TARN_OK) return status;
+    if (*result == graph) {
+        tarn_graph_destroy(*result);
+        *result = NULL;
+    } else if (graph != budgeting->graph) {
+        status = tarn_transform_compose(graph, *result, budgeting->error);
+    }
+    return status;
+}
+
+static enum tarn_status find_peak(const struct tarn_budgeting *budgeting,
+                                  const struct tarn_graph *graph, uint64_t *peak)
+{
+    struct tarn_region region = {.chunks = NULL};
+    const uint64_t *reserved;
+    enum tarn_status status = tarn_reserved_sizes(&reserved, &region, graph,
+                                                  budgeting->options.alignment, budgeting->error);
+    if (status == TARN_OK && tarn_peak_of(graph, reserved, peak) != TARN_OK)
+        status = tarn_error_no_memory(budgeting->error);
+    tarn_region_finish(&region);
+    return status;
+}
+
+/* *less: it needs fewer bytes than this many. */
+static enum tarn_status place_ordered(struct tarn_budgeting *budgeting,
+                                      struct tarn_attempt *ordered, uint64_t footprint, bool *less)
+{
+    struct tarn_plan *quick;
+    struct tarn_graph *graph = ordered->made.graph;
+    enum tarn_status status = tarn_budgeting_plan_quickly(budgeting, graph, &quick);
+    if (status != TARN_OK) return status;
+    *less = quick->claim.bound < footprint;
+    tarn_plan_destroy(quick);
+    if (!*less) return TARN_OK;
+    status = tarn_budgeting_plan(budgeting, graph, 0, &ordered->made.plan);
+    *less = status == TARN_OK && tarn_plan_footprint(ordered->made.plan) < footprint;
+    if (*less) ordered->footprint = tarn_plan_footprint(ordered->made.plan);
+    if (status != TARN_DOES_NOT_FIT) return status;
+    tarn_error_clear(budgeting->error); /* another memory space is too small */
+    return TARN_OK;
+}
+
+enum tarn_status tarn_attempt_reorder(struct tarn_budgeting *budgeting,
+                                      const struct tarn_attempt *attempt,
+                                      struct tarn_attempt *ordered)
+{
+    bool less = false;
+    *ordered = (struct tarn_attempt){.report = attempt->report};
+    if (!budgeting->reorder || !attempt->made.graph) return TARN_OK;
+    enum tarn_status status = find_order(budgeting, attempt->made.graph, &ordered->made.graph);
+    if (status == TARN_OK && ordered->made.graph)
+        status = tarn_budgeting_time(budgeting, ordered->made.graph, &ordered->time_ns);
+    if (status == TARN_OK && ordered->made.graph && ordered->time_ns <= attempt->time_ns)
+        status = place_ordered(budgeting, ordered, attempt->footprint, &less);
+    if (less) status = find_peak(budgeting, ordered->made.graph, &ordered->report.peak);
+    if (!less || status != TARN_OK) tarn_planned_finish(&ordered->made);
     return status;
 }

@@ -2,7 +2,7 @@
  * the same options, but for the budget and what would end the search early, and the budget becomes
  * that share of the footprint, of several memory spaces of the first one's. No report is filled in
  * by this plan. Cost: that of a plan. */
-#include "pipeline.h"
+#include "budget.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 

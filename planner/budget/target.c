@@ -20,7 +20,7 @@
 #include "streams/base/error.h"
 
 enum { SEARCHES_FULL = 2, LEAST_FULL = 2, SEARCHES_FOURTH = 4 };
-enum { RUNGS = 24, PROBES = 2, PROBED_OPS = 512 };
+enum { STEPS = 24, PROBES = 2, PROBED_OPS = 512 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 
 static bool is_over(const struct tarn_budgeting *budgeting)
@@ -75,7 +75,7 @@ static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t t
  * depends on no budget. */
 static uint32_t share_of_next(struct tarn_budgeting *budgeting)
 {
-    bool least = budgeting->any_budget || budgeting->asks_less;
+    bool least = budgeting->aim != TARN_AIM_BUDGET;
     uint32_t before = least ? budgeting->descent.searches++ : budgeting->searches++;
     uint32_t full = least ? LEAST_FULL : SEARCHES_FULL;
     return before < full ? 1 : before < full + SEARCHES_FOURTH ? 4 : 16;
@@ -179,10 +179,7 @@ static enum tarn_status take_segments(struct tarn_budgeting *budgeting)
     tarn_policy_reset(&budgeting->policy, &budgeting->model);
     if (tarn_policy_chen(&budgeting->model, &budgeting->policy) != TARN_OK)
         return tarn_error_no_memory(budgeting->error);
-    budgeting->hurried = true;
-    enum tarn_status status = tarn_attempt_make(budgeting, 1, &budgeting->descent.least, &front);
-    budgeting->hurried = false;
-    return status;
+    return tarn_attempt_make(budgeting, 1, &budgeting->descent.least, &front);
 }
 
 /* Where a round starts: from keeping everything, then, where that is allowed, from segments, then
@@ -232,9 +229,7 @@ static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting)
     if (descent->least.footprint > budgeting->model.alignment) {
         tarn_policy_reset(&budgeting->policy, &budgeting->model);
         budgeting->options.budget = descent->least.footprint - budgeting->model.alignment;
-        budgeting->asks_less = true;
         status = tarn_recompute_try_targets(budgeting, false, &below);
-        budgeting->asks_less = false;
         found = status == TARN_OK && tarn_attempt_fits(&below, budgeting->options.budget);
     }
     if (found) tarn_attempt_keep_better(&descent->least, &below, 0);
@@ -254,19 +249,23 @@ static enum tarn_status reorder_least(struct tarn_budgeting *budgeting)
     return status;
 }
 
+static enum tarn_budget_aim aim_of(enum tarn_descent_stage stage)
+{
+    if (stage == TARN_DESCENT_QUESTIONS) return TARN_AIM_LOWER;
+    return stage == TARN_DESCENT_SEGMENTS ? TARN_AIM_SMALLEST_QUICK : TARN_AIM_SMALLEST;
+}
+
 static enum tarn_status run_stage(struct tarn_budgeting *budgeting)
 {
     enum tarn_descent_stage stage = budgeting->descent.stage;
     uint64_t budget = budgeting->options.budget;
-    bool measures = budgeting->measures;
-    budgeting->measures = true;
-    budgeting->any_budget = stage != TARN_DESCENT_QUESTIONS;
+    assert(budgeting->aim == TARN_AIM_BUDGET);
+    budgeting->aim = aim_of(stage);
     enum tarn_status status = stage == TARN_DESCENT_SEGMENTS    ? take_segments(budgeting)
                               : stage == TARN_DESCENT_ROUNDS    ? search_round(budgeting)
                               : stage == TARN_DESCENT_QUESTIONS ? ask_for_less(budgeting)
                                                                 : reorder_least(budgeting);
-    budgeting->any_budget = false;
-    budgeting->measures = measures;
+    budgeting->aim = TARN_AIM_BUDGET;
     budgeting->options.budget = budget;
     return status;
 }
@@ -352,7 +351,7 @@ static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct ta
 static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;
-    uint64_t step = budgeting->placed / RUNGS, next;
+    uint64_t step = budgeting->placed / STEPS, next;
     enum tarn_status status = TARN_OK;
     bool small = budgeting->model.ops_count <= PROBED_OPS;
     if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 ||
@@ -360,9 +359,9 @@ static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tar
         return status;
     budgeting->searches = 0;
     if (!small) return try_target(budgeting, budget, true, best, &next);
-    uint64_t rung = budget / step;
-    for (uint32_t i = 0; i < PROBES && rung > 0 && status == TARN_OK; i++, rung--) {
-        uint64_t target = rung * step;
+    uint64_t step_number = budget / step;
+    for (uint32_t i = 0; i < PROBES && step_number > 0 && status == TARN_OK; i++, step_number--) {
+        uint64_t target = step_number * step;
         if (is_over(budgeting) || best->time_ns <= budgeting->before_ns) break;
         if (target < budgeting->told) break;
         budgeting->searches = SEARCHES_FULL;

@@ -1,8 +1,8 @@
 /* Attempts at a budget: graphs made of a policy, placed and simulated. */
-#ifndef TARN_PLANNER_ATTEMPT_H
-#define TARN_PLANNER_ATTEMPT_H
+#ifndef TARN_PLANNER_BUDGET_ATTEMPT_H
+#define TARN_PLANNER_BUDGET_ATTEMPT_H
 
-#include "plan_graph.h"
+#include "planner/plan_graph/plan_graph.h"
 #include "planner/transform/recompute/recompute.h"
 #include "streams/base/deadline.h"
 #include "tarn/transform.h"
@@ -17,6 +17,15 @@ struct tarn_attempt {
     struct tarn_planned made;
     uint64_t footprint, time_ns;
     struct tarn_budget_report report;
+};
+
+/* What a search is for. */
+enum tarn_budget_aim {
+    TARN_AIM_BUDGET,        /* the fastest graph that keeps to the budget */
+    TARN_AIM_LOWER,         /* any graph that keeps to the budget, which is below the smallest
+                               footprint so far; the graph's own capacity does not count */
+    TARN_AIM_SMALLEST,      /* the smallest footprint, whatever the budget and the capacity */
+    TARN_AIM_SMALLEST_QUICK /* the same, by the first rule alone */
 };
 
 /* On the way to the least footprint. */
@@ -55,11 +64,10 @@ struct tarn_budgeting {
     uint64_t placed, before_ns;    /* of the graph that came in */
     uint64_t asked;                /* the budget before it was rounded down to what can be met */
     bool is_lowered;               /* it is what a capacity of the graph leaves, not the caller's */
-    bool patient;    /* a little search for a placement, where that may be all that is missing */
-    bool measures;   /* the capacity of the graph's first memory space does not count */
-    bool any_budget; /* the budget does not count: the least is looked for */
-    bool hurried;    /* by the first rule alone */
-    bool asks_less;  /* for the least: the list comes to as little as waits can make of it */
+    bool ignores_capacity;         /* of the graph's first memory space; so do the searches for the
+                                      smallest footprint */
+    enum tarn_budget_aim aim;      /* of the search under way */
+    bool patient; /* a little search for a placement, if that may be all that is missing */
     struct tarn_descent descent;
     uint64_t told;                 /* the least, once the descent is complete; 0: not yet */
     uint32_t searches;             /* so far, those of the descent left out */
@@ -75,11 +83,17 @@ enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budget
                                              struct tarn_graph *graph, struct tarn_plan **plan);
 
 /* The plan that the result will have, if `capacity` is the budget: the first placement found that
- * fits; it keeps to the graph's own capacities, too, where it measures to all but the first. 0: as
- * small as can be. TARN_DOES_NOT_FIT: none does. */
+ * fits; it keeps to the graph's own capacities, too, or, if the first one does not count, to all
+ * others. 0: as small as can be. TARN_DOES_NOT_FIT: none does. */
 enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
                                      struct tarn_graph *graph, uint64_t capacity,
                                      struct tarn_plan **plan);
+
+/* Is the smallest footprint looked for, whatever the budget? */
+static inline bool tarn_budgeting_minimises(const struct tarn_budgeting *budgeting)
+{
+    return budgeting->aim >= TARN_AIM_SMALLEST;
+}
 
 /* The makespan by the model of tarn/simulate.h, in nanoseconds. */
 enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
@@ -98,30 +112,6 @@ void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *ot
  * fastest, even if it does not fit; without its graph. */
 enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t target,
                                    struct tarn_attempt *best, struct tarn_attempt *front);
-
-/* ---- For the least: the graphs of one policy, compared before they are placed ---- */
-
-enum { TARN_LEAST_GRAPHS = 2 * TARN_RECOMPUTE_RULES };
-
-/* A graph, by its quick plan. */
-struct tarn_least_graph {
-    struct tarn_attempt attempt;
-    struct tarn_plan *quick;
-};
-
-/* All zero: none. */
-struct tarn_least {
-    struct tarn_least_graph graphs[TARN_LEAST_GRAPHS]; /* the lowest bound first */
-    uint32_t count;
-};
-
-/* Takes over the graph. */
-enum tarn_status tarn_least_add(struct tarn_budgeting *budgeting, struct tarn_least *least,
-                                struct tarn_graph *graph, const struct tarn_budget_report *report);
-/* Places those that may be less than `best`, or as small and faster, and keeps the best there. */
-enum tarn_status tarn_least_place(struct tarn_budgeting *budgeting, struct tarn_least *least,
-                                  struct tarn_attempt *best);
-void tarn_least_finish(struct tarn_least *least);
 
 /* The same work in another order, as small as it can be placed, where that makes the footprint
  * smaller and takes no more time; else *ordered stays empty. Its graph is the caller's. */

@@ -5,7 +5,7 @@
  * fastest graph whose plan fits is the result, with that plan; where none fits, the refusal names
  * the least footprint found and a lower bound. Sources: A. Shah et al., "Memory optimization for
  * deep networks" (MONeT); docs/how-it-works.md, "Transforms". Cost: some searches and plans. */
-#include "pipeline.h"
+#include "budget.h"
 
 #include <assert.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
     uint64_t floor;
     uint32_t at;
     enum tarn_recompute_list list = budgeting->reorder ? TARN_LIST_ANY : TARN_LIST_OF_STREAMS;
-    budgeting->measures = true;
+    budgeting->ignores_capacity = true;
     if (best->footprint == UINT64_MAX) return refuse_other_space(budgeting, best);
     if (tarn_recompute_floor(&budgeting->model, list, &floor, &at) != TARN_OK) {
         tarn_error_no_memory(budgeting->error);
@@ -143,7 +143,7 @@ static void set_budget(struct tarn_budgeting *budgeting, uint64_t budget)
 static void keep_to_capacity(struct tarn_budgeting *budgeting, const struct tarn_plan *plan)
 {
     uint64_t capacity = plan->spaces ? plan->graph->spaces[0].capacity : 0, left = 1;
-    if (capacity == 0 || budgeting->measures) return;
+    if (capacity == 0 || budgeting->ignores_capacity) return;
     if (capacity > plan->spaces[0].persistent) left = capacity - plan->spaces[0].persistent;
     budgeting->is_lowered = left < budgeting->asked;
     if (budgeting->is_lowered) set_budget(budgeting, left);
@@ -516,7 +516,7 @@ static enum tarn_status run_curve(const struct tarn_transform_control *control, 
 {
     struct call *call = subject;
     struct tarn_budgeting budgeting = {
-        .graph = call->graph, .measures = true, .error = call->error};
+        .graph = call->graph, .ignores_capacity = true, .error = call->error};
     struct tarn_attempt best = {0};
     call->options.control = control;
     enum tarn_status status = begin(&budgeting, &call->options, 0);
