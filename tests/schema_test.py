@@ -184,7 +184,7 @@ def schemas_end_where_the_loader_ends():
 
 def tables():
     """The loader's tables: for each kind of object its fields, and whether they are required."""
-    for name in ("graph_read", "graph_read_op", "plan_read", "plan_read_spaces", "order_read"):
+    for name in ("graph_read", "plan_read", "order_read"):
         with open(os.path.join(source, f"streams/file/{name}.c"), encoding="utf-8") as file:
             for body in re.findall(r"struct tarn_json_field \w+\[\w*\] = \{(.*?)\};", file.read(), re.S):
                 yield frozenset((field, word == "true") for field, word in re.findall(r'\{"(\w+)", (true|false)\}', body))

@@ -22,7 +22,4 @@ struct tarn_graph_loader {
     struct tarn_region region; /* of the lists above */
 };
 
-/* Adds the op to the builder, whose errors come when it finishes. */
-enum tarn_status tarn_load_op(struct tarn_graph_loader *loader, const struct tarn_json_at *at);
-
 #endif

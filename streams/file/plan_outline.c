@@ -2,7 +2,7 @@
  * know are left alone, so that files of other versions of Tarn can be compared. Cost: linear, plus
  * sorting of places. */
 #include "graph_read.h"
-#include "plan_read_lists.h"
+#include "plan_read.h"
 #include "streams/base/memory.h"
 #include "streams/graph/hash.h"
 

@@ -3,17 +3,326 @@
  * here, everything about meaning by the verifier. Under TARN_TRUST a plan must still be complete
  * and in range, so that a session can replay what a bad plan does without harm to itself.
  * Cost: linear, plus sorting of waits and places. */
+#include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph_read.h"
-#include "plan_read_lists.h"
+#include "plan_read.h"
 #include "streams/base/array.h"
 #include "streams/base/checked.h"
+#include "streams/base/error.h"
 #include "streams/base/memory.h"
 #include "streams/graph/hash.h"
 #include "streams/text/text_file.h"
 #include "streams/verify/verify.h"
+
+/* The lists of a `tarn.plan`: which op runs where, who waits for whom, what lies where. Cost:
+ * linear, plus sorting of waits and places. */
+
+/* ---- Ops ---- */
+
+static enum tarn_status read_op(const struct tarn_json_at *at, uint32_t count, uint32_t *op)
+{
+    enum tarn_status status = tarn_json_id(at, op);
+    if (!status && *op >= count)
+        status = tarn_json_bad(at, "there is no op %" PRIu32 "; the graph has %" PRIu32 " ops", *op,
+                               count);
+    return status;
+}
+
+static enum tarn_status read_stream(const struct tarn_json_at *at, struct tarn_plan *plan)
+{
+    uint32_t s = (uint32_t)at->index, begin = plan->list_begin[s];
+    size_t count = 0;
+    enum tarn_status status = tarn_json_array(at, &count);
+    if (!status && count > plan->graph->ops_count - begin)
+        return tarn_json_bad(at, "the lists have more ops than the graph");
+    struct tarn_json_at op = tarn_json_items(at);
+    while (tarn_json_next(&op, &status))
+        status = read_op(&op, plan->graph->ops_count, &plan->list[begin + op.index]);
+    plan->list_begin[s + 1] = begin + (uint32_t)count;
+    return status;
+}
+
+static enum tarn_status plan_read_streams(const struct tarn_json_at *at, struct tarn_plan *plan)
+{
+    size_t count = 0;
+    enum tarn_status status = tarn_json_array(at, &count);
+    if (status != TARN_OK) return status;
+    if (count != plan->graph->streams_count)
+        return tarn_json_bad(at, "%zu lists for a graph of %" PRIu32 " streams", count,
+                             plan->graph->streams_count);
+    plan->list_begin = tarn_region_take(&plan->region, count + 1, sizeof *plan->list_begin);
+    plan->list = tarn_region_take(&plan->region, plan->graph->ops_count, sizeof *plan->list);
+    if (!plan->list_begin || !plan->list) return tarn_error_no_memory(at->report->error);
+    plan->streams_count = (uint32_t)count;
+    struct tarn_json_at list = tarn_json_items(at);
+    while (tarn_json_next(&list, &status)) status = read_stream(&list, plan);
+    return status;
+}
+
+/* A list's length, as far as it makes sense: more records than ids allow are an error. */
+static enum tarn_status read_count(const struct tarn_json_at *at, uint64_t max, size_t *count)
+{
+    enum tarn_status status = tarn_json_array(at, count);
+    if (!status && *count > max)
+        status = tarn_json_bad(at, "has %zu records, at most %" PRIu64 " make sense", *count, max);
+    return status;
+}
+
+/* Checks that a record is a list of `count` elements. */
+static enum tarn_status check_record(const struct tarn_json_at *at, size_t count, const char *what)
+{
+    size_t found = 0;
+    enum tarn_status status = tarn_json_array(at, &found);
+    if (!status && found != count)
+        status = tarn_json_bad(at, "must be %s, not a list of %zu", what, found);
+    return status;
+}
+
+/* ---- Waits ---- */
+
+static enum tarn_status read_wait(const struct tarn_json_at *at, const struct tarn_graph *graph,
+                                  struct tarn_wait *wait)
+{
+    enum tarn_status status = check_record(at, 2, "[op, op that it waits for]");
+    struct tarn_json_at op = tarn_json_items(at);
+    while (tarn_json_next(&op, &status))
+        status = read_op(&op, graph->ops_count, op.index == 0 ? &wait->op : &wait->on);
+    if (!status && graph->ops[wait->op].stream == graph->ops[wait->on].stream)
+        status =
+            tarn_json_bad(at, "%s and %s are in one stream, where order needs no wait",
+                          tarn_op_label(graph, wait->op).text, tarn_op_label(graph, wait->on).text);
+    return status;
+}
+
+static int compare_waits(const void *a, const void *b)
+{
+    const struct tarn_wait *x = a, *y = b;
+    if (x->op != y->op) return x->op < y->op ? -1 : 1;
+    return x->on < y->on ? -1 : x->on > y->on;
+}
+
+/* Waits keep the file's order; a sorted copy shows which are there twice. */
+static enum tarn_status refuse_twins(const struct tarn_json_at *at, struct tarn_region *region,
+                                     const struct tarn_wait *waits, size_t count)
+{
+    enum tarn_status status = TARN_OK;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct tarn_wait *sorted = tarn_region_copy(region, waits, count, sizeof *sorted);
+    if (!sorted) return tarn_error_no_memory(at->report->error);
+    qsort(sorted, count, sizeof *sorted, compare_waits);
+    for (size_t i = 1; i < count && !status; i++) {
+        if (compare_waits(&sorted[i - 1], &sorted[i]) == 0)
+            status = tarn_json_bad(at, "[%" PRIu32 ",%" PRIu32 "] is there twice", sorted[i].op,
+                                   sorted[i].on);
+    }
+    tarn_region_release(region, mark);
+    return status;
+}
+
+static enum tarn_status plan_read_waits(const struct tarn_json_at *at, struct tarn_plan *plan,
+                                        struct tarn_wait **waits, uint32_t *waits_count)
+{
+    size_t count = 0;
+    enum tarn_status status = read_count(at, TARN_NONE / 2, &count);
+    if (status != TARN_OK) return status;
+    *waits = tarn_region_take(&plan->region, count, sizeof **waits);
+    if (!*waits) return tarn_error_no_memory(at->report->error);
+    *waits_count = (uint32_t)count;
+    struct tarn_json_at wait = tarn_json_items(at);
+    while (tarn_json_next(&wait, &status))
+        status = read_wait(&wait, plan->graph, &(*waits)[wait.index]);
+    return status ? status : refuse_twins(at, &plan->region, *waits, count);
+}
+
+/* ---- Places ---- */
+
+static enum tarn_status read_place(const struct tarn_json_at *at, uint32_t ids_count,
+                                   struct tarn_place *place)
+{
+    enum tarn_status status = check_record(at, 3, "[id, offset, size]");
+    struct tarn_json_at item = tarn_json_items(at);
+    while (tarn_json_next(&item, &status)) {
+        if (item.index > 0)
+            status = tarn_json_integer(&item, item.index == 1 ? &place->offset : &place->size);
+        else
+            status = tarn_json_id(&item, &place->id);
+        if (!status && place->id >= ids_count)
+            status =
+                tarn_json_bad(&item, "there is no such id; the graph's end at %" PRIu32, ids_count);
+    }
+    return status;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    uint32_t x = ((const struct tarn_place *)a)->id, y = ((const struct tarn_place *)b)->id;
+    return x < y ? -1 : x > y;
+}
+
+static enum tarn_status sort_places(const struct tarn_json_at *at, struct tarn_place *places,
+                                    size_t count)
+{
+    qsort(places, count, sizeof *places, compare_places);
+    for (size_t i = 1; i < count; i++) {
+        if (places[i - 1].id == places[i].id)
+            return tarn_json_bad(at, "id %" PRIu32 " has two places", places[i].id);
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_plan_read_places(const struct tarn_json_at *at, uint32_t ids_count,
+                                       struct tarn_region *region, struct tarn_place **places,
+                                       uint32_t *places_count)
+{
+    size_t count = 0;
+    enum tarn_status status = read_count(at, ids_count, &count);
+    if (status != TARN_OK) return status;
+    *places = tarn_region_take(region, count, sizeof **places);
+    if (!*places) return tarn_error_no_memory(at->report->error);
+    *places_count = (uint32_t)count;
+    struct tarn_json_at place = tarn_json_items(at);
+    while (tarn_json_next(&place, &status))
+        status = read_place(&place, ids_count, &(*places)[place.index]);
+    return status ? status : sort_places(at, *places, count);
+}
+
+/* What a plan claims of its bound, and of each memory space: certificates and sizes, in range and
+ * in order. What they prove is the verifier's to say. Cost: linear. */
+
+/* A list of numbers that fit 32 bits. */
+static enum tarn_status read_numbers(const struct tarn_json_at *at, struct tarn_plan *plan,
+                                     uint32_t **numbers, size_t *count)
+{
+    enum tarn_status status = tarn_json_array(at, count);
+    if (status != TARN_OK) return status;
+    *numbers = tarn_region_take(&plan->region, *count, sizeof **numbers);
+    if (!*numbers) return tarn_error_no_memory(at->report->error);
+    struct tarn_json_at item = tarn_json_items(at);
+    while (tarn_json_next(&item, &status)) status = tarn_json_id(&item, &(*numbers)[item.index]);
+    return status;
+}
+
+/* One whose numbers ascend and are ids below `limit` of an `item`, for example "tensor". */
+static enum tarn_status read_ids(const struct tarn_json_at *at, struct tarn_plan *plan,
+                                 const char *item, uint32_t limit, uint32_t **ids,
+                                 uint32_t *ids_count)
+{
+    size_t count = 0;
+    enum tarn_status status = read_numbers(at, plan, ids, &count);
+    struct tarn_json_at here = tarn_json_items(at);
+    while (tarn_json_next(&here, &status)) {
+        uint32_t id = (*ids)[here.index];
+        if (id >= limit)
+            status = tarn_json_bad(&here, "there is no %s %" PRIu32 "; the graph has %" PRIu32,
+                                   item, id, limit);
+        else if (here.index > 0 && id <= (*ids)[here.index - 1])
+            status = tarn_json_bad(&here, "%s ids must ascend", item);
+    }
+    *ids_count = (uint32_t)count;
+    return status;
+}
+
+static enum tarn_status read_certificate(const struct tarn_json_at *at, struct tarn_plan *plan,
+                                         struct tarn_claim *claim)
+{
+    static const struct tarn_json_field names[] = {
+        {"thresholds", true}, {"gaps", true}, {"inside", false}};
+    struct tarn_json_at fields[TARN_COUNT_OF(names)];
+    uint32_t streams_count = plan->graph->streams_count;
+    size_t count = 0;
+    enum tarn_status status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
+    if (!status) status = read_numbers(&fields[0], plan, &claim->threshold, &count);
+    if (!status && count != streams_count)
+        status = tarn_json_bad(&fields[0], "%zu numbers for a graph of %" PRIu32 " streams", count,
+                               streams_count);
+    if (!status)
+        status = read_ids(&fields[1], plan, "tensor", plan->graph->tensors_count, &claim->gaps,
+                          &claim->gaps_count);
+    if (status || !fields[2].value) return status; /* the cut goes through no op */
+    return read_ids(&fields[2], plan, "stream", streams_count, &claim->inside,
+                    &claim->inside_count);
+}
+
+static enum tarn_status plan_read_claim(const struct tarn_json_at *bound,
+                                        const struct tarn_json_at *certificate,
+                                        struct tarn_plan *plan, struct tarn_claim *claim)
+{
+    bool none = tarn_json_is_null(bound);
+    enum tarn_status status = none ? TARN_OK : tarn_json_integer(bound, &claim->bound);
+    if (status != TARN_OK) return status;
+    if (none != tarn_json_is_null(certificate))
+        return tarn_json_bad(certificate,
+                             "must be null just where bound_bytes is: a bound needs its proof");
+    return none ? TARN_OK : read_certificate(certificate, plan, claim);
+}
+
+/* ---- Spaces ---- */
+
+static enum tarn_status read_space(const struct tarn_json_at *at, struct tarn_plan *plan,
+                                   struct tarn_plan_space *space)
+{
+    static const struct tarn_json_field names[] = {{"method", true},
+                                                   {"footprint_bytes", true},
+                                                   {"persistent_bytes", true},
+                                                   {"bound_bytes", true},
+                                                   {"certificate", true}};
+    struct tarn_json_at fields[TARN_COUNT_OF(names)];
+    const char *method = NULL;
+    enum tarn_status status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
+    if (!status) status = tarn_json_string(&fields[0], &method);
+    if (!status) status = tarn_json_integer(&fields[1], &space->footprint);
+    if (!status) status = tarn_json_integer(&fields[2], &space->persistent);
+    if (!status) status = plan_read_claim(&fields[3], &fields[4], plan, &space->claim);
+    if (status != TARN_OK) return status;
+    space->method = tarn_region_string(&plan->region, method);
+    return space->method ? TARN_OK : tarn_error_no_memory(at->report->error);
+}
+
+/* Files count offsets from the begin of each space. */
+static void move_places(struct tarn_plan *plan, struct tarn_place *places, uint32_t count,
+                        bool are_ops, bool persistent)
+{
+    const struct tarn_graph *graph = plan->graph;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t id = places[i].id;
+        uint32_t space =
+            are_ops ? tarn_extra(&graph->ops[id])->workspace_space : graph->tensors[id].space;
+        places[i].offset += tarn_plan_space_begin(plan, space, persistent);
+    }
+}
+
+static enum tarn_status plan_read_spaces(const struct tarn_json_at *at, struct tarn_plan *plan)
+{
+    size_t count = 0;
+    enum tarn_status status = tarn_json_array(at, &count);
+    if (status != TARN_OK) return status;
+    if (count != plan->graph->spaces_count)
+        return tarn_json_bad(at, "%zu memory spaces for a graph that declares %" PRIu32, count,
+                             plan->graph->spaces_count);
+    if (count == 0) return tarn_json_bad(at, "must have some");
+    plan->spaces = tarn_region_take(&plan->region, count, sizeof *plan->spaces);
+    if (!plan->spaces) return tarn_error_no_memory(at->report->error);
+    struct tarn_json_at space = tarn_json_items(at);
+    while (tarn_json_next(&space, &status))
+        status = read_space(&space, plan, &plan->spaces[space.index]);
+    if (status != TARN_OK) return status;
+    plan->spaces_count = (uint32_t)count;
+    uint64_t footprint = plan->footprint, persistent = plan->persistent;
+    bool stands = tarn_plan_stack_spaces(plan);
+    assert(stands); /* each has less than 2^53 bytes */
+    (void)stands;
+    if (footprint != plan->footprint || persistent != plan->persistent)
+        return tarn_json_bad(at, "must add up to footprint_bytes and persistent_bytes");
+    plan->claim = plan->spaces[0].claim;
+    move_places(plan, plan->storages, plan->storages_count, false, false);
+    move_places(plan, plan->workspaces, plan->workspaces_count, true, false);
+    move_places(plan, plan->places_persistent, plan->places_persistent_count, false, true);
+    return TARN_OK;
+}
 
 /* ---- The head ---- */
 
@@ -142,8 +451,7 @@ static enum tarn_status read_head(struct loader *loader)
         status = tarn_json_bad(&fields[ALIGNMENT], "must be a power of two, not %" PRIu64,
                                plan->alignment);
     if (!status) status = tarn_json_integer(&fields[FOOTPRINT], &plan->footprint);
-    if (!status)
-        status = tarn_plan_read_claim(&fields[BOUND], &fields[CERTIFICATE], plan, &plan->claim);
+    if (!status) status = plan_read_claim(&fields[BOUND], &fields[CERTIFICATE], plan, &plan->claim);
     if (status != TARN_OK) return status;
     plan->method = tarn_region_string(&plan->region, method);
     return plan->method ? TARN_OK : tarn_error_no_memory(loader->report.error);
@@ -168,12 +476,11 @@ static enum tarn_status read_lists(struct loader *loader)
     struct tarn_plan *plan = loader->plan;
     const struct tarn_json_at *fields = loader->fields;
     uint32_t ops = plan->graph->ops_count, tensors = plan->graph->tensors_count;
-    enum tarn_status status = tarn_plan_read_streams(&fields[STREAMS], plan);
+    enum tarn_status status = plan_read_streams(&fields[STREAMS], plan);
+    if (!status) status = plan_read_waits(&fields[WAITS], plan, &plan->waits, &plan->waits_count);
     if (!status)
-        status = tarn_plan_read_waits(&fields[WAITS], plan, &plan->waits, &plan->waits_count);
-    if (!status)
-        status = tarn_plan_read_waits(&fields[BOUNDARY_WAITS], plan, &plan->boundary_waits,
-                                      &plan->boundary_waits_count);
+        status = plan_read_waits(&fields[BOUNDARY_WAITS], plan, &plan->boundary_waits,
+                                 &plan->boundary_waits_count);
     if (!status)
         status = tarn_plan_read_places(&fields[STORAGES], tensors, &plan->region, &plan->storages,
                                        &plan->storages_count);
@@ -187,7 +494,7 @@ static enum tarn_status read_lists(struct loader *loader)
     plan->persistent = persistent_end(plan);
     status = tarn_json_integer(&fields[PERSISTENT_BYTES], &plan->persistent);
     if (status || !fields[SPACES].value) return status;
-    return tarn_plan_read_spaces(&fields[SPACES], plan);
+    return plan_read_spaces(&fields[SPACES], plan);
 }
 
 /* A plan that was made for another graph is told as that, not as the first id that does not fit:

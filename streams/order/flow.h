@@ -26,9 +26,6 @@ struct tarn_flow {
     uint64_t visits; /* that augmenting has taken, of a few nanoseconds each */
 };
 
-/* The first transfer of a storage to an op. False: no memory. */
-bool tarn_flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uint64_t bytes);
-
 /* Is every transfer in reach of its storage, and is each byte that is not left with its storage one
  * that no op lacks any more? weight: by storage, as tarn_flow_init has it. Linear in transfers; for
  * tests and assertions. */

@@ -5,15 +5,327 @@
  *                  any stream. No two of them may share bytes: if the users of one came before
  *                  the producer of the other, which is before the cut in its stream, they would
  *                  come before that stream's last launch before the cut.
- *     gaps         runs of group members outside A, by their first member (bound_gaps.c).
+ *     gaps         runs of group members outside A, by their first member.
  *
- * "Comes before" is asked of forward clocks, kept for the launches that matter (bound_rows.c).
+ * "Comes before" is asked of forward clocks, kept for the launches that matter.
  * Cost: O(steps + waits S) for the clocks, O(touches S) for A; more for gaps. */
 #include "bound.h"
 
+#include <assert.h>
+#include <string.h>
+
+#include "past.h"
+#include "streams/base/bisect.h"
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
 #include "streams/graph/report.h"
+
+/* Rows of forward clocks for the steps that a certificate is about. They are worked out anew from
+ * the compiled program (past.h), and owe nothing to the clocks that made the bound.
+ * Cost: O(steps + waits S) to fill the rows, linear in users to ask. */
+
+static bool proof_init(struct tarn_proof *proof, const struct tarn_verification *verification,
+                       const struct tarn_claim *claim, uint32_t space)
+{
+    const struct tarn_plan *plan = verification->plan;
+    struct tarn_region *region = verification->region;
+    size_t count = plan->graph->planned_count;
+    *proof = (struct tarn_proof){.region = region, .plan = plan, .program = verification->program};
+    proof->claim = *claim;
+    proof->space = space;
+    proof->reserved = tarn_region_take(region, count, sizeof *proof->reserved);
+    proof->inside = tarn_region_take(region, count, sizeof *proof->inside);
+    proof->row_of = tarn_region_take(region, proof->program->steps_count, sizeof *proof->row_of);
+    proof->halved = tarn_region_take(region, plan->streams_count, sizeof *proof->halved);
+    for (uint32_t i = 0; i < claim->inside_count && proof->halved; i++)
+        proof->halved[claim->inside[i]] = true;
+    return proof->reserved && proof->inside && proof->row_of && proof->halved;
+}
+
+/* Says why the certificate proves nothing. Returns TARN_REJECTED. tensor: TARN_NONE, or the gap. */
+static enum tarn_status proof_refuse(struct tarn_verdict *verdict, uint32_t tensor, const char *why)
+{
+    struct tarn_violation violation = tarn_violation_of(TARN_WRONG_BOUND);
+    violation.tensor = tensor;
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS, "%s", why);
+    return TARN_REJECTED;
+}
+
+/* Chooses the steps whose rows of clocks are wanted: none at first, then each that is kept. */
+static void proof_keep_row(struct tarn_proof *proof, uint32_t step)
+{
+    if (proof->row_of[step] == TARN_NONE) proof->row_of[step] = proof->rows_count++;
+}
+
+static void proof_forget_rows(struct tarn_proof *proof)
+{
+    proof->rows_count = 0;
+    for (uint32_t i = 0; i < proof->program->steps_count; i++) proof->row_of[i] = TARN_NONE;
+}
+
+static enum tarn_status proof_fill_rows(struct tarn_proof *proof)
+{
+    const struct tarn_program *program = proof->program;
+    struct tarn_past past;
+    size_t width = program->streams_count;
+    assert(proof->rows_count <= program->steps_count);
+    proof->rows = tarn_region_take(proof->region, proof->rows_count * width, sizeof *proof->rows);
+    if (!proof->rows) return TARN_SYSTEM;
+    struct tarn_region_mark mark = tarn_region_mark(proof->region);
+    enum tarn_status status = tarn_past_init(&past, proof->region, program);
+    for (uint32_t i = 0; i < program->steps_count && status == TARN_OK; i++) {
+        uint32_t step = program->order[i];
+        tarn_past_enter(&past, step);
+        if (proof->row_of[step] != TARN_NONE)
+            memcpy(proof->rows + proof->row_of[step] * width,
+                   past.clocks + program->steps[step].stream * width, width * sizeof *proof->rows);
+        status = tarn_past_leave(&past);
+    }
+    tarn_region_release(proof->region, mark);
+    return status;
+}
+
+static bool proof_is_free_at(const struct tarn_proof *proof, uint32_t storage, uint32_t step)
+{
+    const struct tarn_storage *record = &proof->plan->graph->storages[storage];
+    assert(proof->row_of[step] < proof->rows_count);
+    const uint32_t *row = proof->rows + (size_t)proof->row_of[step] * proof->program->streams_count;
+    if (record->pinned) return false;
+    for (uint32_t i = record->users_count; i-- > 0;) {
+        uint32_t user = proof->program->step_of[tarn_storage_users(proof->plan->graph, record)[i]];
+        if (row[proof->program->steps[user].stream] <= user) return false;
+    }
+    return true;
+}
+
+/* The gaps that a certificate names: is each a gap of A, is it true that no two of them share
+ * bytes, and how many bytes of each can A not fill? The rules are those of order/gaps.c; the code
+ * shares nothing with it, nor the subset sums (bytes here, bits there): it is what is to be
+ * checked. Cost: a row of clocks for every member of A and of a gap, a test for each pair of them;
+ * subset sums beyond EFFORT_MAX are not accepted as a proof. */
+
+static const uint64_t EFFORT_MAX = UINT64_C(1) << 27;
+enum { SUMS_MAX = 1 << 18 }; /* units of the sizes */
+
+/* ---- Items and gaps ---- */
+
+static bool is_named(const struct tarn_proof *proof, uint32_t storage)
+{
+    uint32_t low = 0, high = proof->claim.gaps_count;
+    uint32_t tensor = proof->plan->graph->storages[storage].tensor;
+    TARN_BISECT(low, high, middle, proof->claim.gaps[middle] < tensor);
+    return low < proof->claim.gaps_count && proof->claim.gaps[low] == tensor;
+}
+
+/* Cuts a group into runs inside and outside of A, which alternate; keeps those of A, and named
+ * gaps. */
+static void cut_group(struct tarn_proof *proof, uint32_t g)
+{
+    const struct tarn_group *group = &proof->plan->graph->groups[g];
+    uint32_t left = TARN_NONE;
+    uint64_t end = 0;
+    struct tarn_proof_run *open = NULL; /* a gap whose right side is not known yet */
+    for (uint32_t i = 0, begin = 0; begin < group->storages_count; begin = i) {
+        struct tarn_proof_run run = {group->storages + begin, 0, g, 0, end, left, TARN_NONE};
+        bool inside = proof->inside[group->storages[begin]];
+        for (; i < group->storages_count && proof->inside[group->storages[i]] == inside; i++)
+            run.size += proof->reserved[group->storages[i]];
+        run.count = i - begin;
+        end += run.size;
+        if (inside) {
+            left = proof->items_count;
+            proof->items[proof->items_count++] = run;
+            if (open) open->right = left;
+            open = NULL;
+        } else if (is_named(proof, run.members[0])) {
+            open = &proof->gaps[proof->gaps_count++];
+            *open = run;
+        }
+    }
+}
+
+static bool runs_init(struct tarn_proof *proof)
+{
+    size_t count = proof->plan->graph->planned_count;
+    proof->lone = tarn_region_take(proof->region, count, sizeof *proof->lone);
+    proof->items = tarn_region_take(proof->region, count, sizeof *proof->items);
+    proof->gaps = tarn_region_take(proof->region, proof->claim.gaps_count, sizeof *proof->gaps);
+    proof->sums = tarn_region_take(proof->region, SUMS_MAX + 1, sizeof *proof->sums);
+    for (uint32_t a = 0; a < count && proof->lone; a++) proof->lone[a] = a;
+    return proof->lone && proof->items && proof->gaps && proof->sums;
+}
+
+static enum tarn_status find_runs(struct tarn_proof *proof, struct tarn_verdict *verdict)
+{
+    const struct tarn_graph *graph = proof->plan->graph;
+    for (uint32_t i = 0; i < proof->claim.gaps_count; i++)
+        if (i > 0 && proof->claim.gaps[i] <= proof->claim.gaps[i - 1])
+            return proof_refuse(verdict, proof->claim.gaps[i],
+                                "the certificate's gaps do not ascend");
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        if (!graph->groups[g].persistent &&
+            graph->storages[graph->groups[g].storages[0]].space == proof->space)
+            cut_group(proof, g);
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        if (proof->inside[a] && graph->storages[a].group == TARN_NONE)
+            proof->items[proof->items_count++] = (struct tarn_proof_run){
+                &proof->lone[a], 1, TARN_NONE, proof->reserved[a], 0, TARN_NONE, TARN_NONE};
+    }
+    assert(proof->items_count <= graph->planned_count);
+    assert(proof->gaps_count <= proof->claim.gaps_count); /* as they ascend, none is met twice */
+    if (proof->gaps_count == proof->claim.gaps_count) return TARN_OK;
+    return proof_refuse(verdict, TARN_NONE, "the certificate names a gap that is none");
+}
+
+static enum tarn_status fill_producer_rows(struct tarn_proof *proof)
+{
+    proof_forget_rows(proof);
+    for (uint32_t a = 0; a < proof->plan->graph->planned_count; a++)
+        if (proof->inside[a]) proof_keep_row(proof, tarn_proof_producer(proof, a));
+    for (uint32_t i = 0; i < proof->gaps_count; i++)
+        for (uint32_t k = 0; k < proof->gaps[i].count; k++)
+            proof_keep_row(proof, tarn_proof_producer(proof, proof->gaps[i].members[k]));
+    return proof_fill_rows(proof);
+}
+
+/* ---- What A can fill ---- */
+
+/* Is storage a safe with b, a member of a gap? */
+static bool is_safe(const struct tarn_proof *proof, uint32_t a, uint32_t b)
+{
+    const struct tarn_graph *graph = proof->plan->graph;
+    return proof_is_free_at(proof, a, tarn_proof_producer(proof, b)) ||
+           proof_is_free_at(proof, b, tarn_proof_producer(proof, a)) ||
+           tarn_storages_take_turns(graph, a, b); /* members are no workspaces */
+}
+
+static bool spend(struct tarn_proof *proof, uint64_t effort)
+{
+    bool enough = effort <= EFFORT_MAX - proof->effort;
+    proof->effort = enough ? proof->effort + effort : EFFORT_MAX;
+    return enough;
+}
+
+/* Is a storage safe with some member of a gap? When out of effort, it might be. */
+static bool meets(struct tarn_proof *proof, uint32_t storage, const struct tarn_proof_run *gap)
+{
+    if (!spend(proof, gap->count)) return true;
+    for (uint32_t i = 0; i < gap->count; i++)
+        if (is_safe(proof, storage, gap->members[i])) return true;
+    return false;
+}
+
+/* May all of an item lie inside a gap that A closes on both sides? */
+static bool may_enter(struct tarn_proof *proof, const struct tarn_proof_run *item,
+                      const struct tarn_proof_run *gap)
+{
+    if (!spend(proof, 1)) return true;
+    if (item->group == gap->group || item->size > gap->size) return false;
+    uint64_t alignment =
+        tarn_storage_alignment(proof->plan->graph, gap->members[0], proof->plan->alignment);
+    uint64_t begin =
+        gap->within + (alignment + item->within % alignment - gap->within % alignment) % alignment;
+    if (begin > gap->within + gap->size - item->size) return false;
+    for (uint32_t i = 0; i < item->count; i++)
+        if (!meets(proof, item->members[i], gap)) return false;
+    return true;
+}
+
+static uint64_t divisor_of(uint64_t a, uint64_t b) { return b == 0 ? a : divisor_of(b, a % b); }
+
+/* The greatest sum of some of the sizes up to `room`; sizes and room count units. */
+static uint64_t greatest_sum(struct tarn_proof *proof, const uint64_t *sizes, uint32_t count,
+                             uint64_t room)
+{
+    if (room >= SUMS_MAX || !spend(proof, count * room)) return room;
+    memset(proof->sums, 0, (size_t)room + 1);
+    proof->sums[0] = 1;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint64_t sum = room; sum >= sizes[i]; sum--)
+            proof->sums[sum] |= proof->sums[sum - sizes[i]];
+    while (!proof->sums[room]) room--;
+    return room;
+}
+
+static uint64_t fill_of_closed(struct tarn_proof *proof, const struct tarn_proof_run *gap,
+                               uint64_t *sizes)
+{
+    uint64_t sum = 0, unit = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < proof->items_count; i++) {
+        if (!may_enter(proof, &proof->items[i], gap)) continue;
+        sizes[count++] = proof->items[i].size;
+        unit = divisor_of(proof->items[i].size, unit);
+        sum += proof->items[i].size;
+    }
+    if (sum <= gap->size) return sum;
+    for (uint32_t i = 0; i < count; i++) sizes[i] /= unit;
+    return greatest_sum(proof, sizes, count, gap->size / unit) * unit;
+}
+
+static uint64_t fill_of_open(struct tarn_proof *proof, const struct tarn_proof_run *gap)
+{
+    const struct tarn_graph *graph = proof->plan->graph;
+    uint64_t sum = 0;
+    for (uint32_t a = 0; a < graph->planned_count && sum < gap->size; a++)
+        if (proof->inside[a] && graph->storages[a].group != gap->group && meets(proof, a, gap))
+            sum += proof->reserved[a];
+    return sum < gap->size ? sum : gap->size;
+}
+
+static bool is_closed(const struct tarn_proof_run *gap)
+{
+    return gap->left != TARN_NONE && gap->right != TARN_NONE;
+}
+
+/* ---- Gaps beside each other ---- */
+
+static bool are_disjoint(struct tarn_proof *proof, const struct tarn_proof_run *a,
+                         const struct tarn_proof_run *b)
+{
+    if (a->group == b->group) return true;
+    bool may_meet = false;
+    for (uint32_t i = 0; i < a->count && !may_meet; i++) may_meet = meets(proof, a->members[i], b);
+    if (!may_meet) return true;
+    if (!is_closed(a) || !is_closed(b)) return false;
+    bool a_left = may_enter(proof, &proof->items[a->left], b);
+    bool a_right = may_enter(proof, &proof->items[a->right], b);
+    bool b_left = may_enter(proof, &proof->items[b->left], a);
+    bool b_right = may_enter(proof, &proof->items[b->right], a);
+    return !(a_left && a_right) && !(b_left && b_right) && !(a_right && b_left) &&
+           !(a_left && b_right);
+}
+
+static bool are_all_disjoint(struct tarn_proof *proof)
+{
+    uint64_t count = proof->gaps_count;
+    if (!spend(proof, count * (count - 1) / 2)) return false;
+    for (uint32_t i = 0; i < proof->gaps_count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (!are_disjoint(proof, &proof->gaps[i], &proof->gaps[k])) return false;
+    return true;
+}
+
+static enum tarn_status proof_add_waste(struct tarn_proof *proof, uint64_t *proved,
+                                        struct tarn_verdict *verdict)
+{
+    if (proof->claim.gaps_count == 0) return TARN_OK;
+    enum tarn_status status = runs_init(proof) ? find_runs(proof, verdict) : TARN_SYSTEM;
+    if (status == TARN_OK) status = fill_producer_rows(proof);
+    uint64_t *sizes = tarn_region_take(proof->region, proof->items_count, sizeof *sizes);
+    if (!sizes) status = TARN_SYSTEM;
+    if (status == TARN_OK && !are_all_disjoint(proof))
+        status = proof_refuse(verdict, TARN_NONE, "gaps of the certificate might share bytes");
+    for (uint32_t i = 0; i < proof->gaps_count && status == TARN_OK; i++) {
+        const struct tarn_proof_run *gap = &proof->gaps[i];
+        *proved += gap->size -
+                   (is_closed(gap) ? fill_of_closed(proof, gap, sizes) : fill_of_open(proof, gap));
+        if (proof->effort == EFFORT_MAX)
+            status =
+                proof_refuse(verdict, TARN_NONE, "the certificate's gaps take too long to check");
+    }
+    return status;
+}
 
 /* ---- Reserved sizes ---- */
 
@@ -64,7 +376,7 @@ static bool is_inside(const struct tarn_proof *proof, uint32_t storage)
     if (producer == last && proof->halved[stream] != is_done_early(proof, storage)) return false;
     for (uint32_t s = 0; s < program->streams_count; s++) {
         last = last_before_cut(proof, s);
-        if (last != TARN_NONE && tarn_proof_is_free_at(proof, storage, last)) return false;
+        if (last != TARN_NONE && proof_is_free_at(proof, storage, last)) return false;
     }
     return true;
 }
@@ -82,19 +394,19 @@ static enum tarn_status find_members(struct tarn_proof *proof, uint64_t *proved,
 {
     const struct tarn_program *program = proof->program;
     const uint32_t *threshold = proof->claim.threshold;
-    tarn_proof_forget_rows(proof);
+    proof_forget_rows(proof);
     for (uint32_t s = 0; s < program->streams_count; s++) {
         if (threshold[s] > program->begin[s + 1] - program->begin[s])
-            return tarn_proof_refuse(verdict, TARN_NONE,
-                                     "a threshold of the certificate is beyond its stream");
+            return proof_refuse(verdict, TARN_NONE,
+                                "a threshold of the certificate is beyond its stream");
         if (proof->halved[s] && !may_be_halved(proof, s))
-            return tarn_proof_refuse(verdict, TARN_NONE,
-                                     "the certificate's cut goes through an op that does not end "
-                                     "its workspace before it writes its outputs");
+            return proof_refuse(verdict, TARN_NONE,
+                                "the certificate's cut goes through an op that does not end "
+                                "its workspace before it writes its outputs");
         if (last_before_cut(proof, s) != TARN_NONE)
-            tarn_proof_keep_row(proof, last_before_cut(proof, s));
+            proof_keep_row(proof, last_before_cut(proof, s));
     }
-    if (tarn_proof_fill_rows(proof) != TARN_OK) return TARN_SYSTEM;
+    if (proof_fill_rows(proof) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t a = 0; a < proof->plan->graph->planned_count; a++) {
         proof->inside[a] = is_inside(proof, a);
         if (proof->inside[a]) *proved += proof->reserved[a];
@@ -108,10 +420,9 @@ static enum tarn_status prove(struct tarn_proof *proof, struct tarn_verdict *ver
 {
     uint64_t proved = 0;
     if (!reserve(proof))
-        return tarn_proof_refuse(verdict, TARN_NONE,
-                                 "the sizes exceed 64 bits at the plan's alignment");
+        return proof_refuse(verdict, TARN_NONE, "the sizes exceed 64 bits at the plan's alignment");
     enum tarn_status status = find_members(proof, &proved, verdict);
-    if (status == TARN_OK) status = tarn_proof_add_waste(proof, &proved, verdict);
+    if (status == TARN_OK) status = proof_add_waste(proof, &proved, verdict);
     if (status != TARN_OK) return status;
     tarn_size_round_up(
         proved, tarn_space_alignment(proof->plan->graph, proof->space, proof->plan->alignment),
@@ -130,7 +441,7 @@ static enum tarn_status prove_one(const struct tarn_verification *verification,
     struct tarn_proof proof;
     if (!claim->threshold) return TARN_OK;
     struct tarn_region_mark mark = tarn_region_mark(verification->region);
-    enum tarn_status status = tarn_proof_init(&proof, verification, claim, space)
+    enum tarn_status status = proof_init(&proof, verification, claim, space)
                                   ? prove(&proof, verification->verdict)
                                   : TARN_SYSTEM;
     tarn_region_release(verification->region, mark);

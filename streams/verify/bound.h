@@ -33,32 +33,9 @@ struct tarn_proof {
     uint64_t effort;     /* spent so far: tests of a pair of storages, and sums */
 };
 
-/* False: no memory. */
-bool tarn_proof_init(struct tarn_proof *proof, const struct tarn_verification *verification,
-                     const struct tarn_claim *claim, uint32_t space);
-
-/* Says why the certificate proves nothing. Returns TARN_REJECTED. tensor: TARN_NONE, or the gap. */
-enum tarn_status tarn_proof_refuse(struct tarn_verdict *verdict, uint32_t tensor, const char *why);
-
-/* Chooses the steps whose rows of clocks are wanted: none at first, then each that is kept. */
-void tarn_proof_forget_rows(struct tarn_proof *proof);
-void tarn_proof_keep_row(struct tarn_proof *proof, uint32_t step);
-/* Runs the first iteration and keeps what lies before the steps that have rows. TARN_SYSTEM: no
- * memory. */
-enum tarn_status tarn_proof_fill_rows(struct tarn_proof *proof);
-
-/* Do all users of the storage come before a step? An op's workspace that ends before its outputs
- * begin still counts as touched. pre: the step has a row. */
-bool tarn_proof_is_free_at(const struct tarn_proof *proof, uint32_t storage, uint32_t step);
-
 static inline uint32_t tarn_proof_producer(const struct tarn_proof *proof, uint32_t storage)
 {
     return proof->program->step_of[proof->plan->graph->storages[storage].producer];
 }
-
-/* Adds to *proved the bytes of gaps that A cannot fill. pre: `inside` and `reserved` are known.
- * TARN_REJECTED: the certificate's gaps prove nothing, as the verdict says; TARN_SYSTEM. */
-enum tarn_status tarn_proof_add_waste(struct tarn_proof *proof, uint64_t *proved,
-                                      struct tarn_verdict *verdict);
 
 #endif

@@ -40,14 +40,11 @@ enum tarn_status tarn_refine_versions(struct tarn_comparison *comparison);
 /* Control: are the arcs kept that no tensor stands for? */
 enum tarn_status tarn_refine_control(struct tarn_comparison *comparison);
 
-/* ---- An op of the final graph and its origin (refine_origin.c) ---- */
+/* ---- An op of the final graph and its origin (refine_records.c) ---- */
 
-/* The op of the source graph that an op of the final graph runs, and the implementation of it that
- * was chosen; NULL: it runs as it is written. */
+/* The op of the source graph that an op of the final graph runs. */
 const struct tarn_graph_op *tarn_refine_origin(const struct tarn_comparison *comparison,
                                                uint32_t v);
-const struct tarn_implementation *
-tarn_refine_implementation(const struct tarn_comparison *comparison, uint32_t v);
 
 /* Does the caller allow ops of that kind to write their outputs over their inputs? */
 bool tarn_refine_allows_kind(const struct tarn_comparison *comparison, const char *kind);

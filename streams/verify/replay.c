@@ -10,6 +10,165 @@
 #include "replay.h"
 
 #include <assert.h>
+#include <stdio.h>
+
+#include "streams/graph/report.h"
+
+/* What the replay says of a broken plan: the violation, the nodes where the search for a witness
+ * begins, and a sentence with both ops, the storages and their bytes. */
+
+static uint32_t op_at(const struct tarn_proof_replay *replay, uint32_t node)
+{
+    return tarn_past_step(&replay->past, node)->op;
+}
+
+struct node_label {
+    char text[128];
+};
+
+/* What messages about the step that runs now call a node. */
+static struct node_label label(const struct tarn_proof_replay *replay, uint32_t node)
+{
+    struct node_label result;
+    bool previous = tarn_past_iteration(&replay->past, node) < replay->past.iteration;
+    snprintf(result.text, sizeof result.text, "%s%s",
+             tarn_op_label(replay->graph, op_at(replay, node)).text,
+             previous ? " of the previous iteration" : "");
+    return result;
+}
+
+struct bytes_label {
+    char text[300];
+};
+
+/* A storage with its exact bytes, as its memory space counts them, and with the end of what it
+ * reserves where that is another. */
+static struct bytes_label bytes(const struct tarn_proof_replay *replay, uint32_t storage)
+{
+    struct bytes_label result;
+    const struct tarn_storage *record = &replay->graph->storages[storage];
+    uint64_t offset = tarn_plan_offset_in_space(replay->plan, storage);
+    uint64_t size = tarn_plan_place(replay->plan, storage)->size;
+    uint64_t reserved = tarn_storage_reserved(replay->graph, storage, replay->plan->alignment);
+    char padding[40] = "";
+    if (reserved > size)
+        snprintf(padding, sizeof padding, ", reserved up to %llu",
+                 (unsigned long long)(offset + reserved));
+    snprintf(result.text, sizeof result.text, "%s (bytes %llu..%llu%s%s)",
+             tarn_storage_label(replay->graph, storage).text, (unsigned long long)offset,
+             (unsigned long long)(offset + size),
+             tarn_space_phrase(replay->graph, record->space).text, padding);
+    return result;
+}
+
+/* Between the step that runs now and another node (TARN_NONE: none). */
+static struct tarn_violation violation_with(const struct tarn_proof_replay *replay,
+                                            enum tarn_violation_kind kind, uint32_t other,
+                                            uint32_t storage, uint32_t other_storage)
+{
+    const struct tarn_storage *storages = replay->graph->storages;
+    struct tarn_violation violation = tarn_violation_of(kind);
+    violation.op = replay->past.step->op;
+    if (other != TARN_NONE) violation.other_op = op_at(replay, other);
+    if (storage != TARN_NONE) violation.tensor = storages[storage].tensor;
+    if (other_storage != TARN_NONE) violation.other_tensor = storages[other_storage].tensor;
+    return violation;
+}
+
+static struct tarn_suspects suspects(const struct tarn_proof_replay *replay, uint32_t other,
+                                     uint32_t third)
+{
+    struct tarn_suspects result = {{replay->past.node, other, third}, 1};
+    if (other != TARN_NONE) result.count = third != TARN_NONE ? 3 : 2;
+    return result;
+}
+
+/* It writes `storage` over bytes of `victim`, which `user` uses, unordered. */
+static void replay_report_overlap(const struct tarn_proof_replay *replay, uint32_t storage,
+                                  uint32_t victim, uint32_t user)
+{
+    bool self = user == replay->past.node;
+    tarn_verdict_add(
+        replay->verdict, violation_with(replay, TARN_UNORDERED_OVERLAP, user, storage, victim),
+        suspects(replay, user, replay->contents[victim].writer),
+        "%s writes %s, which shares bytes with %s that %s %s%s",
+        label(replay, replay->past.node).text, bytes(replay, storage).text,
+        bytes(replay, victim).text, self ? "it" : label(replay, user).text,
+        self ? "uses itself" : "uses", self ? "" : ", and nothing orders the use before the write");
+}
+
+static void replay_report_lost_output(const struct tarn_proof_replay *replay, uint32_t storage,
+                                      uint32_t victim)
+{
+    uint32_t writer = replay->contents[victim].writer;
+    tarn_verdict_add(replay->verdict,
+                     violation_with(replay, TARN_OVERWRITTEN_INPUT, writer, storage, victim),
+                     suspects(replay, writer, TARN_NONE),
+                     "%s writes %s over the output %s, which must stay until the iteration ends",
+                     label(replay, replay->past.node).text, bytes(replay, storage).text,
+                     bytes(replay, victim).text);
+}
+
+static void replay_report_spoiled(const struct tarn_proof_replay *replay, uint32_t storage)
+{
+    const struct tarn_content *content = &replay->contents[storage];
+    uint32_t spoiler = content->spoiler;
+    bool ordered =
+        tarn_past_has(&replay->past, tarn_past_step(&replay->past, spoiler)->stream, spoiler);
+    tarn_verdict_add(
+        replay->verdict,
+        violation_with(replay, ordered ? TARN_OVERWRITTEN_INPUT : TARN_UNORDERED_OVERLAP, spoiler,
+                       storage, content->spoiler_storage),
+        suspects(replay, spoiler, content->writer), "%s reads %s, but %s %s overwritten it with %s",
+        label(replay, replay->past.node).text, bytes(replay, storage).text,
+        label(replay, spoiler).text, ordered ? "has" : "may have",
+        bytes(replay, content->spoiler_storage).text);
+}
+
+static void replay_report_hazard(const struct tarn_proof_replay *replay, uint32_t storage,
+                                 uint32_t other, const char *does, const char *other_does)
+{
+    tarn_verdict_add(
+        replay->verdict, violation_with(replay, TARN_HAZARD_LOST, other, storage, TARN_NONE),
+        suspects(replay, other, TARN_NONE),
+        "%s %s %s, which %s %s, and nothing orders the two: a wait is missing",
+        label(replay, replay->past.node).text, does,
+        tarn_storage_label(replay->graph, storage).text, label(replay, other).text, other_does);
+}
+
+static void replay_report_unwritten(const struct tarn_proof_replay *replay, uint32_t storage)
+{
+    const struct tarn_graph *graph = replay->graph;
+    uint32_t producer = graph->storages[storage].producer;
+    struct tarn_violation violation =
+        violation_with(replay, TARN_HAZARD_LOST, TARN_NONE, storage, TARN_NONE);
+    violation.other_op = producer;
+    struct tarn_suspects who = suspects(replay, TARN_NONE, TARN_NONE);
+    tarn_verdict_add(replay->verdict, violation, who,
+                     "%s reads %s before its producer %s has run in the same iteration",
+                     label(replay, replay->past.node).text, tarn_storage_label(graph, storage).text,
+                     tarn_op_label(graph, producer).text);
+}
+
+static void replay_report_lost_arc(const struct tarn_proof_replay *replay, uint32_t node)
+{
+    tarn_verdict_add(replay->verdict,
+                     violation_with(replay, TARN_HAZARD_LOST, node, TARN_NONE, TARN_NONE),
+                     suspects(replay, node, TARN_NONE),
+                     "a control arc says that %s comes after %s, but nothing in the plan does",
+                     label(replay, replay->past.node).text, label(replay, node).text);
+}
+
+static void replay_report_persistent(const struct tarn_proof_replay *replay, uint32_t storage,
+                                     uint32_t other)
+{
+    struct tarn_violation violation = tarn_violation_of(TARN_UNORDERED_OVERLAP);
+    violation.tensor = replay->graph->storages[storage].tensor;
+    violation.other_tensor = replay->graph->storages[other].tensor;
+    tarn_verdict_add(replay->verdict, violation, (struct tarn_suspects){{0}, 1},
+                     "persistent %s shares bytes with %s; both live for ever",
+                     bytes(replay, storage).text, bytes(replay, other).text);
+}
 
 #define LOOKS_MAX 50000000u
 
@@ -87,12 +246,12 @@ static void read_storage(struct tarn_proof_replay *replay, uint32_t storage)
     uint32_t writer = content->writer;
     bool persistent = replay->graph->storages[storage].persistent;
     if (!persistent && content->made_in != replay->past.iteration)
-        tarn_replay_report_unwritten(replay, storage);
+        replay_report_unwritten(replay, storage);
     else if (content->spoiler != TARN_NONE)
-        tarn_replay_report_spoiled(replay, storage);
+        replay_report_spoiled(replay, storage);
     else if (writer != TARN_NONE && writer != replay->past.node &&
              !tarn_past_has(&replay->past, tarn_past_step(&replay->past, writer)->stream, writer))
-        tarn_replay_report_hazard(replay, storage, writer, "reads", "writes");
+        replay_report_hazard(replay, storage, writer, "reads", "writes");
     add_touch(replay, content);
 }
 
@@ -106,8 +265,7 @@ static void check_hazards(struct tarn_proof_replay *replay, uint32_t storage)
             tarn_past_has(&replay->past, touch->stream, touch->node))
             continue;
         bool wrote = touch->node == content->writer;
-        tarn_replay_report_hazard(replay, storage, touch->node, "writes",
-                                  wrote ? "writes" : "reads");
+        replay_report_hazard(replay, storage, touch->node, "writes", wrote ? "writes" : "reads");
         return;
     }
 }
@@ -120,9 +278,9 @@ static bool overwrite(struct tarn_proof_replay *replay, uint32_t storage, uint32
     bool is_done = tarn_storages_take_turns(replay->graph, victim, storage);
     uint32_t user = is_done ? TARN_NONE : find_unordered(replay, content);
     if (user != TARN_NONE)
-        tarn_replay_report_overlap(replay, storage, victim, user);
+        replay_report_overlap(replay, storage, victim, user);
     else if (replay->graph->storages[victim].pinned && content->made_in == replay->past.iteration)
-        tarn_replay_report_lost_output(replay, storage, victim);
+        replay_report_lost_output(replay, storage, victim);
     content->spoiler = replay->past.node;
     content->spoiler_storage = storage;
     return user == TARN_NONE && !content->dubious;
@@ -142,7 +300,7 @@ static void look_beneath(struct tarn_proof_replay *replay, uint32_t storage)
             continue;
         if (tarn_storages_take_turns(replay->graph, a, storage)) continue;
         uint32_t user = find_unordered(replay, &replay->contents[a]);
-        if (user != TARN_NONE) tarn_replay_report_overlap(replay, storage, a, user);
+        if (user != TARN_NONE) replay_report_overlap(replay, storage, a, user);
     }
 }
 
@@ -185,7 +343,7 @@ static void check_demand(void *context, uint32_t earlier)
     uint32_t node = replay->past.iteration * replay->past.program->steps_count +
                     replay->past.program->step_of[earlier];
     if (!tarn_past_has(&replay->past, tarn_past_step(&replay->past, node)->stream, node))
-        tarn_replay_report_lost_arc(replay, node);
+        replay_report_lost_arc(replay, node);
 }
 
 /* ---- The two iterations ---- */
@@ -215,7 +373,7 @@ static void place_persistent(struct tarn_proof_replay *replay)
         for (uint32_t c = tarn_byte_map_floor(map, map->begin[a]); c < map->end[a];
              c = tarn_byte_map_next(map, c)) {
             if (map->owner[c] == TARN_NONE) continue;
-            tarn_replay_report_persistent(replay, a, map->owner[c]);
+            replay_report_persistent(replay, a, map->owner[c]);
         }
         tarn_byte_map_assign(map, a);
     }

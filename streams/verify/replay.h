@@ -45,23 +45,4 @@ struct tarn_proof_replay {
 
 /* Each writes one violation into the verdict; "it" is the step that runs now. */
 
-/* It writes `storage` over bytes of `victim`, which `user` uses, unordered. */
-void tarn_replay_report_overlap(const struct tarn_proof_replay *replay, uint32_t storage,
-                                uint32_t victim, uint32_t user);
-/* It writes `storage` over an output. */
-void tarn_replay_report_lost_output(const struct tarn_proof_replay *replay, uint32_t storage,
-                                    uint32_t victim);
-/* It reads a storage that somebody else has overwritten. */
-void tarn_replay_report_spoiled(const struct tarn_proof_replay *replay, uint32_t storage);
-/* It and `other` touch one storage, and nothing orders them any more. */
-void tarn_replay_report_hazard(const struct tarn_proof_replay *replay, uint32_t storage,
-                               uint32_t other, const char *does, const char *other_does);
-/* It reads a storage before its producer has run. */
-void tarn_replay_report_unwritten(const struct tarn_proof_replay *replay, uint32_t storage);
-/* A control arc says that it comes after `node`, but it need not. */
-void tarn_replay_report_lost_arc(const struct tarn_proof_replay *replay, uint32_t node);
-/* Two persistent storages share bytes. */
-void tarn_replay_report_persistent(const struct tarn_proof_replay *replay, uint32_t storage,
-                                   uint32_t other);
-
 #endif
