@@ -3,6 +3,7 @@
     step = tarn.torch.step(model, optimizer, loss_fn, batch, reorder=True)   # stepping.py
     with tarn.torch.iteration(): ...                                        # allocator.py
     tarn.torch.ddp(model, optimizer, loss_fn, batch)                        # distributed.py
+    print(tarn.torch.estimate(model, optimizer, loss_fn, batch, "H100"))    # estimating/
     tarn.torch.install("cuda")                  # first, on a GPU              memory.py
     tarn.torch.snapshot.load("snapshot.pickle")                             # snapshot.py, no torch
 """
@@ -16,13 +17,19 @@ if TYPE_CHECKING:
     from . import snapshot as snapshot
     from .allocator import iteration as iteration
     from .distributed import DistributedStep as ddp
+    from .estimating import Device as Device
+    from .estimating import Profile as Profile
+    from .estimating import estimate as estimate
     from .memory import allocator as install
     from .stepping import Step as step
 
-    __all__ = ["allocator", "ddp", "install", "iteration", "snapshot", "step"]
+    __all__ = ["Device", "Profile", "allocator", "ddp", "estimate", "install", "iteration",
+               "snapshot", "step"]
 
 _WHERE = {"iteration": ("allocator", "iteration"), "install": ("memory", "allocator"),
           "step": ("stepping", "Step"), "ddp": ("distributed", "DistributedStep"),
+          "estimate": ("estimating", "estimate"), "Device": ("estimating", "Device"),
+          "Profile": ("estimating", "Profile"),
           "allocator": ("allocator",), "snapshot": ("snapshot",)}
 
 

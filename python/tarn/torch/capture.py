@@ -90,24 +90,30 @@ def _trace(loss: Any, inputs: Any, joint: Any) -> Any:
             made = torch.autograd.grad(results[0], [own[i] for i in leaves], allow_unused=True)
         gradients = {i: gradient for i, gradient in zip(leaves, made) if gradient is not None}
         trained.extend(gradients)
-        return [r.detach() for r in results] + _accumulated(gradients, tensors, results)
+        return [r.detach() for r in results] + accumulated(gradients, tensors, results)
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fakes = [empty_as(t) if i not in joint and _is_plain(t) else mode.from_tensor(t.detach())
                  for i, t in enumerate(inputs)]
-        module = make_fx(step, tracing_mode="real")(*fakes)
-        for node in module.graph.find_nodes(op="get_attr"):
-            constant = getattr(module, node.target)
-            if isinstance(constant, torch.Tensor):  # copies were made of its fake tensor
-                node.meta["val"] = mode.from_tensor(constant.clone())
-    for node in list(module.graph.nodes):  # what serves the profiler only
-        if node.op == "call_function" and getattr(node.target, "namespace", "") == "profiler":
-            node.replace_all_uses_with(None)
-            module.graph.erase_node(node)
+        module = as_calls(step, fakes, mode)
     return module, trained
 
 
-def _accumulated(gradients: Any, tensors: Any, results: Any) -> Any:
+def as_calls(step: Any, fakes: Any, mode: Any) -> torch.fx.GraphModule:
+    """The calls of ATen that step(*fakes) makes, fake tensors of `mode`."""
+    module: torch.fx.GraphModule = make_fx(step, tracing_mode="real")(*fakes)
+    for node in module.graph.find_nodes(op="get_attr"):
+        constant = getattr(module, node.target)
+        if isinstance(constant, torch.Tensor):  # copies were made of its fake tensor
+            node.meta["val"] = mode.from_tensor(constant.clone())
+    for node in list(module.graph.nodes):  # what serves the profiler only
+        if node.op == "call_function" and getattr(node.target, "namespace", "") == "profiler":
+            node.replace_all_uses_with(None)  # type: ignore[arg-type, unused-ignore]
+            module.graph.erase_node(node)
+    return module
+
+
+def accumulated(gradients: Any, tensors: Any, results: Any) -> Any:
     """Gradients as autograd leaves them in `.grad`: laid out as their parameters among the tensors,
     in storages of their own."""
     seen, owned = {t.untyped_storage()._cdata for t in (*tensors, *results)}, []

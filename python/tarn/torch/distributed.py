@@ -10,7 +10,7 @@ import torch.distributed as dist
 import tarn
 
 from .stepping import COMPARED, Step, kind_of, of_optimizer
-from .updates import divided
+from .updates import as_they_come
 
 
 def _flat(tensor: Any) -> Any:
@@ -92,12 +92,8 @@ class DistributedStep(Step):
     # ---- Buckets ----
 
     def buckets(self, parameters: Any) -> Any:
-        """The last parameters first, as their gradients mostly come; the first bucket is small, so
-        that communication begins early."""
         known = [*self.model.parameters(), *of_optimizer(self.optimizer)]
-        places = {id(p): place for place, p in enumerate(known)}
-        return divided(sorted(parameters, key=lambda p: -places[id(p)]),
-                       min(self._limit, 1 << 20), self._limit)
+        return as_they_come(parameters, known, self._limit)
 
     def reduce(self) -> None:
         known = {id(p): p for p in [*self.model.parameters(), *of_optimizer(self.optimizer)]}

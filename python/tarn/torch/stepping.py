@@ -204,6 +204,13 @@ class Step:
     def plan(self) -> Optional[tarn.Plan]:
         return self._first.plan if self._first else None
 
+    @property
+    def profile(self) -> Optional[Any]:
+        """What the example's ops have cost, as a tarn.torch.Profile: `save` writes it to a file, and
+        tarn.torch.estimate(profile=...) takes it."""
+        from .estimating.profiles import Profile  # pylint: disable=import-outside-toplevel
+        return Profile.of(self._first.lowered, self.device) if self._first else None
+
     def __call__(self, *batch: Any) -> Any:
         """One step; returns what loss_fn returns, detached."""
         if any(p.grad is not None for p in of_optimizer(self.optimizer)):

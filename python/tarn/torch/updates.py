@@ -153,6 +153,13 @@ def divided(parameters: Any, limit: Any, others: Any) -> Iterator[Any]:
         yield bucket
 
 
+def as_they_come(parameters: Any, known: Any, limit: int) -> Iterator[Any]:
+    """Buckets for reductions: the last parameters first, as their gradients mostly come; the first
+    bucket is small, so that communication begins early. known: all parameters, in order."""
+    places = {id(p): place for place, p in enumerate(known)}
+    return divided(sorted(parameters, key=lambda p: -places[id(p)]), min(limit, 1 << 20), limit)
+
+
 class Trained(NamedTuple):
     """A parameter with a gradient, which is there after the op at `position`."""
     position: int

@@ -1,0 +1,66 @@
+"""How long a planned step takes by its ops' costs, and where its peak is."""
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+import tarn
+
+
+def makespan(plan: tarn.Plan) -> int:
+    """Nanoseconds from the start of the first op to the end of the last one: an op starts when the
+    op before it in its stream and all ops that it waits for have ended."""
+    ops = {op.id: op for op in plan.graph.ops}
+    queues = [plan.launches(tarn.StreamId(stream)) for stream in range(len(plan.graph.streams))]
+    if len(queues) == 1:
+        return sum(op.cost for op in ops.values())
+    waits: dict[int, list[int]] = {}
+    for later, earlier in plan.waits():
+        waits.setdefault(later, []).append(earlier)
+    ends: dict[int, int] = {}
+    now, at = [0] * len(queues), [0] * len(queues)
+    while len(ends) < len(ops):
+        for stream, queue in enumerate(queues):
+            while at[stream] < len(queue):
+                op = queue[at[stream]]
+                before = waits.get(op, [])
+                if any(earlier not in ends for earlier in before):
+                    break
+                start = max([now[stream], *(ends[earlier] for earlier in before)])
+                now[stream] = ends[op] = start + ops[op].cost
+                at[stream] += 1
+    return max(ends.values(), default=0)
+
+
+class Peak(NamedTuple):
+    """The op at which the most is alive if ops run one after the other, its bytes, and the largest
+    storages there: (name, bytes, the op that made it)."""
+    op: str
+    size: int
+    largest: list[tuple[str, int]]
+
+
+def peak(graph: tarn.Graph) -> Optional[Peak]:
+    """Of a graph whose ops are in the order in which they run."""
+    ops, tensors = list(graph.ops), list(graph.tensors)
+    last: dict[int, int] = {}
+    for op in ops:
+        for tensor in [*op.inputs, *op.outputs]:
+            last[tensors[tensor].root] = op.id
+    alive: dict[int, int] = {}
+    size = 0
+    best, at = -1, None
+    for op in ops:
+        for tensor in op.outputs:
+            root = tensors[tensor].root
+            if not tensors[root].is_persistent and root not in alive:
+                alive[root] = tensors[root].size
+                size += alive[root]
+        if size + op.workspace > best:
+            best, at = size + op.workspace, op
+            there = sorted(alive.items(), key=lambda item: -item[1])[:3]
+        for root in {tensors[tensor].root for tensor in [*op.inputs, *op.outputs]}:
+            if last[root] == op.id and root in alive:
+                size -= alive.pop(root)
+    if at is None:
+        return None
+    return Peak(at.name, best, [(tensors[root].name, count) for root, count in there])

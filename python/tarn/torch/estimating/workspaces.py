@@ -1,0 +1,40 @@
+"""Memory that an op takes beside its results and gives back, by rule.
+
+Products take none: cuBLAS has a workspace for each handle, which it keeps (Device.libraries). What
+cuDNN takes for a convolution is not known before it has chosen an algorithm on the device: it
+counts as none, unless a table or a measured profile says otherwise."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Union
+
+import torch
+
+Rule = Union[int, Callable[[Mapping[str, Any]], int]]
+
+
+def arguments_of(node: torch.fx.Node) -> dict[str, Any]:
+    """The arguments of a call by their names in its schema; fake tensors stand for nodes."""
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
+    given = {a.name: a.default_value for a in node.target._schema.arguments}  # type: ignore[union-attr, unused-ignore]
+    return {**given, **dict(zip(given, args)), **kwargs}
+
+
+def _flash_backward(given: Mapping[str, Any]) -> int:
+    """Gradients of queries are summed up in fp32, in rows of 128 words. Those of keys and values
+    that several heads of queries share are made for each of these heads."""
+    q, k = given["query"], given["key"]
+    rows, width = -(-q.shape[2] // 128) * 128, -(-q.shape[3] // 32) * 32
+    heads = q.shape[1] // k.shape[1]
+    shared = 2 * heads * k.numel() * k.element_size() if heads > 1 else 0
+    return int(4 * q.shape[0] * q.shape[1] * rows * (width + 1) + shared)
+
+
+# By the names of operators: bytes, or a function of their arguments (workspaces.arguments_of).
+CUDA: dict[str, Rule] = {"aten::_scaled_dot_product_flash_attention_backward": _flash_backward}
+CPU: dict[str, Rule] = {}
+
+
+def workspace_of(node: torch.fx.Node, table: Mapping[str, Rule]) -> int:
+    rule = table.get(node.target._schema.name, 0)  # type: ignore[union-attr, unused-ignore]
+    return rule if isinstance(rule, int) else rule(arguments_of(node))
