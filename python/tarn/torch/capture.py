@@ -48,12 +48,17 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: D
 
 
 def is_random(node: Any) -> Any:
-    """Does the call draw random numbers? Attention without dropout does not, whatever its tags."""
-    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
-        return False
-    given = {argument.name: argument.default_value for argument in node.target._schema.arguments}
-    given.update(zip(given, node.args), **node.kwargs)
-    return given.get("dropout_p") != 0
+    """Does the call draw random numbers?"""
+    return (torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+            and draws(node.target, node.args, node.kwargs))
+
+
+def draws(target: Any, args: Any, kwargs: Any) -> bool:
+    """Does an operator that can draw random numbers do so with these arguments? Attention without
+    dropout does not, whatever its tags."""
+    given = {argument.name: argument.default_value for argument in target._schema.arguments}
+    given.update(zip(given, args), **kwargs)
+    return bool(given.get("dropout_p") != 0)
 
 
 def _twice(body: Any, *args: Any, **_options: Any) -> Any:

@@ -14,7 +14,6 @@ import torch
 
 import tarn
 
-from ..capture import is_random
 from ..lowering import Lowered, Op
 from ..stepping import of_optimizer
 from ..updates import Edit, Update, add_updates, as_they_come, divided
@@ -115,6 +114,9 @@ def _profile_of(given: Any) -> Profile:
     return profile if isinstance(profile, Profile) else Profile.load(given)
 
 
+HOST_BYTES = 1 << 16  # numbers and seeds, which need no note
+
+
 class _Clock:
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
@@ -176,22 +178,17 @@ class _Step:
             self.lowered.become(result, "output")
         self.updates, self.groups = add_updates(self.lowered, captured, self, inputs.given)
         self._trained = [inputs.given[i] for i in captured.trained]
-        self._note(captured)
+        self._note(captured, inputs.notes)
         clock.lap("lower")
 
-    def _note(self, captured: Any) -> None:
+    def _note(self, captured: Any, seen: list[str]) -> None:
         if not captured.trained:
             self.notes.append("no parameter has a gradient")
-        names = Counter(node.target for node in captured.module.graph.nodes if is_random(node)
-                        and node.op == "call_function")
-        if self._checkpoints and names:
-            self.notes.append("checkpoints draw random numbers again: tarn.torch.step keeps what "
-                              "they would recompute, and a budget decides instead")
-
-    @property
-    def _checkpoints(self) -> bool:
-        return any(getattr(module, "gradient_checkpointing", False)
-                   for module in self.model.modules())
+        self.notes += seen
+        if self.lowered.on_host > HOST_BYTES:
+            self.notes.append(f"tensors of {self.lowered.on_host} bytes lie on the host, and are "
+                              "counted as if they lay on the device; tarn.torch.step would run "
+                              "eagerly")
 
     def cost(self, mode: Any, source: Costs) -> None:
         lowered, device = self.lowered, self.device

@@ -71,8 +71,9 @@ class Caching:
         whole = (SMALL_SEGMENT if small else MEDIUM_SEGMENT if size < MEDIUM
                  else -(-size // LARGE_ROUND) * LARGE_ROUND)
         self.reserved += whole
+        block = _Block(whole, small, self._next)
         self._next += whole + LARGE_ROUND  # segments are never neighbours
-        return _Block(whole, small, self._next)
+        return block
 
     def _forget(self, block: _Block) -> None:
         free = self._free[block.small]

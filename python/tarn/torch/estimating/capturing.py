@@ -4,6 +4,7 @@ longer holds; the calls are the same.)"""
 from __future__ import annotations
 
 import contextlib
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,11 @@ from .backward import Hooks, gradients
 from .known import Known, Unknown
 
 
+AGAIN = ("the backward pass draws random numbers again, as checkpoints with dropout do; the plan has "
+         "it so, but tarn.torch.step keeps what was drawn, so that its arena without a budget is "
+         "that of a step without checkpoints")
+
+
 class Refused(ValueError):
     """The step cannot be estimated; the text says why, and what to do."""
 
@@ -38,6 +44,7 @@ class Inputs:
         self.names: dict[int, list[str]] = {}  # by id: a tensor may have several
         self.given: list[Any] = []
         self.kinds: list[tuple[str, str]] = []
+        self.notes: list[str] = []  # what was seen in the capture
         named = [*model.named_parameters(remove_duplicate=False),
                  *model.named_buffers(remove_duplicate=False)]
         for name, tensor in named:
@@ -170,6 +177,11 @@ def _whether_fake(known: Known) -> Any:
     return mock.patch.object(torch._subclasses, "FakeTensor", Meta("FakeTensor", (), {}))
 
 
+def _unpacked(tensor: Any) -> Any:
+    """Tensor.__iter__ as TorchDynamo traces it; eager execution calls unbind."""
+    return iter([tensor[i] for i in range(len(tensor))])
+
+
 @contextlib.contextmanager
 def _unchanged(model: Any) -> Iterator[None]:
     """What the program writes to attributes of modules is undone."""
@@ -205,18 +217,22 @@ def capture(model: Any, loss_fn: Any, inputs: Inputs, mode: Any, device: torch.d
         batch = [fakes[id(leaf)] if isinstance(leaf, torch.Tensor) else leaf
                  for leaf in inputs.leaves]
         with torch.enable_grad(), stateless._reparametrize_module(model, named), \
-                _Placed(fakes, mode, device), known, _whether_fake(known), hooks.recorded():
+                _Placed(fakes, mode, device), known, _whether_fake(known), hooks.recorded(), \
+                mock.patch.object(torch.Tensor, "__iter__", _unpacked):
             with _refused(on_gpu):
                 results = loss_fn(model, *pytree.tree_unflatten(batch, inputs.spec))
                 loss = loss_in(results)
                 if loss.numel() != 1:
                     raise Refused(f"the loss is a tensor of shape {tuple(loss.shape)}, not a scalar")
+                forward = known.drawn
                 wanted = [i for i, t in enumerate(own) if t.requires_grad]
                 leaves = [own[i] for i in wanted]
                 if on_gpu:
                     made = gradients(loss, leaves, hooks)
             if not on_gpu:
                 made = torch.autograd.grad(loss, leaves, allow_unused=True)
+        if known.drawn > forward:
+            inputs.notes.append(AGAIN)
         found = {i: gradient for i, gradient in zip(wanted, made) if gradient is not None}
         trained.extend(found)
         kept = loss.untyped_storage()._cdata
@@ -239,6 +255,9 @@ def reason(error: BaseException) -> Optional[str]:
         text = f"the value of a tensor is needed on the host, by {error.func}"
     elif isinstance(error, DynamicOutputShapeException):
         text = f"a shape depends on data: that of {error.func}"
+    elif isinstance(error, RuntimeError) and re.search("(CUDA|NVIDIA) driver", str(error)):
+        text = ("an op asks the GPU itself, which is not here (nn.LSTM, nn.GRU and nn.RNN do, for "
+                "cuDNN's; device=\"cpu\" estimates them with the host's kernels)")
     else:
         return None
     ours = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))

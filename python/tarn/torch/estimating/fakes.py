@@ -21,6 +21,7 @@ ANSWERS = {"torch.cuda.amp.common.amp_definitely_not_available": lambda *_: Fals
            "torch.cuda.is_bf16_supported": lambda *_, **__: True,
            "torch.cuda.current_device": lambda: 0,
            "torch.cuda.synchronize": lambda *_: None,
+           "torch.fx.experimental.proxy_tensor.CONSTANT_NUMEL_LIMIT": -1,  # known.py does it
            "torch._C._current_graph_task_id": lambda: GRAPH_TASK}
 
 

@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from ..capture import draws
 from ..tensors import tensors_of
 
 LARGEST = 1 << 16  # elements of a tensor whose values are computed
@@ -34,6 +35,7 @@ class Known(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     def __init__(self) -> None:
         super().__init__()
+        self.drawn = 0  # ops that have drawn random numbers
         self._values: dict[int, Any] = {}  # by storages of fake tensors
         self._storages: list[Any] = []  # keeps them: a number stands for one storage
 
@@ -63,7 +65,9 @@ class Known(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
                 raise Unknown("the value of a tensor is needed on the host (.item(), or control "
                               "flow that depends on it)")
         result = func(*args, **kwargs)
-        if known and torch.Tag.nondeterministic_seeded not in func.tags:
+        random = torch.Tag.nondeterministic_seeded in func.tags
+        self.drawn += random and draws(func, args, kwargs)
+        if known and not random:
             self._learn(func, args, kwargs, result, literal)
         elif func._schema.is_mutable:
             for tensor in given:  # nearly always one: the others are forgotten for nothing

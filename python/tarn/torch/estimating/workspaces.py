@@ -5,6 +5,7 @@ cuDNN takes for a convolution is not known before it has chosen an algorithm on 
 counts as none, unless a table or a measured profile says otherwise."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Union
 
@@ -30,9 +31,45 @@ def _flash_backward(given: Mapping[str, Any]) -> int:
     return int(4 * q.shape[0] * q.shape[1] * rows * (width + 1) + shared)
 
 
+def _by_channels(tensor: torch.Tensor) -> bool:
+    return not tensor.is_contiguous() and tensor.is_contiguous(memory_format=torch.channels_last)
+
+
+def _blocked(weight: torch.Tensor, groups: int) -> int:
+    """Bytes of the weights in oneDNN's layout: channels of each group come in blocks of 16."""
+    blocks = -(-weight.shape[0] // groups // 16) * -(-weight.shape[1] // 16)
+    return int(groups * blocks * 256 * weight.shape[2:].numel() * weight.element_size())
+
+
+def _onednn(given: Mapping[str, Any]) -> int:
+    """oneDNN copies weights and activations to layouts of its own, in blocks of 16 channels, which
+    images of a few channels do without."""
+    x, weight = given["input"], given["weight"]
+    if x.dim() != 4:
+        return 0
+    backward = "grad_output" in given
+    if _by_channels(x):  # activations stay as they are
+        return int(weight.nbytes) + _blocked(weight, given["groups"]) if backward else int(weight.nbytes)
+    made = given["grad_output"].numel() if backward else _made(given)
+    return int(weight.nbytes + (x.nbytes if x.shape[1] >= 16 else 0) + made * x.element_size())
+
+
+def _made(given: Mapping[str, Any]) -> int:
+    """Elements of a convolution's result."""
+    x, weight = given["input"], given["weight"]
+    channels = weight.shape[1] * given["groups"] if given["transposed"] else weight.shape[0]
+    if given["transposed"]:
+        sizes = [(n - 1) * s + k for n, s, k in zip(x.shape[2:], given["stride"], weight.shape[2:])]
+    else:
+        sizes = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in
+                 zip(x.shape[2:], given["padding"], given["dilation"], weight.shape[2:],
+                     given["stride"])]
+    return int(x.shape[0] * channels * math.prod(sizes))
+
+
 # By the names of operators: bytes, or a function of their arguments (workspaces.arguments_of).
 CUDA: dict[str, Rule] = {"aten::_scaled_dot_product_flash_attention_backward": _flash_backward}
-CPU: dict[str, Rule] = {}
+CPU: dict[str, Rule] = {"aten::convolution": _onednn, "aten::convolution_backward": _onednn}
 
 
 def workspace_of(node: torch.fx.Node, table: Mapping[str, Rule]) -> int:
