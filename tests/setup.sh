@@ -3,7 +3,7 @@
 # and tests/run.sh; names on the command line ask for more: tests, archer, coverage, starpu, opencl, cross, fuzz,
 # train, browser, docs; torch (PyTorch, ExecuTorch and mypy in a virtual environment of 6 GB: TARN_TORCH, else in the
 # user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 5 GB, whose name ends in
-# -oldest); and gpu, for which nothing can be installed.
+# -oldest); torch-models (torchvision, timm and transformers on top of torch, in one of 300 MB, whose name ends in -models); and gpu, for which nothing can be installed.
 set -euo pipefail
 
 missing=()
@@ -69,12 +69,12 @@ for extra in "$@"; do
         need_command mpirun openmpi-bin
         ;;
     gpu) ;;
-    torch | torch-oldest)
+    torch | torch-oldest | torch-models)
         need_command g++ g++
         python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
         ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, archer, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, torch-oldest, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, archer, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, torch-oldest, torch-models, gpu)" >&2
         exit 2
         ;;
     esac
@@ -104,8 +104,22 @@ make_torch() {
     touch "$folder/complete"
 }
 
+# Libraries of models, of the versions that figures were measured with; they use the PyTorch of `torch`.
+make_models() {
+    local torch=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}
+    local folder=$torch-models
+    [ ! -e "$folder/complete" ] || return 0
+    echo "setup: installing torchvision, timm and transformers in $folder" >&2
+    "$torch/bin/python" -m venv "$folder"
+    "$torch/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+        >"$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
+    "$folder/bin/pip" install -q --no-cache-dir torchvision==0.29.2 timm==1.0.31 transformers==5.24.0
+    touch "$folder/complete"
+}
+
 make_torches() {
-    [[ " $* " != *" torch "* ]] || make_torch ""
+    [[ " $* " != *" torch "* && " $* " != *" torch-models "* ]] || make_torch ""
+    [[ " $* " != *" torch-models "* ]] || make_models
     [[ " $* " != *" torch-oldest "* ]] || make_torch -oldest
 }
 

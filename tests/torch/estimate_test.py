@@ -2,15 +2,19 @@
 GPUs. No GPU is needed. TAP on stdout.
 
     tests/with_torch.sh tests/torch/estimate_test.py [NAMES...]"""
+import contextlib
+import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import textwrap
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +27,7 @@ import tarn
 import tarn.torch
 from tarn.torch.estimating.backward import Hooks, gradients
 from tarn.torch.estimating.caching import Caching
+from tarn.torch.estimating.command import main
 from tarn.torch.estimating.timing import makespan, peak
 
 torch.set_num_threads(1)
@@ -155,7 +160,6 @@ def gradients_are_those_of_autograd():
 
 
 def _in_a_graph_task():
-    from unittest import mock  # pylint: disable=import-outside-toplevel
     return mock.patch("torch._C._current_graph_task_id", lambda: 1)
 
 
@@ -216,6 +220,16 @@ def optimizers_take_what_they_take_on_a_gpu():
         assert found.persistent["parameter"] == size and 2 * size <= found.persistent["optimizer_state"] <= 2 * size + 16 * 512
         beside = found.eager.alive - size
         assert least <= beside <= most + MIB, (options, beside, least, most)
+    for kind in ("Adagrad", "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "Adafactor"):
+        model = linear(64, 2)
+        assert estimate(model, summed, torch.zeros(1, 64), optimizer=getattr(torch.optim, kind)(model.parameters(), lr=0.1)).persistent["optimizer_state"]
+    for fused in (False, True):  # with the state that it has already
+        model = nn.Linear(64, 64)
+        used = torch.optim.AdamW(model.parameters(), fused=fused)
+        fresh = estimate(model, summed, torch.zeros(1, 64), optimizer=used).persistent
+        summed(model, torch.ones(1, 64)).backward()
+        used.step()
+        assert estimate(model, summed, torch.zeros(1, 64), optimizer=used).persistent == fresh
     model = linear(1024, 8)
     found = estimate(model, summed, torch.zeros(1, 1024), optimizer=torch.optim.SGD(model.parameters(), 0.1))
     assert "optimizer_state" not in found.persistent and found.arena < size
@@ -271,6 +285,8 @@ REFUSED = [
     ("a shape depends on data", lambda model, x: model(x)[x > 0].sum()),
     ("backward pass itself", lambda model, x: torch.autograd.grad(summed(model, x), list(model.parameters()), create_graph=True)[0].sum()),
     ("backward pass itself", lambda model, x: (summed(model, x).backward(), summed(model, x))[1]),
+    ("fails on fake tensors: RuntimeError", lambda model, x: torch.as_tensor(model(x).detach().numpy()).sum()),
+    ("returned no tensor", lambda model, x: None),
     ("use_reentrant=False", lambda model, x: checkpoint(model, x, use_reentrant=True).sum()),
     ("not a scalar", lambda model, x: model(x)),
     ("requires a gradient", lambda model, x: summed(model, x * LOOSE)),
@@ -281,7 +297,7 @@ LOOSE = torch.ones(256, requires_grad=True)
 def what_cannot_be_captured_is_refused_with_the_reason_and_the_place():
     for why, loss in REFUSED:
         told = str(raises(tarn.BadInput, estimate, linear(), loss, rows()))
-        assert why in told and ("estimate_test.py, line" in told or "scalar" in why), (why, told)
+        assert why in told and ("estimate_test.py, line" in told or why in ("not a scalar", "returned no tensor")), (why, told)
     model = linear()
     model[0].register_full_backward_hook(lambda *_: None)
     assert "module 0 has backward hooks" in str(raises(tarn.BadInput, estimate, model, summed, rows()))
@@ -291,6 +307,11 @@ def what_cannot_be_captured_is_refused_with_the_reason_and_the_place():
         with torch.device("meta"):
             model = nn.LSTM(8, 8)
         assert "asks the GPU itself" in str(raises(tarn.BadInput, estimate, model, lambda m, x: m(x)[0].sum(), torch.zeros(4, 2, 8)))
+
+
+def compiled_models_are_the_same_steps():
+    model = linear()
+    assert estimate(torch.compile(model), summed, rows(), optimizer=adam(model)).arena == estimate(model, summed, rows()).arena
 
 
 def a_program_is_left_as_it_was():
@@ -503,7 +524,21 @@ MODEL = """
     def breaks():
         model, optimizer, _, x = build()
         return model, optimizer, lambda m, x: m(x[:, :7]).mean(), x
+    def raises():
+        return {}["x"]
+    def moves():
+        torch.zeros(1).cuda()
 """
+
+
+@contextlib.contextmanager
+def _inside(folder):
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def the_command_answers_by_its_exit_code():
@@ -512,10 +547,17 @@ def the_command_answers_by_its_exit_code():
         page, graph = Path(folder, "page.html"), Path(folder, "graph.json.gz")
 
         def call(*words):
-            done = subprocess.run([sys.executable, "-W", "ignore", "-m", "tarn.torch.estimate", *map(str, words)], cwd=folder, capture_output=True, text=True, check=False)
-            return done.returncode, done.stdout, done.stderr
+            out, err = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _inside(folder):
+                try:
+                    code = main(list(map(str, words)))
+                except SystemExit as end:  # of argparse
+                    code = end.code
+            return code, out.getvalue(), err.getvalue()
 
-        code, out, _ = call("net.py:build", "--gpu", "h100", "--save", graph, *(["--show", page] if STANDS_FOR_COMMAND else []))
+        words = ["net.py:build", "--gpu", "h100", "--save", graph, *(["--show", page] if STANDS_FOR_COMMAND else [])]
+        done = subprocess.run([sys.executable, "-m", "tarn.torch.estimate", *map(str, words)], cwd=folder, capture_output=True, text=True, check=False)
+        code, out = done.returncode, done.stdout
         assert code == 0 and "PyTorch alone" in out and "fits" in out and tarn.Graph.load(graph).ops
         assert not STANDS_FOR_COMMAND or "<html" in page.read_text(encoding="utf-8")
         code, out, _ = call("net:build", "--gpu", "A100", "--json", "--reorder", "--budget", "90%")
@@ -530,7 +572,8 @@ def the_command_answers_by_its_exit_code():
                                  (["other.py:build"], 8, "other.py"), (["net.py:build", "--gpu", "X"], 2, "not known"), (["net.py:build", "--budget", "0%"], 2, "share"),
                                  (["net.py:build", "--memory", "many"], 2, "no size"), (["net.py:build", "--ranks", "0"], 2, "no number"),
                                  (["net.py:build", "--profile", "net.py"], 3, "no JSON"), (["net.py:build", "--save", "no/such/graph.json"], 8, "no/such"),
-                                 (["net.py:breaks"], 3, "could not be run"), (["net.py:build", "--ranks", "2", "--streams", "2"], 2, "not both")]:
+                                 (["net.py:breaks"], 3, "fails on fake tensors: RuntimeError"), (["net.py:raises"], 3, "fails: KeyError"),
+                                 (["net.py:moves"], 2, "leave out .cuda()"), (["net.py:build", "--ranks", "2", "--streams", "2"], 2, "not both")]:
             found = call(*words)
             assert found[0] == code and why in found[2], (words, found)
 
@@ -545,9 +588,23 @@ def the_module_of_the_command_is_called_like_the_function():
     subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True)
 
 
+def what_the_page_shows_works():
+    page = (Path(__file__).parents[2] / "docs/estimate.md").read_text(encoding="utf-8")
+    blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", page, re.MULTILINE)]
+    code, profile = blocks[0], [block for block in blocks if "step.profile.save" in block][0]
+    told, names = io.StringIO(), {}
+    with tempfile.TemporaryDirectory() as folder, _inside(folder), contextlib.redirect_stdout(told):
+        exec(code, names)  # pylint: disable=exec-used
+        assert Path("step.json.gz").exists() and "PyTorch alone" in told.getvalue() and names["found"].verdict == "fits"
+        model, batch = make("small_gpt")
+        names = {"tarn": tarn, "model": model, "larger": model, "optimizer": adam(model), "loss_fn": loss_of, "batch": batch()}
+        exec(profile, names)  # pylint: disable=exec-used
+        assert "costs of the profile of cpu" in names["found"].notes[-1]
+
+
 TESTS = [value for name, value in list(vars().items()) if getattr(value, "__module__", None) == "__main__" and callable(value)
          and not name.startswith("_") and not isinstance(value, type)
-         and name not in ("adam", "estimate", "kinds", "linear", "summed", "rows", "wide")]
+         and name not in ("adam", "estimate", "kinds", "linear", "summed", "rows", "wide")]  # helpers
 
 if __name__ == "__main__":
-    run([test for test in TESTS if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]])
+    run([test for test in TESTS if set(sys.argv[1:]) <= {"-v"} or test.__name__ in sys.argv[1:]])

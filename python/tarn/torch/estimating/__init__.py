@@ -75,12 +75,11 @@ def estimate(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss_fn: 
         clock.lap("start")
         try:
             step.capture(mode, clock)
-            step.cost(mode, source)
+        except tarn.TarnError:
+            raise
         except Exception as error:  # pylint: disable=broad-except
-            why = reason(error)
-            if why is None:
-                raise
-            raise tarn.BadInput(f"the step cannot be estimated: {why}") from error
+            raise tarn.BadInput(f"the step cannot be estimated: {reason(error)}") from error
+        step.cost(mode, source)
         clock.lap("costs")
     title = name or type(model).__name__
     graph = step.lowered.graph(title, step.streams, step.groups)

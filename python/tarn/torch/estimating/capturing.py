@@ -8,11 +8,12 @@ import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 from unittest import mock
 
 import torch
 import torch.utils.checkpoint
+from torch._dynamo import config
 from torch._subclasses.fake_tensor import (DataDependentOutputException,
                                            DynamicOutputShapeException, FakeTensor)
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
@@ -194,14 +195,6 @@ def _unchanged(model: Any) -> Iterator[None]:
             vars(module).update(attributes)
 
 
-@contextlib.contextmanager
-def _on_host() -> Iterator[None]:
-    """Inside `with torch.device("meta")` what has no device would be made without one."""
-    with torch.device("cpu") if torch.get_default_device().type == "meta" else \
-            contextlib.nullcontext():
-        yield
-
-
 def capture(model: Any, loss_fn: Any, inputs: Inputs, mode: Any, device: torch.device) -> Captured:
     """Forward and backward pass. Raises Refused with a reason."""
     trained: list[int] = []
@@ -241,14 +234,14 @@ def capture(model: Any, loss_fn: Any, inputs: Inputs, mode: Any, device: torch.d
         returned = [loss.detach(), *others]
         return returned + accumulated(found, tensors, returned)
 
-    with mode, _on_host(), _unchanged(model), torch.compiler.set_stance("force_eager"):
+    with mode, _unchanged(model), torch.compiler.set_stance("force_eager"), \
+            config.patch(error_on_nested_fx_trace=False):  # models that are compiled run eagerly
         module = as_calls(step, inputs.fakes, mode)
     return Captured(module, inputs.kinds, counts[-1], trained)
 
 
-def reason(error: BaseException) -> Optional[str]:
-    """Why a step cannot be estimated, if the error says so, and where in the program; None: a fault
-    of another kind."""
+def reason(error: BaseException) -> str:
+    """Why a step cannot be estimated, and where in the program."""
     if isinstance(error, (Refused, Unknown)):
         text = str(error)
     elif isinstance(error, DataDependentOutputException):
@@ -256,10 +249,10 @@ def reason(error: BaseException) -> Optional[str]:
     elif isinstance(error, DynamicOutputShapeException):
         text = f"a shape depends on data: that of {error.func}"
     elif isinstance(error, RuntimeError) and re.search("(CUDA|NVIDIA) driver", str(error)):
-        text = ("an op asks the GPU itself, which is not here (nn.LSTM, nn.GRU and nn.RNN do, for "
-                "cuDNN's; device=\"cpu\" estimates them with the host's kernels)")
+        text = ("PyTorch asks the GPU itself here, which is not there (as for nn.LSTM, nn.GRU, "
+                "ctc_loss and sparse gradients; device=\"cpu\" estimates the host's kernels)")
     else:
-        return None
+        text = f"the program fails on fake tensors: {type(error).__name__}: {error}"
     ours = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
     users = [frame for frame in traceback.extract_tb(error.__traceback__)
              if not frame.filename.startswith(ours) and Path(frame.filename).is_file()]

@@ -125,6 +125,9 @@ def _built(function: Any, real: bool) -> Any:
             with torch.device("meta"):
                 made = function()
         except (NotImplementedError, RuntimeError) as error:
+            if re.search("(CUDA|NVIDIA) driver|not compiled with CUDA", str(error)):
+                raise _Wrong(f"{function.__name__} moves tensors to a GPU, which is not needed: "
+                             "leave out .cuda() and .to(\"cuda\")") from error
             if "meta" not in str(error):
                 raise
             raise _Wrong(f"{function.__name__} reads values of tensors, which \"meta\" does not "
@@ -174,7 +177,6 @@ def main(words: Optional[list[str]] = None) -> int:
     except OSError as error:
         return _fail(SYSTEM, error)
     except Exception as error:  # pylint: disable=broad-except
-        traceback.print_exc()  # of the user's program, or a fault of PyTorch or Tarn
-        return _fail(BAD_INPUT, f"the step could not be run on fake tensors: "
-                                f"{type(error).__name__}: {error}")
+        traceback.print_exc()  # of the file, while it builds
+        return _fail(BAD_INPUT, f"{given.build} fails: {type(error).__name__}: {error}")
     return FITS if found.fits else DOES_NOT_FIT

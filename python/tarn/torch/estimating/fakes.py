@@ -30,6 +30,8 @@ def fake_device(device: Device) -> Iterator[Any]:
     """A FakeTensorMode for tensors on the device."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_supported())
+        if torch.get_default_device().type == "meta":  # inside of `with torch.device("meta")`
+            stack.enter_context(torch.device("cpu"))
         if device.type == "cuda":
             stack.enter_context(_attention(device))
             for name, answer in ANSWERS.items():

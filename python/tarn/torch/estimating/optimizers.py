@@ -23,7 +23,8 @@ class Took(NamedTuple):
 
 
 class _Alive(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
-    """Counts the results of operators. Values that are needed on the host are 1."""
+    """Counts the results of operators. Values that are needed on the host are
+    0.5, or 1 if they are whole numbers."""
 
     def __init__(self, known: Any, device: torch.device, alignment: int) -> None:
         super().__init__()
@@ -34,7 +35,7 @@ class _Alive(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
             kind = args[0].dtype
-            return True if kind == torch.bool else 1.0 if kind.is_floating_point else 1
+            return True if kind == torch.bool else 0.5 if kind.is_floating_point else 1
         result = func(*args, **kwargs or {})
         made = tensors_of(result)
         if made and func.is_view:
@@ -58,7 +59,7 @@ class _Alive(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
 
 class Optimizer:
-    """The user's optimizer, for questions about it."""
+    """The user's optimizer, for questions about it: what it and the program's functions take."""
 
     def __init__(self, optimizer: Any, mode: Any, device: torch.device, alignment: int) -> None:
         self.optimizer, self._mode, self._device = optimizer, mode, device
@@ -104,13 +105,18 @@ class Optimizer:
             like.shape, like.stride(), dtype=like.dtype, device=self._device), like.requires_grad)
 
     def _copy(self, own: dict[int, Any]) -> Any:
-        """With those parameters in the place of the user's, and without state. What else the
-        optimizer holds is copied, tensors as fake ones."""
+        """With those parameters in the place of the user's. What else the optimizer holds is copied,
+        tensors as fake ones; so is the state that it has already (some make it from the start)."""
         fake = object.__new__(type(self.optimizer))
         held = {name: value for name, value in vars(self.optimizer).items()
                 if name not in ("state", "param_groups", "step")}  # step: of a scheduler
         fake.__dict__.update({name: self._copied(value) for name, value in held.items()})
         fake.state = type(self.optimizer.state)(dict)
+        for group in self.optimizer.param_groups:
+            numbers = self._device if group.get("fused") or group.get("capturable") else "cpu"
+            for p in group["params"]:
+                if id(p) in own and self.optimizer.state.get(p):
+                    fake.state[own[id(p)]] = self._copied(self.optimizer.state[p], numbers)
         groups = [{**{name: self._copied(value) for name, value in group.items()
                       if name != "params"},
                    "params": [own[id(p)] for p in group["params"] if id(p) in own]}
@@ -118,14 +124,15 @@ class Optimizer:
         fake.param_groups = [group for group in groups if group["params"]]
         return fake
 
-    def _copied(self, value: Any) -> Any:
+    def _copied(self, value: Any, numbers: Any = "cpu") -> Any:
+        """numbers: where tensors of one number lie."""
         if isinstance(value, FakeTensor):
             return value
         if isinstance(value, torch.Tensor):
             return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype,
-                                       device=self._device if value.dim() else "cpu")
+                                       device=self._device if value.dim() else numbers)
         if isinstance(value, dict) and type(value) is dict:
-            return {key: self._copied(one) for key, one in value.items()}
+            return {key: self._copied(one, numbers) for key, one in value.items()}
         if isinstance(value, (list, tuple)) and not pytree.tree_any(callable, value):
             return pytree.tree_map_only(torch.Tensor, self._copied, value)
         return copy.copy(value) if isinstance(value, (set, list)) else value
