@@ -169,14 +169,15 @@ class Estimate:
                               ("heap beside the arena", self.heap)], key=lambda item: item[1])
             text = (f"what stays takes {_size(self.stays)} of {_size(self.total)}, most of it "
                     f"{kind} ({_size(size)})")
-            return text + ("" if self.verdict == "fits" else
-                           "; smaller types or fewer parameters a device help more than a budget")
+            return text + ("" if self.fitting else "; smaller types or fewer parameters a device "
+                           "help, a budget does not")
         found = peak(self.graph)
         if found is None:
             return "nothing is alive in a step"
-        largest = ", ".join(f"{name} ({_size(size)})" for name, size in found.largest)
-        return (f"without a budget the most is alive at op {found.op}: {_size(found.size)}; the "
-                f"largest there: {largest}")
+        makers = ", ".join(f"{kind.removeprefix('aten.')} ({storages} tensors, {_size(size)})"
+                           for kind, storages, size in found.makers[:3])
+        return (f"without a budget the most is alive at op {found.op}: {_size(found.size)}; most of "
+                f"it made by {makers}")
 
     def as_dict(self) -> dict[str, Any]:
         """What --json prints. Bytes, seconds."""

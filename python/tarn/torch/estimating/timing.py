@@ -32,11 +32,11 @@ def makespan(plan: tarn.Plan) -> int:
 
 
 class Peak(NamedTuple):
-    """The op at which the most is alive if ops run one after the other, its bytes, and the largest
-    storages there: (name, bytes, the op that made it)."""
+    """The op at which the most is alive if ops run one after the other, its bytes, and who made
+    them: (kind of op, storages, bytes), the most first."""
     op: str
     size: int
-    largest: list[tuple[str, int]]
+    makers: list[tuple[str, int, int]]
 
 
 def peak(graph: tarn.Graph) -> Optional[Peak]:
@@ -46,21 +46,25 @@ def peak(graph: tarn.Graph) -> Optional[Peak]:
     for op in ops:
         for tensor in [*op.inputs, *op.outputs]:
             last[tensors[tensor].root] = op.id
-    alive: dict[int, int] = {}
+    alive: dict[int, tuple[str, int]] = {}
     size = 0
-    best, at = -1, None
+    best, at, there = -1, None, {}
     for op in ops:
         for tensor in op.outputs:
             root = tensors[tensor].root
             if not tensors[root].is_persistent and root not in alive:
-                alive[root] = tensors[root].size
-                size += alive[root]
+                alive[root] = (op.kind or op.name, tensors[root].size)
+                size += tensors[root].size
         if size + op.workspace > best:
-            best, at = size + op.workspace, op
-            there = sorted(alive.items(), key=lambda item: -item[1])[:3]
+            best, at, there = size + op.workspace, op, dict(alive)
         for root in {tensors[tensor].root for tensor in [*op.inputs, *op.outputs]}:
             if last[root] == op.id and root in alive:
-                size -= alive.pop(root)
+                size -= alive.pop(root)[1]
     if at is None:
         return None
-    return Peak(at.name, best, [(tensors[root].name, count) for root, count in there])
+    sums: dict[str, tuple[int, int]] = {}
+    for kind, count in there.values():
+        storages, total = sums.get(kind, (0, 0))
+        sums[kind] = (storages + 1, total + count)
+    makers = sorted(((kind, *both) for kind, both in sums.items()), key=lambda item: -item[2])
+    return Peak(at.name, best, makers)
