@@ -1,15 +1,16 @@
 """tarn.torch.estimate against what an H100 has measured, without a GPU: nine networks of transformers and torchvision. The
 figures hold for these versions (tests/setup.sh torch-models): other ones have other ops. TAP on stdout.
 
-    tests/with_torch.sh --models tests/torch/measured_test.py [large | budgets | models NAMES...]
+    tests/with_torch.sh --models tests/torch/measured_test.py [measured | large | budgets | models NAMES... | larger]
 
-With arguments it prints the tables of docs/estimate.md: Llama of 7 and of 70 billion parameters; budgets; models of libraries
-against what tarn.torch.step plans for them on the CPU."""
+With arguments it prints the tables of docs/estimate.md: those networks; Llama of 7 and of 70 billion parameters; budgets;
+models of libraries, small and larger ones, against what tarn.torch.step plans for them on the CPU."""
 import resource
 import sys
 import time
 import warnings
 
+import timm
 import torch
 import torch.nn.functional as F
 import torchvision
@@ -132,18 +133,39 @@ def _budgets(found):
 def models(*names):
     from models import cases  # pylint: disable=import-outside-toplevel
     for name, make, batch, loss in cases():
-        if names and name not in names:
-            continue
-        torch.manual_seed(0)
-        model, example = make().train(), batch()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-        try:
-            found = tarn.torch.estimate(model, optimizer, loss, example, "cpu").arena
-        except tarn.BadInput as error:
-            print(f"| {name} | {error} |", flush=True)
-            continue
-        planned = tarn.torch.step(model, optimizer, loss, example).plan.footprint
-        print(f"| {name} | {found / MIB:.2f} | {planned / MIB:.2f} | {found / planned - 1:+.2%} |", flush=True)
+        if not names or name in names:
+            _compare(name, make, batch, loss)
+
+
+def larger():
+    sizes = {"vocab_size": 8000, "hidden_size": 512, "num_attention_heads": 8}
+    images = {"resnet101": (torchvision.models.resnet101, 4, 128), "efficientnet_b3": (torchvision.models.efficientnet_b3, 4, 160),
+              "regnet_x_1_6gf": (torchvision.models.regnet_x_1_6gf, 4, 128), "maxvit_t": (torchvision.models.maxvit_t, 1, 224),
+              "vit_small_patch16_224": (None, 4, 224), "convnextv2_nano": (None, 4, 160), "xcit_nano_12_p16_224": (None, 2, 224),
+              "coatnet_nano_rw_224": (None, 2, 224)}
+    texts = {"Gemma": (lambda: hf.GemmaForCausalLM(hf.GemmaConfig(num_hidden_layers=6, num_key_value_heads=1, head_dim=64, intermediate_size=1536, **sizes)), 4, 256),
+             "OPT": (lambda: hf.OPTForCausalLM(hf.OPTConfig(num_hidden_layers=6, ffn_dim=2048, word_embed_proj_dim=512, **sizes)), 4, 256),
+             "Phi": (lambda: hf.PhiForCausalLM(hf.PhiConfig(num_hidden_layers=4, intermediate_size=2048, **sizes)), 2, 256),
+             "Electra": (lambda: hf.ElectraForMaskedLM(hf.ElectraConfig(vocab_size=8000)), 4, 128)}
+    for name, (make, count, size) in images.items():
+        _compare(f"{name}, {count} x {size}", make or (lambda name=name: timm.create_model(name)),
+                 lambda count=count, size=size: (torch.randn(count, 3, size, size), torch.randint(0, 10, (count,))), classes)
+    for name, (make, count, length) in texts.items():
+        _compare(f"{name}, {count} x {length}", make, lambda count=count, length=length: (torch.randint(3, 900, (count, length)),), words)
+
+
+def _compare(name, make, batch, loss):
+    torch.manual_seed(0)
+    model, example = make().train(), batch()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    try:
+        found = tarn.torch.estimate(model, optimizer, loss, example, "cpu").arena
+    except tarn.BadInput as error:
+        print(f"| {name} | {error} |", flush=True)
+        return
+    step = tarn.torch.step(model, optimizer, loss, example)
+    planned = step.plan.footprint if step.plan else 0
+    print(f"| {name} | {found / MIB:.2f} | {planned / MIB:.2f} | {found / planned - 1:+.2%} |" if planned else f"| {name} | {step.reason} |", flush=True)
 
 
 if __name__ == "__main__":
@@ -153,7 +175,7 @@ if __name__ == "__main__":
     hf.logging.set_verbosity_error()
     versions = (torch.__version__, hf.__version__, torchvision.__version__)
     if len(sys.argv) > 1:
-        {"measured": measured, "large": large, "budgets": budgets, "models": models}[sys.argv[1]](*sys.argv[2:])
+        {"measured": measured, "large": large, "budgets": budgets, "models": models, "larger": larger}[sys.argv[1]](*sys.argv[2:])
     elif not all(map(str.startswith, versions, VERSIONS)):
         print(f"1..0 # SKIP the figures are of other versions than {versions}")
     else:

@@ -56,8 +56,8 @@ def estimate(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss_fn: 
     workspace  bytes by operator ("aten::convolution": 64 << 20), or functions of its arguments
     costs      another source of costs: see estimating.costs.Costs
 
-    Raises tarn.BadInput with the reason if the step cannot be captured (control flow that depends on
-    data, .item(), a backward pass in the loss, reentrant checkpoints), and tarn.DoesNotFit if a
+    Raises tarn.BadInput with the reason if the step cannot be captured (control flow that depends
+    on data, .item(), a backward pass in the loss, reentrant checkpoints), and tarn.DoesNotFit if a
     budget in bytes, or a share, is too small."""
     if ranks > 1 and streams > 1:
         raise tarn.UsageError("a data-parallel step has the streams compute and communication: "

@@ -1,4 +1,4 @@
-"""The answer of tarn.torch.estimate: numbers, other plans of the same step, a table, JSON, a page."""
+"""The answer of tarn.torch.estimate: numbers, other plans of the step, a table, JSON, a page."""
 from __future__ import annotations
 
 import math
@@ -176,8 +176,8 @@ class Estimate:
             return "nothing is alive in a step"
         makers = ", ".join(f"{kind.removeprefix('aten.')} ({storages} tensors, {_size(size)})"
                            for kind, storages, size in found.makers[:3])
-        return (f"without a budget the most is alive at op {found.op}: {_size(found.size)}; most of "
-                f"it made by {makers}")
+        return (f"without a budget the most is alive at op {found.op}: {_size(found.size)}; most "
+                f"of it made by {makers}")
 
     def as_dict(self) -> dict[str, Any]:
         """What --json prints. Bytes, seconds."""

@@ -29,9 +29,9 @@ from .backward import Hooks, gradients
 from .known import Known, Unknown
 
 
-AGAIN = ("the backward pass draws random numbers again, as checkpoints with dropout do; the plan has "
-         "it so, but tarn.torch.step keeps what was drawn, so that its arena without a budget is "
-         "that of a step without checkpoints")
+AGAIN = ("the backward pass draws random numbers again, as checkpoints with dropout do; the plan "
+         "has it so, but tarn.torch.step keeps what was drawn, so that its arena without a budget "
+         "is that of a step without checkpoints")
 
 
 class Refused(ValueError):
@@ -39,7 +39,7 @@ class Refused(ValueError):
 
 
 class Inputs:
-    """The tensors that the step takes: `given` as they are, `fakes` in their place on the device."""
+    """The tensors that the step takes: `given` as they are, `fakes` for them on the device."""
 
     def __init__(self, model: Any, optimizer: Any, batch: Any, mode: Any, device: Any) -> None:
         self.names: dict[int, list[str]] = {}  # by id: a tensor may have several
@@ -216,7 +216,7 @@ def capture(model: Any, loss_fn: Any, inputs: Inputs, mode: Any, device: torch.d
                 results = loss_fn(model, *pytree.tree_unflatten(batch, inputs.spec))
                 loss = loss_in(results)
                 if loss.numel() != 1:
-                    raise Refused(f"the loss is a tensor of shape {tuple(loss.shape)}, not a scalar")
+                    raise Refused(f"the loss has the shape {tuple(loss.shape)}: it is not a scalar")
                 forward = known.drawn
                 wanted = [i for i, t in enumerate(own) if t.requires_grad]
                 leaves = [own[i] for i in wanted]

@@ -18,11 +18,11 @@ import tarn
 from . import devices, estimate
 from .answer import Estimate
 
-USAGE = """MODEL.py:build names a function without arguments that returns (model, optimizer, loss_fn, batch), as
-tarn.torch.step takes them; package.module:build works, too. It is called inside
-`with torch.device("meta")`, so that nothing of the model's size is allocated."""
-CODES = """exit codes: 0 fits (barely, too), 1 does not fit, 2 usage, 3 the step cannot be estimated, 8 a file
-cannot be read or written"""
+USAGE = """MODEL.py:build names a function without arguments that returns
+(model, optimizer, loss_fn, batch), as tarn.torch.step takes them; package.module:build works, too.
+It is called inside `with torch.device("meta")`, so that nothing of the model's size is allocated."""
+CODES = """exit codes: 0 fits (barely, too), 1 does not fit, 2 usage, 3 the step cannot be estimated,
+8 a file cannot be read or written"""
 FITS, DOES_NOT_FIT, USED_WRONGLY, BAD_INPUT, SYSTEM = 0, 1, 2, 3, 8
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

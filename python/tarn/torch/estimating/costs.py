@@ -44,7 +44,8 @@ class Costs(Protocol):
 class Roofline:
     """An op takes as long as its arithmetic or its memory traffic, whichever takes longer."""
 
-    def __init__(self, device: Device, table: Optional[Mapping[str, workspaces.Rule]] = None) -> None:
+    def __init__(self, device: Device,
+                 table: Optional[Mapping[str, workspaces.Rule]] = None) -> None:
         """table: workspaces that take the place of the rules, by the names of operators."""
         known = workspaces.CUDA if device.type == "cuda" else workspaces.CPU
         self.device, self.table = device, {**known, **(table or {})}

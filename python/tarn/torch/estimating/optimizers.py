@@ -66,7 +66,7 @@ class Optimizer:
         self._alignment = alignment
 
     def step(self, parameters: Any) -> Took:
-        """One on some of its parameters, after a first one that has made what the optimizer keeps."""
+        """One on some of its parameters; one before it has made what the optimizer keeps."""
         with self._mode, torch.no_grad():
             own = {id(p): self._parameter(p) for p in parameters}
             fake = self._copy(own)
@@ -105,8 +105,9 @@ class Optimizer:
             like.shape, like.stride(), dtype=like.dtype, device=self._device), like.requires_grad)
 
     def _copy(self, own: dict[int, Any]) -> Any:
-        """With those parameters in the place of the user's. What else the optimizer holds is copied,
-        tensors as fake ones; so is the state that it has already (some make it from the start)."""
+        """With those parameters in the place of the user's. What else the optimizer holds is
+        copied, tensors as fake ones; so is the state that it has already (some make it from the
+        start)."""
         fake = object.__new__(type(self.optimizer))
         held = {name: value for name, value in vars(self.optimizer).items()
                 if name not in ("state", "param_groups", "step")}  # step: of a scheduler

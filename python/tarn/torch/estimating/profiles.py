@@ -1,7 +1,7 @@
 """Costs that were measured once, on the device itself: `step.profile.save()` writes them, and
-`estimate(profile=…)` takes them in the place of the roofline's. An op is known by its operator, the
-types and shapes of its tensors and its other arguments, so that a profile of one network holds for
-the same ops of others."""
+`estimate(profile=…)` takes them in the place of the roofline's. An op is known by its operator,
+the types and shapes of its tensors and its other arguments, so that a profile of one network holds
+for the same ops of others."""
 from __future__ import annotations
 
 import json

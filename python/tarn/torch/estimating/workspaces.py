@@ -17,7 +17,8 @@ Rule = Union[int, Callable[[Mapping[str, Any]], int]]
 def arguments_of(node: torch.fx.Node) -> dict[str, Any]:
     """The arguments of a call by their names in its schema; fake tensors stand for nodes."""
     args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta.get("val"))
-    given = {a.name: a.default_value for a in node.target._schema.arguments}  # type: ignore[union-attr, unused-ignore]
+    target: Any = node.target
+    given = {a.name: a.default_value for a in target._schema.arguments}
     return {**given, **dict(zip(given, args)), **kwargs}
 
 
@@ -49,7 +50,7 @@ def _onednn(given: Mapping[str, Any]) -> int:
         return 0
     backward = "grad_output" in given
     if _by_channels(x):  # activations stay as they are
-        return int(weight.nbytes) + _blocked(weight, given["groups"]) if backward else int(weight.nbytes)
+        return int(weight.nbytes) + (_blocked(weight, given["groups"]) if backward else 0)
     made = given["grad_output"].numel() if backward else _made(given)
     return int(weight.nbytes + (x.nbytes if x.shape[1] >= 16 else 0) + made * x.element_size())
 
@@ -73,5 +74,6 @@ CPU: dict[str, Rule] = {"aten::convolution": _onednn, "aten::convolution_backwar
 
 
 def workspace_of(node: torch.fx.Node, table: Mapping[str, Rule]) -> int:
-    rule = table.get(node.target._schema.name, 0)  # type: ignore[union-attr, unused-ignore]
+    target: Any = node.target
+    rule = table.get(target._schema.name, 0)
     return rule if isinstance(rule, int) else rule(arguments_of(node))
