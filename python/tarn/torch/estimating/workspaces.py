@@ -44,15 +44,28 @@ def _blocked(weight: torch.Tensor, groups: int) -> int:
 
 def _onednn(given: Mapping[str, Any]) -> int:
     """oneDNN copies weights and activations to layouts of its own, in blocks of 16 channels, which
-    images of a few channels do without."""
+    images of a few channels do without. Products (1 x 1 without a stride) need no other layout."""
     x, weight = given["input"], given["weight"]
     if x.dim() != 4:
         return 0
     backward = "grad_output" in given
+    if (tuple(weight.shape[2:]), tuple(given["stride"]), given["groups"]) == ((1, 1), (1, 1), 1):
+        mixed = backward and _by_channels(x) != _by_channels(given["grad_output"])
+        return int(given["grad_output"].nbytes) if mixed else 0
     if _by_channels(x):  # activations stay as they are
         return int(weight.nbytes) + (_blocked(weight, given["groups"]) if backward else 0)
     made = given["grad_output"].numel() if backward else _made(given)
     return int(weight.nbytes + (x.nbytes if x.shape[1] >= 16 else 0) + made * x.element_size())
+
+
+def _made_contiguous(given: Mapping[str, Any]) -> int:
+    return 0 if given["input"].is_contiguous() else int(given["input"].nbytes)
+
+
+def _by_images(given: Mapping[str, Any]) -> int:
+    """Batch-norm on images that are not laid out by channels works in a copy of its gradient."""
+    x = given["input"]
+    return int(x.nbytes) if x.dim() > 2 and x.is_contiguous() else 0
 
 
 def _made(given: Mapping[str, Any]) -> int:
@@ -70,7 +83,10 @@ def _made(given: Mapping[str, Any]) -> int:
 
 # By the names of operators: bytes, or a function of their arguments (workspaces.arguments_of).
 CUDA: dict[str, Rule] = {"aten::_scaled_dot_product_flash_attention_backward": _flash_backward}
-CPU: dict[str, Rule] = {"aten::convolution": _onednn, "aten::convolution_backward": _onednn}
+CPU: dict[str, Rule] = {"aten::convolution": _onednn, "aten::convolution_backward": _onednn,
+                        "aten::native_layer_norm": _made_contiguous,
+                        "aten::native_layer_norm_backward": _made_contiguous,
+                        "aten::native_batch_norm_backward": _by_images}
 
 
 def workspace_of(node: torch.fx.Node, table: Mapping[str, Rule]) -> int:
