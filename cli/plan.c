@@ -115,7 +115,7 @@ static void print_progress(void *user, const struct tarn_plan_progress *progress
 }
 
 /* The terminal's line goes on while nothing improves. */
-static bool print_beat(void *user, const struct tarn_plan_progress *progress)
+static bool print_heartbeat(void *user, const struct tarn_plan_progress *progress)
 {
     const struct request *request = user;
     if (progress->footprint == 0)
@@ -132,7 +132,7 @@ static void fill_search(struct request *request)
     planning->seconds = (double)request->nanoseconds * 1e-9;
     if (request->effort == EFFORT_UNSAID) planning->effort = 0;
     planning->progress = print_progress;
-    planning->beat = print_beat;
+    planning->heartbeat = print_heartbeat;
     tarn_progress_begin();
     tarn_transforms_watch(&request->transforms, request->graph_path);
     planning->user = request;
@@ -183,7 +183,7 @@ static enum tarn_status carry_out(struct request *request)
     return tarn_interrupt_tell(status, "plan");
 }
 
-static bool beat_of_curve(void *user, const struct tarn_transform_progress *last)
+static bool heartbeat_of_curve(void *user, const struct tarn_transform_progress *last)
 {
     (void)last; /* it is noted */
     tarn_watch_tell(user);
@@ -196,11 +196,11 @@ static enum tarn_status draw_curve(struct request *request)
     struct tarn_budget_options budget = request->transforms.budget_options;
     control.stop = request->planning.stop;
     control.seconds = request->planning.seconds;
-    control.beat = request->planning.beat ? beat_of_curve : NULL;
+    control.heartbeat = request->planning.heartbeat ? heartbeat_of_curve : NULL;
     budget.alignment = request->planning.alignment;
     budget.control = &control;
     request->planning.progress = NULL; /* of many plans */
-    request->planning.beat = NULL;
+    request->planning.heartbeat = NULL;
     return tarn_curve(&(struct tarn_curve_request){
         .graph_path = request->graph_path,
         .load = &request->load,
@@ -242,7 +242,7 @@ static enum tarn_status plan_batch(struct request *request, const struct tarn_co
     batch->report = &request->transforms.couple_report;
     batch->json = request->json;
     request->planning.progress = NULL; /* a line for each graph is enough */
-    request->planning.beat = NULL;
+    request->planning.heartbeat = NULL;
     if (!batch->list)
         return tarn_options_refuse(command,
                                    batch->share ? "--share needs --batch" : "a graph is missing");

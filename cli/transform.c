@@ -121,7 +121,7 @@ static enum tarn_status implement(struct request *request, struct result *result
     return status;
 }
 
-static bool beat(void *user, const struct tarn_plan_progress *progress)
+static bool heartbeat(void *user, const struct tarn_plan_progress *progress)
 {
     (void)progress; /* no plan is made */
     tarn_watch_tell(user);
@@ -131,7 +131,7 @@ static bool beat(void *user, const struct tarn_plan_progress *progress)
 static void watch(struct request *request)
 {
     tarn_transforms_watch(&request->transforms, request->paths[0]);
-    request->planning.beat = beat;
+    request->planning.heartbeat = heartbeat;
     tarn_progress_begin();
     request->planning.user = &request->transforms.watch;
     request->planning.stop = tarn_interrupt_note();

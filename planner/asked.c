@@ -4,7 +4,7 @@
  *
  * The options are read by tables, one for each struct: a member, and how its value is written. What
  * has its default is left out, so that a plan from before an option existed reads as one that was
- * not asked for it. Threads, reports, progress and beats are in no table: no answer depends on
+ * not asked for it. Threads, reports, progress and heartbeats are in no table: no answer depends on
  * them. Cost: linear in the options. */
 #include "asked.h"
 

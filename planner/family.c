@@ -14,7 +14,7 @@
 
 #include "asked.h"
 #include "place/problem/problem.h"
-#include "planner/transform/beat.h"
+#include "planner/transform/heartbeat.h"
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
@@ -406,7 +406,7 @@ enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count
         if (!graphs[i]) return tarn_error_set(error, TARN_USAGE, "graph %zu is NULL", i);
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "plan options", error);
-    if (!status) status = tarn_beat_run(&options, plan_all, &call);
+    if (!status) status = tarn_run_with_heartbeat(&options, plan_all, &call);
     for (size_t i = 0; i < count && status; i++) {
         tarn_plan_destroy(plans[i]);
         plans[i] = NULL;

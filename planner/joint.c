@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "planner/transform/beat.h"
+#include "planner/transform/heartbeat.h"
 #include "planner/transform/reorder/reorder.h"
 #include "streams/base/deadline.h"
 #include "streams/base/options.h"
@@ -53,7 +53,7 @@ static enum tarn_status init(struct joint *joint, const struct tarn_graph *graph
                                                 "couple options", error);
     if (status == TARN_OK)
         status = tarn_control_take(&joint->control, &joint->couple.control, error);
-    joint->control.beat = NULL;
+    joint->control.heartbeat = NULL;
     joint->couple.report = NULL;
     if (status == TARN_OK && joint->couple.capacity == 0)
         status = tarn_plan_capacity(graph, plan, &joint->couple.capacity, error);

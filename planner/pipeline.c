@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#include "planner/transform/beat.h"
+#include "planner/transform/heartbeat.h"
 #include "planner/transform/in_place.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/deadline.h"
@@ -44,7 +44,7 @@ static enum tarn_status take_control(struct tarn_transform_control *taken,
     if (!taken->stop) taken->stop = options->stop;
     if (taken->seconds == 0 || (options->seconds > 0 && options->seconds < taken->seconds))
         taken->seconds = options->seconds;
-    taken->beat = NULL;
+    taken->heartbeat = NULL;
     return status;
 }
 

@@ -9,7 +9,7 @@
 #include "pipeline.h"
 #include "planner/budget/budget.h"
 #include "planner/plan_graph/plan_graph.h"
-#include "planner/transform/beat.h"
+#include "planner/transform/heartbeat.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/log.h"
@@ -161,7 +161,7 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     struct creation creation = {.graph = graph, .given = given, .error = error};
     tarn_error_clear(error);
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
-    if (status == TARN_OK) status = tarn_beat_run(&options, create, &creation);
+    if (status == TARN_OK) status = tarn_run_with_heartbeat(&options, create, &creation);
     if (status != TARN_OK) {
         tarn_plan_destroy(creation.plan);
         creation.plan = NULL;

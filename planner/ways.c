@@ -17,7 +17,7 @@
 #include "pipeline.h"
 #include "planner/budget/budget.h"
 
-#include "planner/transform/beat.h"
+#include "planner/transform/heartbeat.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -360,7 +360,7 @@ enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
     struct transformation transformation = {.graph = graph, .error = error};
     tarn_error_clear(error);
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
-    if (status == TARN_OK) status = tarn_beat_run(&options, transform, &transformation);
+    if (status == TARN_OK) status = tarn_run_with_heartbeat(&options, transform, &transformation);
     if (status != TARN_OK) return status;
     *result = transformation.final.graph;
     tarn_plan_destroy(transformation.final.plan);

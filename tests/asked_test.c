@@ -92,7 +92,7 @@ enum { PROBES = sizeof probes / sizeof *probes };
  * by their own structs. */
 static const char *const passed_by[] = {
     "struct_size", "threads", "progress",    "user",    "stop",
-    "beat",        "assign",  "reorder",     "couple",  "in_place",
+    "heartbeat",   "assign",  "reorder",     "couple",  "in_place",
     "budget",      "report",  "report_size", "control", "communication_words",
     "copy_words",  "kinds"};
 

@@ -285,7 +285,7 @@ static void a_refused_thread_is_a_warning(void **state)
     assert_int_equal(tarn_set_log(TARN_LOG(.user = &heard, .line = hear), NULL), TARN_OK);
     fail_calls(FAILING_THREADS, 0, UINT64_MAX);
     enum tarn_status status =
-        tarn_plan_create(graph, TARN_PLAN_OPTIONS(.beat = go_on), &plan, NULL);
+        tarn_plan_create(graph, TARN_PLAN_OPTIONS(.heartbeat = go_on), &plan, NULL);
     allow_calls(FAILING_THREADS);
     assert_int_equal(status, TARN_OK);
     assert_true(heard.lines[TARN_LOG_WARNING] > 0);
@@ -339,7 +339,7 @@ static void a_graph_takes_at_most_200_bytes_a_storage(void **state)
     if (bytes > 200 * storages) fail_msg("%.1f B a storage", (double)bytes / (double)storages);
 }
 
-/* ---- Beats ---- */
+/* ---- Heartbeats ---- */
 
 static bool hear_transform(void *user, const struct tarn_transform_progress *progress)
 {
@@ -350,12 +350,12 @@ static bool hear_transform(void *user, const struct tarn_transform_progress *pro
 static enum tarn_status run_verb(int verb, struct tarn_graph *graph)
 {
     const struct tarn_transform_control *control =
-        TARN_TRANSFORM_CONTROL(.steps = 2, .beat = hear_transform);
+        TARN_TRANSFORM_CONTROL(.steps = 2, .heartbeat = hear_transform);
     const struct tarn_reorder_options *reorder = TARN_REORDER_OPTIONS(.control = control);
     const struct tarn_couple_options *couple = TARN_COUPLE_OPTIONS(.control = control);
     const struct tarn_budget_options *budget = TARN_BUDGET_OPTIONS(.control = control);
     const struct tarn_plan_options *options =
-        TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT, .beat = go_on, .couple = couple);
+        TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT, .heartbeat = go_on, .couple = couple);
     struct tarn_graph *graphs[] = {graph, graph}, *result = NULL;
     struct tarn_plan *plans[2] = {NULL, NULL};
     struct tarn_budget_report rows[2];
@@ -372,9 +372,10 @@ static enum tarn_status run_verb(int verb, struct tarn_graph *graph)
     return status;
 }
 
-/* What takes long takes memory: that is left to the thread that works, so that beats are in time.
+/* What takes long takes memory: that is left to the thread that works, so that heartbeats are in
+ * time.
  */
-static void with_a_beat_the_calling_thread_takes_no_memory_of_the_graphs_size(void **state)
+static void with_a_heartbeat_the_calling_thread_takes_no_memory_of_the_graphs_size(void **state)
 {
     (void)state;
     struct tarn_graph *graph = make_training(300);
@@ -389,7 +390,7 @@ static void with_a_beat_the_calling_thread_takes_no_memory_of_the_graphs_size(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_a_beat_the_calling_thread_takes_no_memory_of_the_graphs_size),
+        cmocka_unit_test(with_a_heartbeat_the_calling_thread_takes_no_memory_of_the_graphs_size),
         cmocka_unit_test(a_graph_takes_at_most_200_bytes_a_storage),
         cmocka_unit_test(nothing_is_taken_beside_the_allocator_and_all_is_given_back),
         cmocka_unit_test(memory_that_is_refused_is_an_error_and_no_more),

@@ -391,27 +391,28 @@ static void plans_the_same_with_every_thread_refused_in_turn(void **state)
     }
 }
 
-static bool count_beat(void *user, const struct tarn_plan_progress *progress)
+static bool count_heartbeat(void *user, const struct tarn_plan_progress *progress)
 {
     (void)progress;
     (*(uint32_t *)user)++;
     return false;
 }
 
-static void a_call_that_beats_plans_without_its_thread(void **state)
+static void a_call_with_a_heartbeat_plans_without_its_thread(void **state)
 {
     (void)state;
     struct tarn_graph *graph = graph_of(0);
     struct tarn_plan *plan;
-    uint32_t beats = 0;
+    uint32_t heartbeats = 0;
     fail_calls(FAILING_THREADS, 0, UINT64_MAX);
     assert_int_equal(
-        tarn_plan_create(graph,
-                         TARN_PLAN_OPTIONS(.effort = EFFORT, .beat = count_beat, .user = &beats),
-                         &plan, NULL),
+        tarn_plan_create(
+            graph,
+            TARN_PLAN_OPTIONS(.effort = EFFORT, .heartbeat = count_heartbeat, .user = &heartbeats),
+            &plan, NULL),
         TARN_OK);
     allow_calls(FAILING_THREADS);
-    assert_int_equal(beats, 0);
+    assert_int_equal(heartbeats, 0);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
 }
@@ -485,7 +486,7 @@ int main(int count, char **words)
         cmocka_unit_test(a_thread_bound_to_one_processor_works_alone),
         cmocka_unit_test(a_control_group_limits_what_is_inside_it),
         cmocka_unit_test(plans_the_same_with_every_thread_refused_in_turn),
-        cmocka_unit_test(a_call_that_beats_plans_without_its_thread),
+        cmocka_unit_test(a_call_with_a_heartbeat_plans_without_its_thread),
         cmocka_unit_test(a_session_whose_threads_are_refused_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -446,9 +446,9 @@ def progress_is_told_and_may_stop_the_search():
     options = {"alignment": 1 << 16, "method": "lowest"}
     tarn.plan(graph, progress=lambda *numbers: told.append(numbers), **options)
     assert told and all(footprint >= bound for footprint, bound, _ in told if footprint)
-    beats = []  # also where nothing is searched for
-    assert tarn.plan(chain(), progress=lambda *numbers: beats.append(numbers)).stopped is None
-    assert beats
+    heartbeats = []  # also where nothing is searched for
+    assert tarn.plan(chain(), progress=lambda *numbers: heartbeats.append(numbers)).stopped is None
+    assert heartbeats
 
     def fail(*_numbers):
         raise KeyError("in progress")

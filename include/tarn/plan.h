@@ -131,8 +131,8 @@ struct tarn_plan_options {
      * as long as the call lasts, also when nothing improves, with the best plan so far (a footprint
      * of 0: there is none yet); true ends the search, as `stop` does. A thread of the call's own
      * then does the work, and also calls the progress of transforms, while that of the plan comes
-     * on the calling thread; where the system refuses a thread, there are no beats. */
-    bool (*beat)(void *user, const struct tarn_plan_progress *progress);
+     * on the calling thread; where the system refuses a thread, there are no heartbeats. */
+    bool (*heartbeat)(void *user, const struct tarn_plan_progress *progress);
     enum tarn_group_padding pad_groups; /* a transform, too: the first one */
 };
 #ifndef __cplusplus

@@ -47,7 +47,7 @@ TARN_API enum tarn_status tarn_budget_curve_save_sized(const struct tarn_graph *
 struct tarn_transform_progress {
     size_t struct_size;
     const char *transform; /* "reorder", "couple" or "budget"; static */
-    uint64_t step;         /* from 1; 0, to `beat`: there was none yet */
+    uint64_t step;         /* from 1; 0, to `heartbeat`: there was none yet */
     uint64_t bytes; /* the best so far: the bound for coupling; for reordering the list's peak,
                        then, of several streams, the heaviest antichain; for a budget the peak */
 };
@@ -69,9 +69,9 @@ struct tarn_transform_control {
     /* NULL, or called with `user` on the calling thread, at once and then at least twice a second
      * as long as the call lasts, also between steps, with the last step; true ends the search, as
      * `stop` does. A thread of the call's own then does the work, and `progress` comes on the
-     * calling thread, too; where the system refuses a thread, there are no beats. Not within
-     * tarn_plan_create, whose options have a beat of their own. */
-    bool (*beat)(void *user, const struct tarn_transform_progress *progress);
+     * calling thread, too; where the system refuses a thread, there are no heartbeats. Not within
+     * tarn_plan_create, whose options have a heartbeat of their own. */
+    bool (*heartbeat)(void *user, const struct tarn_transform_progress *progress);
 };
 #ifndef __cplusplus
 #define TARN_TRANSFORM_CONTROL(...)                                                         \
@@ -442,8 +442,8 @@ TARN_API enum tarn_status tarn_graph_with_costs(struct tarn_graph *graph,
 
 /* ---- One after another ----
  * All transforms that plan options ask for, as tarn_plan_create runs them. Ops of the result name
- * ops of `graph` as their origin. Of the other options only the alignment, the stop,
- * the seconds and the beat count. */
+ * ops of `graph` as their origin. Of the other options only the alignment, the stop, the seconds
+ * and the heartbeat count. */
 TARN_API enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
                                                const struct tarn_plan_options *options,
                                                struct tarn_graph **result,

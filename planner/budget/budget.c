@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "attempt.h"
-#include "planner/transform/beat.h"
 #include "planner/transform/budget/budget.h"
+#include "planner/transform/heartbeat.h"
 #include "planner/transform/interleave.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/deadline.h"
@@ -461,7 +461,7 @@ enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
     if (!graph || !result) return tarn_error_null(error, __func__);
     enum tarn_status status = take_call(&call, options);
     if (status == TARN_OK)
-        status = tarn_transform_beat(call.options.control, "budget", run_budget, &call);
+        status = tarn_transform_with_heartbeat(call.options.control, "budget", run_budget, &call);
     *result = call.planned.graph;
     tarn_plan_destroy(call.planned.plan);
     return status;
@@ -539,5 +539,6 @@ enum tarn_status tarn_graph_budget_curve_sized(struct tarn_graph *graph,
     if (!graph || (!rows && count > 0)) return tarn_error_null(error, __func__);
     if (count > 0) memset(rows, 0, count * size);
     enum tarn_status status = take_call(&call, options);
-    return status ? status : tarn_transform_beat(call.options.control, "budget", run_curve, &call);
+    return status ? status
+                  : tarn_transform_with_heartbeat(call.options.control, "budget", run_curve, &call);
 }

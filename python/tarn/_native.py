@@ -91,12 +91,12 @@ BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, al
 VerifyOptions = _options("VerifyOptions", in_place_kinds=to(text), in_place_kinds_count=size)
 PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
 PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))
-BEAT = c.CFUNCTYPE(flag, pointer, to(PlanProgress))
+HEARTBEAT = c.CFUNCTYPE(flag, pointer, to(PlanProgress))
 PlanOptions = _options("PlanOptions", alignment=u64, capacity=u64, method=text, threads=u32,
                        seed=u64, effort=u64, seconds=f64, progress=PROGRESS, user=pointer,
                        stop=to(flag), assign=to(AssignOptions), reorder=to(ReorderOptions),
                        couple=to(CoupleOptions), in_place=to(InPlaceOptions), boundary=i32,
-                       budget=to(BudgetOptions), node_limit=u32, beat=BEAT, pad_groups=i32)
+                       budget=to(BudgetOptions), node_limit=u32, heartbeat=HEARTBEAT, pad_groups=i32)
 PlanSummary = _struct("PlanSummary", method=text, alignment=u64, footprint=u64, persistent=u64,
                       bound=u64, optimal=flag, waits=u32, boundary_waits=u32, transform_ms=f64,
                       order_ms=f64, place_ms=f64, verify_ms=f64, stopped=i32, pad_groups=i32, ended=i32)

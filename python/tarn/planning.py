@@ -82,7 +82,7 @@ class _Search:
             boundary=index_of(BOUNDARIES, "boundary", boundary),
             pad_groups=index_of(PADDINGS, "pad_groups", pad_groups), **plain)
         if progress:
-            self._options.progress, self._options.beat = n.PROGRESS(self._tell), n.BEAT(self._tell)
+            self._options.progress, self._options.heartbeat = n.PROGRESS(self._tell), n.HEARTBEAT(self._tell)
         self._kinds = () if in_place is True else _kinds(in_place)
         if self._kinds:
             kinds = _words(self._kinds)
@@ -116,7 +116,7 @@ class _Search:
         setattr(self._options, name, c.pointer(n.make(structure, **fields)))
 
     def _tell(self, _user: Any, progress: Any) -> bool:
-        """Progress and beat; returns whether the search has to end."""
+        """Progress and heartbeat; returns whether the search has to end."""
         p = progress.contents
         try:
             told = self._progress

@@ -14,7 +14,7 @@
 
 #include "candidates.h"
 #include "couple.h"
-#include "planner/transform/beat.h"
+#include "planner/transform/heartbeat.h"
 #include "planner/transform/steps.h"
 #include "streams/base/error.h"
 #include "streams/base/memory.h"
@@ -473,7 +473,8 @@ enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
         tarn_options_take(options, sizeof *options, given, "couple options", error);
     if (status == TARN_OK) status = tarn_control_take(&control, &options->control, error);
     if (status == TARN_OK) status = check_options(options, error);
-    if (status == TARN_OK) status = tarn_transform_beat(options->control, "couple", run, &call);
+    if (status == TARN_OK)
+        status = tarn_transform_with_heartbeat(options->control, "couple", run, &call);
     if (status == TARN_OK && options->report)
         tarn_report_give(options->report, options->report_size, report, sizeof *report);
     else

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <float.h>
 
-#include "planner/transform/beat.h"
+#include "planner/transform/heartbeat.h"
 #include "planner/transform/recipe.h"
 #include "rounds.h"
 #include "streams.h"
@@ -115,7 +115,7 @@ enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
         tarn_options_take(&call.options, sizeof call.options, options, "reorder options", error);
     if (status == TARN_OK) status = tarn_control_take(&control, &call.options.control, error);
     if (status != TARN_OK) return status;
-    return tarn_transform_beat(call.options.control, "reorder", run, &call);
+    return tarn_transform_with_heartbeat(call.options.control, "reorder", run, &call);
 }
 
 enum tarn_status tarn_reorder_without(struct tarn_graph *graph,

@@ -16,10 +16,10 @@
 
 struct listener {
     pthread_t thread;
-    uint32_t beats, reports, last; /* the search ends with the last beat; 0: by itself */
-    uint32_t strange;              /* calls on another thread */
+    uint32_t heartbeats, reports, last; /* the search ends with the last heartbeat; 0: by itself */
+    uint32_t strange;                   /* calls on another thread */
     uint64_t best;
-    bool *stop; /* NULL, or set by the last beat instead */
+    bool *stop; /* NULL, or set by the last heartbeat instead */
 };
 
 static bool listen(void *user, const struct tarn_plan_progress *progress)
@@ -27,7 +27,7 @@ static bool listen(void *user, const struct tarn_plan_progress *progress)
     struct listener *listener = user;
     if (!pthread_equal(listener->thread, pthread_self())) listener->strange++;
     if (progress->footprint != listener->best) listener->strange++;
-    if (++listener->beats != listener->last) return false;
+    if (++listener->heartbeats != listener->last) return false;
     if (!listener->stop) return true;
     atomic_store((atomic_bool *)listener->stop, true);
     return false;
@@ -54,7 +54,7 @@ static enum tarn_stop plan(struct tarn_graph *graph, struct tarn_plan_options *o
     struct tarn_plan_summary summary;
     struct tarn_error error;
     listener->thread = pthread_self();
-    options->beat = listen;
+    options->heartbeat = listen;
     options->progress = note;
     options->user = listener;
     if (tarn_plan_create(graph, options, &plan, &error) != TARN_OK) fail_msg("%s", error.text);
@@ -65,19 +65,19 @@ static enum tarn_stop plan(struct tarn_graph *graph, struct tarn_plan_options *o
     return summary.stopped;
 }
 
-static void a_beat_ends_a_search_in_which_nothing_improves(void **state)
+static void a_heartbeat_ends_a_search_in_which_nothing_improves(void **state)
 {
     (void)state;
     struct tarn_graph *graph = make_endless();
     struct listener listener = {.last = 3};
     assert_int_equal(plan(graph, TARN_PLAN_OPTIONS(.effort = UINT64_C(1) << 60), &listener, NULL),
                      TARN_STOP_REQUEST);
-    assert_true(listener.beats >= 3);
+    assert_true(listener.heartbeats >= 3);
     assert_true(listener.reports > 0);
     tarn_graph_destroy(graph);
 }
 
-static void the_callers_stop_ends_a_search_that_beats(void **state)
+static void the_callers_stop_ends_a_search_with_a_heartbeat(void **state)
 {
     (void)state;
     struct tarn_graph *graph = make_endless();
@@ -89,7 +89,7 @@ static void the_callers_stop_ends_a_search_that_beats(void **state)
     tarn_graph_destroy(graph);
 }
 
-static void beats_change_no_plan(void **state)
+static void heartbeats_change_no_plan(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < DRAWS(64); seed++) {
@@ -104,14 +104,14 @@ static void beats_change_no_plan(void **state)
                               .reorder = seed % 2 ? TARN_REORDER_OPTIONS(.effort = 2) : NULL);
         assert_int_equal(tarn_plan_create(graph, options, &alone, NULL), TARN_OK);
         plan(graph, options, &listener, &identity);
-        assert_true(listener.beats > 0);
+        assert_true(listener.heartbeats > 0);
         if (tarn_plan_expect(alone, &identity, &error) != TARN_OK) fail_msg("%s", error.text);
         tarn_plan_destroy(alone);
         tarn_graph_destroy(graph);
     }
 }
 
-static void transforms_beat(void **state)
+static void transforms_have_a_heartbeat(void **state)
 {
     (void)state;
     struct random_graph_options knobs = random_graph_knobs(5, 60);
@@ -119,10 +119,10 @@ static void transforms_beat(void **state)
     struct listener listener = {.thread = pthread_self()};
     assert_int_equal(tarn_graph_transform(graph,
                                           TARN_PLAN_OPTIONS(.reorder = TARN_REORDER_OPTIONS(0),
-                                                            .beat = listen, .user = &listener),
+                                                            .heartbeat = listen, .user = &listener),
                                           &result, NULL),
                      TARN_OK);
-    assert_true(listener.beats > 0);
+    assert_true(listener.heartbeats > 0);
     assert_int_equal(listener.strange, 0);
     tarn_graph_destroy(result);
     tarn_graph_destroy(graph);
@@ -132,7 +132,7 @@ static void transforms_beat(void **state)
 
 struct transform_listener {
     pthread_t thread;
-    uint32_t beats, last, steps, strange;
+    uint32_t heartbeats, last, steps, strange;
 };
 
 static bool listen_to_transform(void *user, const struct tarn_transform_progress *progress)
@@ -140,7 +140,7 @@ static bool listen_to_transform(void *user, const struct tarn_transform_progress
     struct transform_listener *listener = user;
     if (!pthread_equal(listener->thread, pthread_self()) || !progress->transform)
         listener->strange++;
-    return ++listener->beats == listener->last;
+    return ++listener->heartbeats == listener->last;
 }
 
 static void note_step(void *user, const struct tarn_transform_progress *progress)
@@ -170,7 +170,7 @@ static enum tarn_status search(int which, struct tarn_graph *graph,
     }
 }
 
-static void every_transform_that_searches_beats_and_finds_the_same(void **state)
+static void every_transform_that_searches_has_a_heartbeat_and_finds_the_same(void **state)
 {
     (void)state;
     for (int which = 0; which < SEARCHES; which++) {
@@ -179,11 +179,11 @@ static void every_transform_that_searches_beats_and_finds_the_same(void **state)
         struct transform_listener listener = {.thread = pthread_self()};
         assert_int_equal(search(which, graph, NULL, &alone), TARN_OK);
         assert_int_equal(search(which, graph,
-                                TARN_TRANSFORM_CONTROL(.beat = listen_to_transform,
+                                TARN_TRANSFORM_CONTROL(.heartbeat = listen_to_transform,
                                                        .progress = note_step, .user = &listener),
                                 &result),
                          TARN_OK);
-        assert_true(listener.beats > 0 && (listener.steps > 0 || which == 3));
+        assert_true(listener.heartbeats > 0 && (listener.steps > 0 || which == 3));
         assert_int_equal(which == 3 ? 0 : listener.strange, 0); /* a curve counts anew */
         struct tarn_hash expected = tarn_graph_hash(alone), found = tarn_graph_hash(result);
         assert_memory_equal(&found, &expected, sizeof found);
@@ -193,16 +193,17 @@ static void every_transform_that_searches_beats_and_finds_the_same(void **state)
     }
 }
 
-static void a_curve_beats_and_may_be_ended(void **state)
+static void a_curve_has_a_heartbeat_and_may_be_ended(void **state)
 {
     (void)state;
     struct random_graph_options knobs = random_graph_knobs(5, 60);
     struct tarn_graph *graph = random_graph(&knobs), *result;
     struct transform_listener listener = {.thread = pthread_self(), .last = 1};
     enum tarn_status status = search(
-        3, graph, TARN_TRANSFORM_CONTROL(.beat = listen_to_transform, .user = &listener), &result);
+        3, graph, TARN_TRANSFORM_CONTROL(.heartbeat = listen_to_transform, .user = &listener),
+        &result);
     assert_true(status == TARN_OK || status == TARN_INTERRUPTED);
-    assert_true(listener.beats > 0);
+    assert_true(listener.heartbeats > 0);
     tarn_graph_destroy(graph);
 }
 
@@ -286,7 +287,7 @@ static void coupling_that_is_ended_leaves_its_step(void **state)
     assert_true(longer > 0);
 }
 
-static void errors_come_through_beats(void **state)
+static void errors_come_through_heartbeats(void **state)
 {
     (void)state;
     struct random_graph_options knobs = random_graph_knobs(6, 60);
@@ -295,7 +296,8 @@ static void errors_come_through_beats(void **state)
     struct tarn_plan *plan;
     struct tarn_error error;
     assert_int_equal(
-        tarn_plan_create(graph, TARN_PLAN_OPTIONS(.capacity = 1, .beat = listen, .user = &listener),
+        tarn_plan_create(graph,
+                         TARN_PLAN_OPTIONS(.capacity = 1, .heartbeat = listen, .user = &listener),
                          &plan, &error),
         TARN_DOES_NOT_FIT);
     assert_int_equal(error.status, TARN_DOES_NOT_FIT);
@@ -306,15 +308,15 @@ static void errors_come_through_beats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_beat_ends_a_search_in_which_nothing_improves),
-        cmocka_unit_test(the_callers_stop_ends_a_search_that_beats),
-        cmocka_unit_test(beats_change_no_plan),
-        cmocka_unit_test(transforms_beat),
-        cmocka_unit_test(every_transform_that_searches_beats_and_finds_the_same),
-        cmocka_unit_test(a_curve_beats_and_may_be_ended),
+        cmocka_unit_test(a_heartbeat_ends_a_search_in_which_nothing_improves),
+        cmocka_unit_test(the_callers_stop_ends_a_search_with_a_heartbeat),
+        cmocka_unit_test(heartbeats_change_no_plan),
+        cmocka_unit_test(transforms_have_a_heartbeat),
+        cmocka_unit_test(every_transform_that_searches_has_a_heartbeat_and_finds_the_same),
+        cmocka_unit_test(a_curve_has_a_heartbeat_and_may_be_ended),
         cmocka_unit_test(reordering_that_is_ended_leaves_its_step),
         cmocka_unit_test(coupling_that_is_ended_leaves_its_step),
-        cmocka_unit_test(errors_come_through_beats),
+        cmocka_unit_test(errors_come_through_heartbeats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
