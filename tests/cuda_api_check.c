@@ -43,7 +43,6 @@ CHECK_VALUE(ECC_UNCORRECTABLE, cudaErrorECCUncorrectable)
 CHECK_VALUE(NVLINK_UNCORRECTABLE, cudaErrorNvlinkUncorrectable)
 CHECK_VALUE(NOT_READY, cudaErrorNotReady)
 CHECK_VALUE(ILLEGAL_ADDRESS, cudaErrorIllegalAddress)
-CHECK_VALUE(PEER_ALREADY_ENABLED, cudaErrorPeerAccessAlreadyEnabled)
 CHECK_VALUE(LAUNCH_TIMEOUT, cudaErrorLaunchTimeout)
 CHECK_VALUE(CONTEXT_IS_DESTROYED, cudaErrorContextIsDestroyed)
 CHECK_VALUE(ASSERT, cudaErrorAssert)
@@ -76,7 +75,6 @@ CHECK_VALUE(MULTIPROCESSORS, cudaDevAttrMultiProcessorCount)
 CHECK_VALUE(RELEASE_THRESHOLD, cudaMemPoolAttrReleaseThreshold)
 CHECK_VALUE(PINNED_ALLOCATION, cudaMemAllocationTypePinned)
 CHECK_VALUE(LOCATION_IS_DEVICE, cudaMemLocationTypeDevice)
-CHECK_VALUE(ACCESS_READ_WRITE, cudaMemAccessFlagsProtReadWrite)
 CHECK_VALUE(NODE_PRIORITIES, cudaGraphInstantiateFlagUseNodePriority)
 
 #define CHECK_MEMBER(ours, our_member, theirs, their_member)                               \
@@ -100,14 +98,6 @@ CHECK_PROPS(location_type, location.type)
 CHECK_PROPS(location_id, location.id)
 CHECK_PROPS(security_attributes, win32SecurityAttributes)
 _Static_assert(sizeof(struct tarn_cuda_pool_props) == sizeof(struct cudaMemPoolProps),
-               "as much as the runtime reads");
-
-#define CHECK_ACCESS(our, their) \
-    CHECK_MEMBER(struct tarn_cuda_pool_access, our, struct cudaMemAccessDesc, their)
-CHECK_ACCESS(location_type, location.type)
-CHECK_ACCESS(location_id, location.id)
-CHECK_ACCESS(flags, flags)
-_Static_assert(sizeof(struct tarn_cuda_pool_access) == sizeof(struct cudaMemAccessDesc),
                "as much as the runtime reads");
 
 #define CHECK_LAUNCH(our, their) \

@@ -26,10 +26,8 @@
 
 enum { LIVES_MAX = 20000, UNROLL = 2, ITERATIONS = 3 };
 
-/* PAIR: on two devices; TRACED: with stamps and through host memory that the device knows. */
-enum way { DIRECT, CAPTURED, POOL, CHECKED, CHECKED_CAPTURED, TRACED, PAIR, PAIR_POOL, WAYS };
-
-static const uint32_t where[3] = {0, 1, 0}; /* streams of a session on two devices */
+/* TRACED: with stamps and through host memory that the device knows. */
+enum way { DIRECT, CAPTURED, POOL, CHECKED, CHECKED_CAPTURED, TRACED, WAYS };
 
 #define PATIENCE_NS UINT64_C(60000000000) /* what takes longer hangs */
 
@@ -75,7 +73,6 @@ static const char *const dispensable[] = {"cuCtxGetCurrent",
 struct life {
     enum way way;
     struct tarn_device device;
-    struct tarn_device second; /* no table: not open */
     struct tarn_plan *plan;
     struct tarn_session *session;
     atomic_int done;
@@ -99,8 +96,7 @@ static void count(void *done) { atomic_fetch_add((atomic_int *)done, 1); }
 static int kernel(void *user, const struct tarn_call *call)
 {
     struct life *life = user;
-    const struct tarn_device *device =
-        life->second.table && where[call->stream] == 1 ? &life->second : &life->device;
+    const struct tarn_device *device = &life->device;
     return device->table->launch(device->self, call->queue, count, &life->done);
 }
 
@@ -131,37 +127,24 @@ static enum tarn_status work(struct life *life, struct tarn_error *error)
     return status;
 }
 
-static bool is_pool(enum way way) { return way == POOL || way == PAIR_POOL; }
-
-static enum tarn_status open_devices(struct life *life, struct tarn_error *error)
+static enum tarn_status open_device(struct life *life, struct tarn_error *error)
 {
-    bool is_pair = life->way == PAIR || life->way == PAIR_POOL;
-    enum tarn_status status =
-        tarn_device_cuda_open(TARN_CUDA_OPTIONS(.library = FAKE_CUDART, .pool = is_pool(life->way)),
-                              &life->device, error);
+    enum tarn_status status = tarn_device_cuda_open(
+        TARN_CUDA_OPTIONS(.library = FAKE_CUDART, .pool = life->way == POOL), &life->device, error);
     life->alive_opened = control.alive();
-    if (status || !is_pair) return status;
-    status = tarn_device_cuda_open(
-        TARN_CUDA_OPTIONS(.library = FAKE_CUDART, .ordinal = 1, .pool = is_pool(life->way)),
-        &life->second, error);
-    if (status) life->second.table = NULL;
-    life->alive_opened = control.alive();
-    return status ? status : tarn_device_cuda_reach(life->second, life->device, error);
+    return status;
 }
 
 static enum tarn_status live(struct life *life, struct tarn_error *error)
 {
     bool captured = life->way == CAPTURED || life->way == CHECKED_CAPTURED;
     bool checked = life->way == CHECKED || life->way == CHECKED_CAPTURED;
-    enum tarn_status status = open_devices(life, error);
+    enum tarn_status status = open_device(life, error);
     if (status) return status;
     status = tarn_session_create(
         life->plan, life->device,
         TARN_SESSION_OPTIONS(.capture = captured, .unroll = captured ? UNROLL : 0,
-                             .flight = life->way == TRACED ? 8 : 0, .stamps = true,
-                             .stream_devices = life->second.table ? where : NULL,
-                             .more_devices = life->second.table ? &life->second : NULL,
-                             .more_devices_count = life->second.table ? 1 : 0),
+                             .flight = life->way == TRACED ? 8 : 0, .stamps = true),
         &life->session, error);
     if (status) return status;
     if (!checked) return work(life, error);
@@ -180,20 +163,13 @@ static bool is_dispensable(const char *entry)
     return is_among(entry, dispensable, sizeof dispensable / sizeof *dispensable);
 }
 
-/* How much is free is asked once more on the thread that enqueues for two devices, to no end. */
-static bool may_go_unnoticed(const struct life *life, const char *entry, uint64_t calls)
-{
-    bool is_repeated = life->second.table && strcmp(entry, "cudaMemGetInfo") == 0 && calls > 0;
-    return is_repeated || is_dispensable(entry);
-}
-
 static void assert_documented(const struct life *life, const char *entry, uint64_t calls,
                               unsigned code, enum tarn_status status,
                               const struct tarn_error *error)
 {
     bool documented = status == TARN_DEVICE || (status == TARN_SYSTEM && code == 2);
     if (!control.has_failed()) documented = status == TARN_OK;
-    if (!documented && !(status == TARN_OK && may_go_unnoticed(life, entry, calls)))
+    if (!documented && !(status == TARN_OK && is_dispensable(entry)))
         fail_msg("way %d, %s, call %llu: status %d: %s", (int)life->way, entry,
                  (unsigned long long)calls, (int)status, error->text);
     if (status && (strlen(error->text) < 10 || error->device_code != (int)code))
@@ -210,7 +186,6 @@ static void end(struct life *life, const char *entry, uint64_t calls, bool stick
     tarn_session_destroy(life->session);
     tarn_plan_destroy(life->plan);
     bool gave_up = control.alive() > life->alive_opened;
-    if (!gave_up && life->second.table) tarn_device_cuda_close(life->second);
     if (!gave_up) tarn_device_cuda_close(life->device);
     uint64_t left = control.alive();
     bool may_give_up = control.has_failed() && (sticky || !failed_before);
@@ -233,8 +208,7 @@ static bool live_with_failure(enum way way, const char *entry, uint64_t calls, u
     kept[kept_count++] = life;
     life->way = way;
     life->plan = make_plan();
-    control.reset(
-        &(struct fake_options){.seed = calls, .devices = 2, .host_access = FAKE_HOST_ACCESS});
+    control.reset(&(struct fake_options){.seed = calls, .host_access = FAKE_HOST_ACCESS});
     control.inject(entry, calls, code, sticky);
     enum tarn_status status = live(life, &error);
     assert_documented(life, entry, calls, code, status, &error);

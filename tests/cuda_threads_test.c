@@ -295,90 +295,6 @@ static void a_thread_gets_back_the_device_and_the_mode_that_it_had(void **state)
     }
 }
 
-static const uint32_t where[3] = {0, 1, 0}; /* streams of a session on two GPUs */
-
-struct pair {
-    struct tarn_device gpus[2];
-    struct tarn_plan *plan;
-    struct tarn_session *session;
-    void *seed; /* on the first */
-};
-
-/* By Tarn's own kernels, where there are any: writes the first byte of the first output. */
-static int write_first_byte(void *user, const struct tarn_call *call)
-{
-    struct pair *pair = user;
-    const struct tarn_device *gpu = &pair->gpus[where[call->stream]];
-    struct tarn_op_info info;
-    int current = -1;
-    api.GetDevice(&current);
-    if (current != (int)where[call->stream]) return 1000;
-    bool writes = tarn_graph_op(tarn_plan_graph(pair->plan), call->op, &info) &&
-                  info.outputs.count > 0 && gpu->table->pattern_fill;
-    if (!writes) return 0;
-    int code = tarn_device_cuda_spin(*gpu, call->queue, 1);
-    return code ? code
-                : gpu->table->pattern_fill(gpu->self, call->queue, call->outputs[0], 1, pair->seed,
-                                           0);
-}
-
-static void *work_on_both(void *argument)
-{
-    struct pair *pair = argument;
-    struct tarn_error error;
-    tarn_ticket ticket;
-    require(tarn_session_submit(pair->session, 3, &ticket, &error), &error);
-    require(tarn_session_wait(pair->session, ticket, TARN_FOREVER, &error), &error);
-    return NULL;
-}
-
-static void create_on_both(struct pair *pair, struct tarn_error *error)
-{
-    pair->plan = make_plan();
-    require(tarn_session_create(pair->plan, pair->gpus[0],
-                                TARN_SESSION_OPTIONS(.stream_devices = where,
-                                                     .more_devices = &pair->gpus[1],
-                                                     .more_devices_count = 1),
-                                &pair->session, error),
-            error);
-}
-
-/* The second GPU's kernels write the first's memory. */
-static void a_session_runs_on_two_gpus_that_reach_each_other(void **state)
-{
-    (void)state;
-    for (enum way way = 0; way < WAYS; way++) {
-        struct tarn_error error;
-        use_devices(2);
-        struct pair pair = {.gpus = {open_gpu(0, way), open_gpu(1, way)}};
-        const struct tarn_device *first = &pair.gpus[0];
-        require(tarn_device_cuda_reach(pair.gpus[1], *first, &error), &error);
-        require(tarn_device_cuda_reach(pair.gpus[1], *first, &error), &error); /* twice: no error */
-        create_on_both(&pair, &error);
-        assert_int_equal(first->table->memory_create(first->self, 8, &pair.seed), 0);
-        tarn_session_bind_default(pair.session, write_first_byte, &pair);
-        join_thread(work_on_both, &pair);
-        tarn_session_destroy(pair.session);
-        tarn_plan_destroy(pair.plan);
-        first->table->memory_destroy(first->self, pair.seed, 8);
-        for (int i = 0; i < 2; i++) tarn_device_cuda_close(pair.gpus[i]);
-        assert_clean();
-    }
-}
-
-static void gpus_that_cannot_reach_each_other_are_told(void **state)
-{
-    (void)state;
-    struct tarn_error error;
-    control.reset(&(struct fake_options){.devices = 2, .strangers = true});
-    struct tarn_device gpus[2] = {open_gpu(0, DIRECT), open_gpu(1, DIRECT)};
-    assert_int_equal(tarn_device_cuda_reach(gpus[1], gpus[0], &error), TARN_DEVICE);
-    assert_non_null(strstr(error.text, "device 1 cannot reach memory of device 0"));
-    assert_int_equal(tarn_device_cuda_reach(gpus[1], tarn_device_host(NULL), &error), TARN_USAGE);
-    for (int i = 0; i < 2; i++) tarn_device_cuda_close(gpus[i]);
-    assert_clean();
-}
-
 /* ---- Work of others that does not end ---- */
 
 struct gate {
@@ -669,8 +585,6 @@ int main(void)
         cmocka_unit_test(a_capture_leaves_calls_of_other_threads_alone),
         cmocka_unit_test(a_session_on_the_second_gpu_works_from_any_thread),
         cmocka_unit_test(a_thread_gets_back_the_device_and_the_mode_that_it_had),
-        cmocka_unit_test(a_session_runs_on_two_gpus_that_reach_each_other),
-        cmocka_unit_test(gpus_that_cannot_reach_each_other_are_told),
         cmocka_unit_test(nothing_waits_for_work_of_others_that_does_not_end),
         cmocka_unit_test(a_session_ends_beside_one_whose_kernel_hangs),
         cmocka_unit_test(a_submit_behind_a_closed_event_gives_up),

@@ -468,7 +468,6 @@ static void sessions_need_their_arguments(void **state)
     REFUSES(tarn_session_save_trace(w.session, NULL, error));
     REFUSES(tarn_session_check(NULL, NULL, NULL, error));
     REFUSES(tarn_device_cuda_open(NULL, NULL, error));
-    REFUSES(tarn_device_cuda_reach((struct tarn_device){0}, (struct tarn_device){0}, error));
     assert_int_equal(tarn_session_bind_default(w.session, do_nothing, NULL), TARN_OK);
     ACCEPTS(tarn_session_submit(w.session, 1, NULL, error));
     ACCEPTS(tarn_session_wait(w.session, 1, TARN_FOREVER, error));

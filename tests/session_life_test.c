@@ -26,22 +26,12 @@
 enum { BYTES = 64, SHORT_NS = 2000000 };
 
 /* Where the work is that does not end. */
-enum kind {
-    ON_HOST,
-    ON_QUEUES,
-    IN_CLOSURES,
-    IN_A_CAPTURE,
-    MIXED_ON_DEVICE,
-    MIXED_ON_HOST,
-    IN_A_CHECK,
-    IN_A_CHECKED_ORDER,
-    KINDS
-};
+enum kind { ON_HOST, ON_QUEUES, IN_CLOSURES, IN_A_CAPTURE, IN_A_CHECK, IN_A_CHECKED_ORDER, KINDS };
 
 /* What kernels use. */
 struct held {
     struct queue_device *paper; /* on which kernels enqueue; NULL: they do the work */
-    atomic_bool is_waiting, has_enqueued, let_go;
+    atomic_bool is_waiting, let_go;
     uint64_t runs[2]; /* by stream */
 };
 
@@ -97,7 +87,6 @@ static int work_or_enqueue(void *user, const struct tarn_call *call)
         return 0;
     }
     queue_device_enqueue(held->paper, do_work, held, call);
-    atomic_store(&held->has_enqueued, true);
     return 0;
 }
 
@@ -144,19 +133,12 @@ static void take_memory(struct life *life)
 
 static void open_session(struct life *life)
 {
-    static const uint32_t where[2] = {0, 1};
-    struct tarn_device host = tarn_device_host(NULL);
     struct tarn_session_options options = {.struct_size = sizeof options,
                                            .memory = life->memory,
                                            .memory_size = life->size,
                                            .capture = life->kind == IN_A_CAPTURE,
                                            .flight = 4};
     struct tarn_error error;
-    if (life->kind == MIXED_ON_DEVICE || life->kind == MIXED_ON_HOST) {
-        options.stream_devices = where;
-        options.more_devices = &host;
-        options.more_devices_count = 1;
-    }
     require(tarn_session_create(life->plan, life->device, &options, &life->session, &error),
             &error);
 }
@@ -171,11 +153,9 @@ static void set_stuck(struct life *life, bool stuck)
 /* Work that does not end until it is let go. */
 static void block(struct life *life)
 {
-    bool on_host = life->kind == ON_HOST || life->kind == MIXED_ON_HOST;
-    tarn_op blocked = life->kind == ON_HOST ? 0 : 2;
     tarn_session_bind_default(life->session, work_or_enqueue, life->held);
-    if (on_host)
-        tarn_session_bind(life->session, blocked, wait_and_work, life->held);
+    if (life->kind == ON_HOST)
+        tarn_session_bind(life->session, 0, wait_and_work, life->held);
     else
         set_stuck(life, true);
 }
@@ -189,9 +169,7 @@ static void let_go(struct life *life)
 /* Where another thread begins what does not end. */
 static void wait_until_begun(struct life *life)
 {
-    bool on_host = life->kind == ON_HOST || life->kind == MIXED_ON_HOST;
-    while (on_host && !atomic_load(&life->held->is_waiting)) nap();
-    while (life->kind == MIXED_ON_DEVICE && !atomic_load(&life->held->has_enqueued)) nap();
+    while (life->kind == ON_HOST && !atomic_load(&life->held->is_waiting)) nap();
 }
 
 static void run_into_the_deadline(struct life *life)
@@ -331,40 +309,6 @@ static void a_sound_session_is_destroyed_in_the_midst_of_its_work(void **state)
 
 /* ---- Devices that do not answer ---- */
 
-static struct tarn_device_table slow_table;
-static int (*quick_query)(void *self, void *event, bool *done);
-static atomic_bool is_inside, may_return;
-
-static int slow_query(void *self, void *event, bool *done)
-{
-    atomic_store(&is_inside, true);
-    while (!atomic_load(&may_return)) nap();
-    return quick_query(self, event, done);
-}
-
-/* The session's own thread is in a call of the device when the answer is given. */
-static void a_call_that_has_not_returned_keeps_the_device(void **state)
-{
-    (void)state;
-    struct life life;
-    struct tarn_error error;
-    tarn_ticket ticket;
-    life_init(&life, MIXED_ON_DEVICE);
-    slow_table = *life.device.table;
-    quick_query = slow_table.event_query;
-    slow_table.event_query = slow_query;
-    life.device.table = &slow_table;
-    take_memory(&life);
-    open_session(&life);
-    tarn_session_bind_default(life.session, work_or_enqueue, life.held);
-    require(tarn_session_submit(life.session, 1, &ticket, &error), &error);
-    while (!atomic_load(&is_inside)) nap();
-    assert_int_equal(tarn_session_destroy_within(life.session, SHORT_NS, &error), TARN_DEADLINE);
-    atomic_store(&may_return, true);
-    require(tarn_session_destroy_within(life.session, TARN_FOREVER, &error), &error);
-    life_finish(&life);
-}
-
 static void fail_from_now_on(struct life *life, enum tarn_error_class class)
 {
     pthread_mutex_lock(&life->paper->lock);
@@ -391,7 +335,7 @@ static void life_start_failing(struct life *life, enum kind kind, enum tarn_erro
 static void a_device_that_refuses_for_a_while_is_asked_again(void **state)
 {
     (void)state;
-    static const enum kind kinds[] = {ON_QUEUES, IN_CLOSURES, IN_A_CAPTURE, MIXED_ON_DEVICE};
+    static const enum kind kinds[] = {ON_QUEUES, IN_CLOSURES, IN_A_CAPTURE};
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct life life;
         struct tarn_error error;
@@ -416,23 +360,21 @@ static void a_device_that_refuses_for_a_while_is_asked_again(void **state)
 static void a_poisoned_device_never_tells(void **state)
 {
     (void)state;
-    static struct life lives[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        struct tarn_error error;
-        struct tarn_session *other;
-        life_start_failing(&lives[i], i ? MIXED_ON_DEVICE : ON_QUEUES, TARN_ERROR_POISONED);
-        for (uint32_t n = 0; n < 2; n++) {
-            assert_int_equal(tarn_session_destroy(lives[i].session), TARN_DEVICE);
-            assert_int_equal(tarn_session_destroy_within(lives[i].session, 0, &error), TARN_DEVICE);
-        }
-        lives[i].paper->fail_after = 0;
-        assert_int_equal(tarn_session_create(lives[i].plan, lives[i].device,
-                                             TARN_SESSION_OPTIONS(.memory = lives[i].memory,
-                                                                  .memory_size = lives[i].size),
-                                             &other, &error),
-                         TARN_USAGE);
-        assert_says(&error, "in use by another session");
+    static struct life life;
+    struct tarn_error error;
+    struct tarn_session *other;
+    life_start_failing(&life, ON_QUEUES, TARN_ERROR_POISONED);
+    for (uint32_t n = 0; n < 2; n++) {
+        assert_int_equal(tarn_session_destroy(life.session), TARN_DEVICE);
+        assert_int_equal(tarn_session_destroy_within(life.session, 0, &error), TARN_DEVICE);
     }
+    life.paper->fail_after = 0;
+    assert_int_equal(
+        tarn_session_create(life.plan, life.device,
+                            TARN_SESSION_OPTIONS(.memory = life.memory, .memory_size = life.size),
+                            &other, &error),
+        TARN_USAGE);
+    assert_says(&error, "in use by another session");
 }
 
 /* ---- One memory ---- */
@@ -704,7 +646,6 @@ int main(void)
         cmocka_unit_test(destroying_tells_whether_all_is_over_and_can_be_repeated),
         cmocka_unit_test(asking_without_waiting_is_answered_in_the_end),
         cmocka_unit_test(a_sound_session_is_destroyed_in_the_midst_of_its_work),
-        cmocka_unit_test(a_call_that_has_not_returned_keeps_the_device),
         cmocka_unit_test(a_device_that_refuses_for_a_while_is_asked_again),
         cmocka_unit_test(a_poisoned_device_never_tells),
         cmocka_unit_test(memory_is_one_sessions_until_that_is_destroyed),

@@ -45,14 +45,6 @@ TARN_API enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *
  * stays loaded. */
 TARN_API void tarn_device_cuda_close(struct tarn_device device);
 
-/* Lets kernels on `device` follow addresses of memory that `owner` has allocated or will: what a
- * session needs whose streams run on both and whose memory is the owner's. TARN_USAGE: one is no
- * CUDA device. TARN_DEVICE: the machine has no connection between them, or a CUDA error. Any
- * thread. */
-TARN_API enum tarn_status tarn_device_cuda_reach(struct tarn_device device,
-                                                 struct tarn_device owner,
-                                                 struct tarn_error *error);
-
 /* Enqueues a kernel of one thread that does nothing for so long; for measurements. Returns the
  * CUDA error code; 801 (not supported) where Tarn was built without nvcc. */
 TARN_API int tarn_device_cuda_spin(struct tarn_device device, void *queue, uint64_t duration_ns);

@@ -128,25 +128,16 @@ struct tarn_session_options {
     tarn_line flight_line;
     void *flight_user;
 
-    /* ---- Streams on other devices ----
-     * By stream of the plan's graph: 0 for the session's device, i for more_devices[i - 1]; NULL:
-     * all 0. The arena is the session's device's; kernels of other devices get its addresses, which
-     * they must be able to follow, or to hand to somebody who is. Not with capture. */
-    const uint32_t *stream_devices;
-    const struct tarn_device *more_devices;
-    size_t more_devices_count;
-
     /* ---- An arena that sessions share (arena.h) ----
      * NULL, or one that was made for the plan and on the device. It has the memory, and says
      * whether persistent tensors are bound by the caller: those options are not given then. A
      * submit waits on the device for the turns of others; it is refused while one of them has work
-     * that it has not waited for and this session cannot wait for on the device, as with streams on
-     * several devices. Copies and checks are refused while any other session on the arena has work
-     * that it has not waited for. */
+     * that it has not waited for and this session cannot wait for on the device. Copies and checks
+     * are refused while any other session on the arena has work that it has not waited for. */
     struct tarn_arena *arena;
 
     /* ---- Queues of the caller's ----
-     * By stream of the plan's graph: a queue of the stream's device (a cudaStream_t) that the
+     * By stream of the plan's graph: a queue of the session's device (a cudaStream_t) that the
      * stream is to use, or NULL: one that the session makes. NULL: the session makes all. The
      * caller keeps them as it keeps devices, may enqueue work of its own between submits, and gives
      * no two streams the same one. What a stream enqueues comes behind what its queue was given
@@ -196,7 +187,7 @@ static inline enum tarn_status tarn_session_memory_size(const struct tarn_plan *
 
 /* Compiles the plan, allocates the arena and the persistent part, zero-filled, and creates queues
  * and events. The session keeps the plan alive. The caller keeps alive what the session works with
- * until tarn_session_destroy answers TARN_OK: devices, memory that it brings or binds, and what
+ * until tarn_session_destroy answers TARN_OK: the device, memory that it brings or binds, and what
  * kernels use. It is used from one thread at a time, by the process that created it: a forked child
  * has none of its threads, and every call that works with it is TARN_USAGE there. TARN_SYSTEM: no
  * memory for the arena (the text says how much is there); TARN_DEVICE; TARN_USAGE: a table of
@@ -348,8 +339,7 @@ struct tarn_submit_options {
  * it was not reached within patience_ns, or 10 s without that option; the session refuses further
  * work.
  *
- * TARN_USAGE, besides: streams on several devices; a queue on the host; a graph that launches
- * nothing, with options. */
+ * TARN_USAGE, besides: a queue on the host; a graph that launches nothing, with options. */
 TARN_API enum tarn_status tarn_session_submit_with(struct tarn_session *session,
                                                    uint64_t iterations,
                                                    const struct tarn_submit_options *options,

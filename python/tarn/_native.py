@@ -119,10 +119,8 @@ SpaceMemory = _struct("SpaceMemory", memory=pointer, size=u64)
 SessionOptions = _options("SessionOptions", blocking=List, urgent=to(List), memory=pointer,
                           memory_size=u64, binds_persistent=flag, shares_memory=flag, capture=flag,
                           unroll=u32, uncapturable=List, depth=u32, patience_ns=u64, flight=u32,
-                          stamps=flag, flight_line=pointer, flight_user=pointer,
-                          stream_devices=Ids, more_devices=to(Device), more_devices_count=size,
-                          arena=pointer, queues=pointer, space_memory=to(SpaceMemory),
-                          space_memory_count=size)
+                          stamps=flag, flight_line=pointer, flight_user=pointer, arena=pointer,
+                          queues=pointer, space_memory=to(SpaceMemory), space_memory_count=size)
 ArenaOptions = _options("ArenaOptions", memory=pointer, memory_size=u64, binds_persistent=flag,
                         space_memory=to(SpaceMemory), space_memory_count=size)
 CheckOptions = _options("CheckOptions", iterations=u32, seed=u64, delay_ns=u32, random_order=flag)

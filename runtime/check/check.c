@@ -74,15 +74,11 @@ static uint64_t rows_of(const struct tarn_check *check)
     return rows < check->options.iterations ? rows : check->options.iterations;
 }
 
-/* Can the host do the work wherever the session has streams? */
+/* Can the host do the work? */
 static bool host_reaches(const struct tarn_session *session)
 {
-    bool reaches = session->arena.on_host && !session->device.table->region_create;
-    for (uint32_t s = 0; s < session->graph->streams_count; s++) {
-        struct tarn_device device = tarn_settings_device(&session->settings, s);
-        reaches = reaches && (tarn_device_is_host(device) || device.table->launch);
-    }
-    return reaches;
+    return session->arena.on_host && !session->device.table->region_create &&
+           (tarn_device_is_host(session->device) || session->device.table->launch);
 }
 
 /* What a kernel may need after the check has ended, as after a deadline. The session keeps it. */
@@ -217,7 +213,7 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
             tarn_tensor_label(session->graph, tarn_session_arena_unbound(&session->arena)).text);
     if (!host_reaches(session)) {
         const char *name = tarn_device_name(session->device.table);
-        if (session->settings.is_mixed || !session->device.table->pattern_fill)
+        if (!session->device.table->pattern_fill)
             return tarn_error_set(error, TARN_USAGE,
                                   "the host does not reach the memory of device '%s', which has no "
                                   "checking kernels for it",

@@ -26,7 +26,6 @@ typedef unsigned tarn_cuda_code; /* cudaError_t */
 
 struct cudaPointerAttributes;
 struct cudaMemPoolProps;
-struct cudaMemAccessDesc;
 struct cudaLaunchConfig_st;
 
 /* ---- Values ---- */
@@ -43,7 +42,6 @@ enum {
     TARN_CUDA_NOT_READY = 600,
     TARN_CUDA_ILLEGAL_ADDRESS = 700,
     TARN_CUDA_LAUNCH_TIMEOUT = 702,
-    TARN_CUDA_PEER_ALREADY_ENABLED = 704,
     TARN_CUDA_CONTEXT_IS_DESTROYED = 709,
     TARN_CUDA_ASSERT = 710,
     TARN_CUDA_HARDWARE_STACK_ERROR = 714,
@@ -74,7 +72,6 @@ enum {
     TARN_CUDA_RELEASE_THRESHOLD = 4,  /* attribute of a pool */
     TARN_CUDA_PINNED_ALLOCATION = 1,  /* of a pool */
     TARN_CUDA_LOCATION_IS_DEVICE = 1, /* of a pool */
-    TARN_CUDA_ACCESS_READ_WRITE = 3,  /* to a pool */
     TARN_CUDA_NODE_PRIORITIES = 8     /* instantiation: nodes run at their streams' priorities */
 };
 
@@ -99,12 +96,6 @@ struct tarn_cuda_pool_props {
     unsigned char reserved[54];
 };
 
-struct tarn_cuda_pool_access {
-    unsigned location_type;
-    int location_id;
-    unsigned flags;
-};
-
 struct tarn_cuda_launch {
     unsigned blocks[3];
     unsigned threads[3];
@@ -117,8 +108,6 @@ struct tarn_cuda_launch {
 /* ---- Entry points: ENTRY(name without "cuda", parameters); all return a tarn_cuda_code ---- */
 
 #define TARN_CUDA_ENTRIES(ENTRY)                                                                  \
-    ENTRY(DeviceCanAccessPeer, (int *can, int device, int peer))                                  \
-    ENTRY(DeviceEnablePeerAccess, (int peer, unsigned flags))                                     \
     ENTRY(DeviceGetAttribute, (int *value, unsigned attribute, int device))                       \
     ENTRY(DeviceGetPCIBusId, (char *text, int size, int device))                                  \
     ENTRY(DeviceGetStreamPriorityRange, (int *least, int *greatest))                              \
@@ -156,8 +145,6 @@ struct tarn_cuda_launch {
     ENTRY(MemGetInfo, (size_t * available, size_t * total))                                       \
     ENTRY(MemPoolCreate, (tarn_cuda_pool * pool, const struct cudaMemPoolProps *props))           \
     ENTRY(MemPoolDestroy, (tarn_cuda_pool pool))                                                  \
-    ENTRY(MemPoolSetAccess,                                                                       \
-          (tarn_cuda_pool pool, const struct cudaMemAccessDesc *access, size_t count))            \
     ENTRY(MemPoolSetAttribute, (tarn_cuda_pool pool, unsigned attribute, void *value))            \
     ENTRY(MemsetAsync, (void *memory, int byte, size_t size, tarn_cuda_stream stream))            \
     ENTRY(PointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *pointer)) \

@@ -1,8 +1,6 @@
 /* The host executor's control: the caller's side. It says how far streams may go, waits until they
  * are there, tells where they are when they are late, stops them, and creates and ends the workers
- * (host/executor.c). No worker runs a stream of another device than the host: the enqueuer
- * publishes its progress (host/enqueuer.c). Cost: waiting is one futex; creation O(steps + waits).
- */
+ * (host/executor.c). Cost: waiting is one futex; creation O(steps + waits). */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +8,6 @@
 #include "executor.h"
 #include "gate.h"
 #include "host.h"
-#include "lane.h"
 #include "listeners.h"
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
@@ -33,11 +30,6 @@ static bool have_drained(struct tarn_executor *executor)
     return atomic_load(&executor->phase) != TARN_FAILING;
 }
 
-static bool is_foreign(const struct tarn_executor *executor, uint32_t s)
-{
-    return !tarn_device_is_host(tarn_settings_device(&executor->session->settings, s));
-}
-
 /* 'runs op 7 "relu" of iteration 3': a stream that is stuck runs. */
 static enum tarn_stream_state executor_describe(struct tarn_executor *executor, uint32_t s,
                                                 char *text, size_t size)
@@ -53,8 +45,7 @@ static enum tarn_stream_state executor_describe(struct tarn_executor *executor, 
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
     uint32_t place = atomic_load_explicit(&stream->place, memory_order_relaxed);
     uint32_t op = executor->program->steps[executor->program->begin[s] + place].op;
-    const char *verb = !runs ? "waits before" : is_foreign(executor, s) ? "has not passed" : "runs";
-    snprintf(text, size, "%s %s of iteration %llu", verb,
+    snprintf(text, size, "%s %s of iteration %llu", runs ? "runs" : "waits before",
              tarn_op_label(executor->session->graph, op).text, (unsigned long long)iteration);
     return runs ? TARN_STREAM_STUCK : TARN_STREAM_WAITS;
 }
@@ -75,8 +66,6 @@ static bool drain(struct tarn_executor *executor, uint64_t deadline_ns)
     for (;;) {
         unsigned seen = tarn_event_count_read(&executor->events);
         if (have_drained(executor)) return true;
-        if (atomic_load(&executor->session->poisoned) || atomic_load(&executor->is_refused))
-            return false;
         if (!tarn_event_count_sleep(&executor->events, seen, TARN_WAITER, deadline_ns))
             return false;
     }
@@ -247,26 +236,17 @@ static void join_workers(struct tarn_executor *executor)
     }
 }
 
-/* What the devices still do, once the enqueuer has left, this thread asks them. */
 static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_t timeout_ns,
                                          struct tarn_error *error)
 {
-    uint64_t deadline_ns = tarn_deadline_ns(timeout_ns);
-    enum tarn_status status;
     stop(executor);
     tarn_listeners_leave(executor); /* other sessions schedule no workers of it any more */
     atomic_store(&executor->quit, true);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
-    if (have_left(executor, deadline_ns)) {
-        join_workers(executor);
-        status = tarn_enqueuer_drain(executor->enqueuer, deadline_ns, error);
-    } else {
-        status = tarn_enqueuer_late(executor->enqueuer, error);
-    }
-    if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
-    if (status) return status;
+    if (!have_left(executor, tarn_deadline_ns(timeout_ns)))
+        return tarn_session_deadline(executor->session, timeout_ns, error);
+    join_workers(executor);
     tarn_gates_finish(executor);
-    tarn_enqueuer_destroy(executor->enqueuer);
     tarn_topology_destroy(executor->topology);
     return TARN_OK;
 }
@@ -278,7 +258,7 @@ static void share_streams(struct tarn_executor *executor)
     uint32_t streams_count = executor->program->streams_count;
     for (uint32_t s = 0; s < streams_count; s++) {
         atomic_init(&executor->streams[s].awaited, &executor->streams[s].progress);
-        if (tarn_steps_of(executor, s) == 0 || is_foreign(executor, s)) continue;
+        if (tarn_steps_of(executor, s) == 0) continue;
         if (executor->session->settings.streams[s].blocking)
             executor->shared[streams_count - ++executor->blocking_count] = s;
         else
@@ -293,8 +273,7 @@ static void find_listeners(struct tarn_executor *executor)
     const struct tarn_program *program = executor->program;
     for (uint32_t i = 0; i < program->steps_count; i++) {
         const struct tarn_program_step *step = &program->steps[i];
-        bool is_blocking = executor->session->settings.streams[step->stream].blocking ||
-                           is_foreign(executor, step->stream);
+        bool is_blocking = executor->session->settings.streams[step->stream].blocking;
         for (uint32_t k = step->waits_begin; k < step->waits_end; k++) {
             const struct tarn_program_wait *wait = &program->waits[k];
             uint32_t awaited = program->begin[wait->stream] + wait->place;
@@ -382,11 +361,8 @@ static enum tarn_status take_host_options(const struct tarn_session *session,
                                           struct tarn_host_options *options,
                                           struct tarn_error *error)
 {
-    const void *given = NULL;
-    for (uint32_t i = 0; i < session->settings.devices_count && !given; i++) {
-        const struct tarn_device *device = &session->settings.devices[i];
-        if (device->table == tarn_device_host(NULL).table) given = device->self;
-    }
+    const struct tarn_device *device = &session->device;
+    const void *given = device->table == tarn_device_host(NULL).table ? device->self : NULL;
     enum tarn_status status =
         tarn_options_take(options, sizeof *options, given, "host options", error);
     if (status) return status;
@@ -415,7 +391,6 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     find_listeners(executor);
     if (!choose_workers(executor, &host)) goto fail;
     status = tarn_gates_init(executor, error);
-    if (!status) status = tarn_enqueuer_create(executor, &executor->enqueuer, error);
     if (status) goto fail;
     status = start_workers(executor, error);
     if (status) goto fail;

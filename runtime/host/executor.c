@@ -85,21 +85,16 @@ static struct tarn_host_stream *find_ready(struct tarn_executor *executor, const
 static void call_worker(struct tarn_worker *worker)
 {
     struct tarn_executor *executor = worker->executor;
-    if (worker->blocking || executor->execute) {
-        tarn_worker_call(executor);
+    bool calls_always = worker->blocking || executor->execute;
+    if (!calls_always &&
+        (atomic_load(&executor->callers) == 0 || atomic_load(&executor->is_calling)))
         return;
-    }
-    if (atomic_load(&executor->callers) == 0 || atomic_load(&executor->is_calling)) return;
     if (!find_ready(executor, executor->shared, executor->shared_count)) return;
-    if (!atomic_exchange(&executor->is_calling, true))
+    if (calls_always) {
+        atomic_store(&executor->is_calling, true);
+        tarn_workers_wake(executor, TARN_WORKER, 1);
+    } else if (!atomic_exchange(&executor->is_calling, true))
         tarn_event_count_wake(&executor->events, TARN_WORKER, 1);
-}
-
-void tarn_worker_call(struct tarn_executor *executor)
-{
-    if (!find_ready(executor, executor->shared, executor->shared_count)) return;
-    atomic_store(&executor->is_calling, true);
-    tarn_workers_wake(executor, TARN_WORKER, 1);
 }
 
 static struct tarn_host_stream *claim(struct tarn_worker *worker)
@@ -147,11 +142,7 @@ void tarn_executor_fail(struct tarn_executor *executor, enum tarn_status status,
 {
     assert(status != TARN_OK && error->status == status);
     int running = TARN_RUNNING;
-    if (!atomic_compare_exchange_strong(&executor->phase, &running, TARN_FAILING)) {
-        /* the device may have been found poisoned: who waits for it need not wait any longer */
-        tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
-        return;
-    }
+    if (!atomic_compare_exchange_strong(&executor->phase, &running, TARN_FAILING)) return;
     executor->failure = status;
     executor->failure_text = *error;
     atomic_store(&executor->phase, TARN_STOPPED);

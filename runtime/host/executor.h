@@ -1,4 +1,4 @@
-/* The host executor's inside: what its workers, its control and its enqueuer share. */
+/* The host executor's inside: what its workers and its control share. */
 #ifndef TARN_RUNTIME_HOST_EXECUTOR_H
 #define TARN_RUNTIME_HOST_EXECUTOR_H
 
@@ -8,8 +8,6 @@
 #include "runtime/state/event_count.h"
 #include "runtime/state/state.h"
 #include "runtime/state/topology.h"
-
-struct tarn_enqueuer;
 
 #define TARN_LINE 64
 
@@ -21,7 +19,7 @@ enum tarn_phase { TARN_RUNNING, TARN_FAILING, TARN_STOPPED };
 #define TARN_LOOK_NS UINT64_C(200000) /* between looks at what nobody calls for */
 
 struct tarn_host_stream {
-    _Alignas(TARN_LINE) atomic_bool claimed; /* a worker runs it, or its device is at work */
+    _Alignas(TARN_LINE) atomic_bool claimed; /* a worker runs it */
     _Atomic(const _Atomic int64_t *)
         awaited;                   /* progress that its next step waits for, or its own */
     _Atomic int64_t awaited_count; /* ready when that is at least this */
@@ -84,7 +82,6 @@ struct tarn_executor {
     struct tarn_session *session;
     const struct tarn_program *program;
     struct tarn_topology *topology;
-    struct tarn_enqueuer *enqueuer;   /* of streams on devices; NULL: there are none */
     struct tarn_host_stream *streams; /* by stream */
     bool *wakes_blocking; /* by step: does a stream with a thread of its own wait for it? */
     uint32_t *shared;     /* ids of streams: first those of the workers; last, from the end on,
@@ -107,8 +104,7 @@ struct tarn_executor {
     _Atomic uint64_t awaited;                    /* count of iterations that the caller waits for */
     _Atomic int phase;
     atomic_bool quit;
-    atomic_bool is_refused;   /* a device does not take the event that would tell its end */
-    _Atomic uint32_t threads; /* that have not left yet, the enqueuer's included */
+    _Atomic uint32_t threads;                     /* that have not left yet */
     _Alignas(TARN_LINE) _Atomic uint32_t callers; /* sleeping workers that want to be called */
     atomic_bool is_calling;                       /* one of them is being called */
     struct tarn_event_count events;
@@ -166,8 +162,5 @@ void tarn_stream_release(struct tarn_executor *executor, struct tarn_host_stream
 /* The first failure is kept; everybody stops before the next op. */
 void tarn_executor_fail(struct tarn_executor *executor, enum tarn_status status,
                         const struct tarn_error *error);
-
-/* Wakes one sleeping worker if there is something for it to run. */
-void tarn_worker_call(struct tarn_executor *executor);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "runtime/state/state.h"
 
-/* Worker threads claim streams; streams of other devices are enqueued beside them. */
+/* Worker threads claim streams. */
 extern const struct tarn_executor_table tarn_executor_host;
 
 #endif

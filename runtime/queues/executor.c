@@ -392,7 +392,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     if (!executor) return tarn_error_no_memory(error);
     executor->session = session;
     executor->program = session->program;
-    enum tarn_status status = tarn_queues_init(&executor->queues, session, 0, false, error);
+    enum tarn_status status = tarn_queues_init(&executor->queues, session, error);
     bool captures = options->capture && executor->program->steps_count > 0;
     if (!status && captures)
         status = tarn_capture_init(&executor->capture, &executor->queues,

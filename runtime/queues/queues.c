@@ -68,9 +68,10 @@ void tarn_queues_halt(struct tarn_queues *queues) { atomic_store(&queues->halted
 
 /* ---- Enqueueing ---- */
 
-enum tarn_status tarn_queues_wait(struct tarn_queues *queues, const struct tarn_program_step *step,
-                                  const struct tarn_program_wait *wait, uint64_t iteration,
-                                  struct tarn_error *error)
+static enum tarn_status wait_for_event(struct tarn_queues *queues,
+                                       const struct tarn_program_step *step,
+                                       const struct tarn_program_wait *wait, uint64_t iteration,
+                                       struct tarn_error *error)
 {
     if (iteration < wait->previous) return TARN_OK;
     uint32_t on = queues->session->program->begin[wait->stream] + wait->place;
@@ -99,8 +100,8 @@ static enum tarn_status stamp(struct tarn_queues *queues, const struct tarn_prog
     return tarn_queues_status(queues, "recording a stamp", step->op, iteration, code, error);
 }
 
-enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
-                                    struct tarn_error *error)
+static enum tarn_status launch(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
+                               struct tarn_error *error)
 {
     struct tarn_session *session = queues->session;
     const struct tarn_program_step *step = &session->program->steps[index];
@@ -121,8 +122,8 @@ enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, 
     return status;
 }
 
-enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
-                                    struct tarn_error *error)
+static enum tarn_status record(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
+                               struct tarn_error *error)
 {
     const struct tarn_program_step *step = &queues->session->program->steps[index];
     void *event = queues->events[iteration & 1][index];
@@ -165,9 +166,9 @@ enum tarn_status tarn_queues_enqueue_step(struct tarn_queues *queues, uint32_t i
     const struct tarn_program_step *step = &program->steps[index];
     enum tarn_status status = wait_for_turns(queues, index, iteration, error);
     for (uint32_t i = step->waits_begin; i < step->waits_end && !status; i++)
-        status = tarn_queues_wait(queues, step, &program->waits[i], iteration, error);
-    if (!status) status = tarn_queues_launch(queues, index, iteration, error);
-    if (!status) status = tarn_queues_record(queues, index, iteration, error);
+        status = wait_for_event(queues, step, &program->waits[i], iteration, error);
+    if (!status) status = launch(queues, index, iteration, error);
+    if (!status) status = record(queues, index, iteration, error);
     return status;
 }
 
@@ -201,8 +202,7 @@ static int create_queues(struct tarn_queues *queues)
     struct tarn_session *session = queues->session;
     const struct tarn_program *program = session->program;
     for (uint32_t s = 0; s < program->streams_count; s++) {
-        bool is_here = session->settings.streams[s].device == queues->device_index;
-        if (!is_here || program->begin[s] == program->begin[s + 1]) continue;
+        if (program->begin[s] == program->begin[s + 1]) continue;
         int code = create_queue(queues, s);
         if (code) {
             queues->queues[s] = NULL;
@@ -225,16 +225,13 @@ static int create_events(struct tarn_queues *queues, uint32_t index)
     return code;
 }
 
-static int create_all_events(struct tarn_queues *queues, bool records_ends)
+static int create_all_events(struct tarn_queues *queues)
 {
     const struct tarn_program *program = queues->session->program;
     int code = 0;
     for (uint32_t i = 0; i < program->steps_count && !code; i++) {
-        uint32_t s = program->steps[i].stream;
         const bool *exits = queues->session->exits;
-        bool is_end = (records_ends && i + 1 == program->begin[s + 1]) || (exits && exits[i]);
-        if (queues->queues[s] && (program->steps[i].record || is_end))
-            code = create_events(queues, i);
+        if (program->steps[i].record || (exits && exits[i])) code = create_events(queues, i);
     }
     return code;
 }
@@ -260,18 +257,15 @@ static bool allocate(struct tarn_queues *queues)
 }
 
 enum tarn_status tarn_queues_init(struct tarn_queues *queues, struct tarn_session *session,
-                                  uint32_t device_index, bool records_ends,
                                   struct tarn_error *error)
 {
     memset(queues, 0, sizeof *queues);
-    assert(device_index < session->settings.devices_count);
     queues->session = session;
-    queues->device = session->settings.devices[device_index];
-    queues->device_index = device_index;
+    queues->device = session->device;
     if (!allocate(queues)) return tarn_error_no_memory(error);
     int code = create_queues(queues);
     if (code) return tarn_device_status(queues->device, "creating a queue", code, error);
-    code = create_all_events(queues, records_ends);
+    code = create_all_events(queues);
     return tarn_device_status(queues->device, "creating an event", code, error);
 }
 

@@ -1,5 +1,5 @@
 /* Streams as queues of one device: the queues, the events that steps record, and how a step is
- * enqueued. Used by the executor of devices with queues, by captures and by mixed sessions. */
+ * enqueued. Used by the executor of devices with queues and by captures. */
 #ifndef TARN_RUNTIME_QUEUES_QUEUES_H
 #define TARN_RUNTIME_QUEUES_QUEUES_H
 
@@ -16,10 +16,9 @@ struct tarn_closure {
 struct tarn_queues {
     struct tarn_session *session;
     struct tarn_device device;
-    uint32_t device_index; /* among the session's */
-    void **queues;         /* by stream; NULL: not on this device, or without steps */
-    bool *is_adopted;      /* by stream: the queue is the caller's */
-    void **events[2];      /* by step, for even and odd iterations; NULL where no step waits */
+    void **queues;    /* by stream; NULL: without steps */
+    bool *is_adopted; /* by stream: the queue is the caller's */
+    void **events[2]; /* by step, for even and odd iterations; NULL where no step waits */
     /* What the next iteration comes after: the last ones of sessions of other plans on the arena.
      */
     const struct tarn_queues **follows;
@@ -34,24 +33,14 @@ struct tarn_queues {
     int failed_code;
 };
 
-/* Queues for the streams of that device among the session's. records_ends: the last step of every
- * stream has events, whether others wait for it or not. The caller finishes it whatever the status;
- * nothing must be under way then. */
+/* Queues for the session's streams. The caller finishes it whatever the status; nothing must be
+ * under way then. */
 enum tarn_status tarn_queues_init(struct tarn_queues *queues, struct tarn_session *session,
-                                  uint32_t device_index, bool records_ends,
                                   struct tarn_error *error);
 void tarn_queues_finish(struct tarn_queues *queues);
 
-/* Parts of a step, in this order. `iteration` chooses the event and is what kernels are told. */
-enum tarn_status tarn_queues_wait(struct tarn_queues *queues, const struct tarn_program_step *step,
-                                  const struct tarn_program_wait *wait, uint64_t iteration,
-                                  struct tarn_error *error);
-enum tarn_status tarn_queues_launch(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
-                                    struct tarn_error *error);
-enum tarn_status tarn_queues_record(struct tarn_queues *queues, uint32_t index, uint64_t iteration,
-                                    struct tarn_error *error);
-
-/* All of a step. */
+/* Enqueues a step: its waits, its kernel, its records. `iteration` chooses the events and is what
+ * kernels are told. */
 enum tarn_status tarn_queues_enqueue_step(struct tarn_queues *queues, uint32_t index,
                                           uint64_t iteration, struct tarn_error *error);
 /* All steps of an iteration, in the program's order. */
@@ -71,7 +60,7 @@ uint32_t tarn_queues_last_op(const struct tarn_queues *queues, uint32_t stream);
 enum tarn_status tarn_queues_status(struct tarn_queues *queues, const char *what, tarn_op op,
                                     uint64_t iteration, int code, struct tarn_error *error);
 
-/* The executor of sessions whose streams are all on one device with queues (queues/executor.c). */
+/* The executor of sessions on a device with queues (queues/executor.c). */
 extern const struct tarn_executor_table tarn_executor_queues;
 
 #endif

@@ -1,6 +1,6 @@
-/* The session's front: checks every argument, and hands work to the executor of its devices. The
+/* The session's front: checks every argument, and hands work to the executor of its device. The
  * program is the plan's, compiled once; what kernels get is made beforehand (calls.c). What the
- * session may assume of devices and options is settled first (settings.h), its memory is the
+ * session may assume of device and options is settled first (settings.h), its memory is the
  * arena's (arena.h).
  *
  * Cost: creation O(ops + tensors); submit and wait O(1) here. */
@@ -75,8 +75,8 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
     if (!status && taken->flight > 0)
         status = tarn_flight_create(session, taken->flight, &session->flight, error);
     if (status) return status;
-    bool has_host_part = session->settings.is_mixed || tarn_device_is_host(device);
-    session->executor_table = has_host_part ? &tarn_executor_host : &tarn_executor_queues;
+    session->executor_table =
+        tarn_device_is_host(device) ? &tarn_executor_host : &tarn_executor_queues;
     return session->executor_table->create(session, &session->executor, error);
 }
 
@@ -280,10 +280,6 @@ static enum tarn_status surround(struct tarn_session *session, uint64_t iteratio
             return tarn_error_set(error, TARN_USAGE, "an event is NULL");
     }
     if (taken->waits_count + taken->signals_count == 0 && !taken->queue) return TARN_OK;
-    if (session->settings.is_mixed)
-        return tarn_error_set(
-            error, TARN_USAGE,
-            "a session with streams on several devices knows no events of others");
     if (session->program->steps_count == 0 || iterations == 0)
         return tarn_error_set(error, TARN_USAGE, "there is no op that could wait");
     return session->executor_table->surround(session->executor, taken, error);

@@ -16,10 +16,10 @@
 
 /* ---- Life ---- */
 
-static bool wants_stamps(const struct tarn_session *session, uint32_t device)
+static bool wants_stamps(const struct tarn_session *session)
 {
     const struct tarn_session_options *options = &session->settings.options;
-    const struct tarn_device_table *table = session->settings.devices[device].table;
+    const struct tarn_device_table *table = session->device.table;
     return options->stamps && !options->capture && table->stamp_create &&
            !tarn_session_calls(session, table);
 }
@@ -29,18 +29,14 @@ static bool allocate(struct tarn_session *session, struct tarn_flight *flight)
     struct tarn_region *region = &session->region;
     uint32_t streams_count = session->graph->streams_count;
     flight->rings = tarn_region_take(region, streams_count, sizeof *flight->rings);
-    flight->bases =
-        tarn_region_take(region, session->settings.devices_count, sizeof *flight->bases);
-    if (!flight->rings || !flight->bases) return false;
+    if (!flight->rings) return false;
     flight->streams_count = streams_count;
-    flight->bases_count = session->settings.devices_count;
     for (uint32_t s = 0; s < streams_count; s++) {
         struct tarn_flight_ring *ring = &flight->rings[s];
-        uint32_t device = session->settings.streams[s].device;
         ring->entries = tarn_region_take(region, flight->capacity, sizeof *ring->entries);
         if (!ring->entries) return false;
-        if (!wants_stamps(session, device)) continue;
-        ring->base = &flight->bases[device];
+        if (!wants_stamps(session)) continue;
+        ring->base = &flight->base;
         ring->stamps = tarn_region_take(region, 2 * (size_t)flight->capacity, sizeof *ring->stamps);
         if (!ring->stamps) return false;
     }
@@ -57,10 +53,10 @@ static int create_stamp(const struct tarn_device *device, void **stamp)
 static enum tarn_status create_stamps(const struct tarn_session *session,
                                       struct tarn_flight *flight, struct tarn_error *error)
 {
+    flight->base.device = session->device;
     for (uint32_t s = 0; s < flight->streams_count; s++) {
         const struct tarn_flight_ring *ring = &flight->rings[s];
         if (!ring->stamps) continue;
-        ring->base->device = tarn_settings_device(&session->settings, s);
         int code = 0;
         if (!ring->base->stamp) code = create_stamp(&ring->base->device, &ring->base->stamp);
         for (uint32_t i = 0; i < 2 * flight->capacity && !code; i++)
@@ -101,10 +97,8 @@ void tarn_flight_destroy(struct tarn_flight *flight)
     for (uint32_t s = 0; s < flight->streams_count; s++) {
         destroy_stamps(&flight->rings[s], 2 * flight->capacity);
     }
-    for (uint32_t i = 0; i < flight->bases_count; i++) {
-        struct tarn_flight_base *base = &flight->bases[i];
-        if (base->stamp) base->device.table->stamp_destroy(base->device.self, base->stamp);
-    }
+    struct tarn_flight_base *base = &flight->base;
+    if (base->stamp) base->device.table->stamp_destroy(base->device.self, base->stamp);
 }
 
 /* ---- Stamps ---- */
@@ -207,7 +201,7 @@ static void tell_stream(const struct dump *dump, uint32_t s)
 {
     const struct tarn_session *session = dump->session;
     const struct tarn_flight *flight = session->flight;
-    struct tarn_device device = tarn_settings_device(&session->settings, s);
+    struct tarn_device device = session->device;
     bool runs = tarn_device_is_host(device) || tarn_session_calls(session, device.table);
     char text[300], at[160] = "launches nothing";
     position(dump->session, s, at);

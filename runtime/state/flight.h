@@ -15,10 +15,10 @@ struct tarn_flight_entry {
     _Atomic uint64_t end_ns;   /* 0: not yet */
 };
 
-/* What device times count from: one stamp per device, recorded before the first command. */
+/* What the device's times count from: a stamp that is recorded before the first command. */
 struct tarn_flight_base {
     struct tarn_device device;
-    void *stamp; /* NULL: no stamps on this device */
+    void *stamp; /* NULL: there are no stamps */
     bool recorded;
     uint64_t at_ns; /* when it was enqueued */
 };
@@ -32,9 +32,9 @@ struct tarn_flight_ring {
 
 struct tarn_flight {
     uint32_t capacity; /* of each ring; a power of two */
-    uint32_t streams_count, bases_count;
+    uint32_t streams_count;
     struct tarn_flight_ring *rings; /* by stream */
-    struct tarn_flight_base *bases; /* by device of the session */
+    struct tarn_flight_base base;
 };
 
 /* Room for at least `commands` of each stream, and stamps where the session's options ask for them.

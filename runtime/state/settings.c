@@ -1,5 +1,5 @@
-/* Checks of everything that the caller hands in when a session is made: device tables, lists of
- * streams, what a capture and a mixed session need. Streams of communication are known by the kinds
+/* Checks of everything that the caller hands in when a session is made: the device's table,
+ * lists of streams, what a capture needs. Streams of communication are known by the kinds
  * of their ops; their queues are urgent unless the caller says otherwise, because others wait for
  * what comes over the wire. Cost: O(streams + ops). */
 #include "settings.h"
@@ -13,7 +13,7 @@
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
-/* ---- Devices ---- */
+/* ---- The device ---- */
 
 static bool all_or_none(const bool *there, size_t count)
 {
@@ -97,27 +97,6 @@ enum tarn_status tarn_settings_check_device(struct tarn_device device, struct ta
                           tarn_device_name(table), gap);
 }
 
-static enum tarn_status take_devices(struct tarn_settings *settings, struct tarn_region *region,
-                                     struct tarn_device device, struct tarn_error *error)
-{
-    const struct tarn_session_options *options = &settings->options;
-    if (options->more_devices_count > 0 && !options->more_devices)
-        return tarn_error_set(error, TARN_USAGE, "%zu more devices at NULL",
-                              options->more_devices_count);
-    settings->devices =
-        tarn_region_take(region, options->more_devices_count + 1, sizeof *settings->devices);
-    if (!settings->devices) return tarn_error_no_memory(error);
-    assert(options->more_devices_count < UINT32_MAX);
-    settings->devices_count = (uint32_t)options->more_devices_count + 1;
-    settings->devices[0] = device;
-    for (uint32_t i = 1; i < settings->devices_count; i++)
-        settings->devices[i] = options->more_devices[i - 1];
-    enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < settings->devices_count && !status; i++)
-        status = tarn_settings_check_device(settings->devices[i], error);
-    return status;
-}
-
 /* ---- Streams ---- */
 
 static bool is_communication(const struct tarn_graph *graph, uint32_t op)
@@ -151,38 +130,23 @@ static enum tarn_status check_list(const struct tarn_list *list, const char *wha
     return TARN_OK;
 }
 
-static enum tarn_status place_streams(struct tarn_settings *settings, const struct tarn_plan *plan,
-                                      struct tarn_error *error)
+static enum tarn_status check_queues(const struct tarn_settings *settings,
+                                     const struct tarn_plan *plan, struct tarn_device device,
+                                     struct tarn_error *error)
 {
-    uint32_t first = TARN_NONE; /* device of the first stream with steps */
-    for (uint32_t s = 0; s < plan->streams_count; s++) {
-        uint32_t device =
-            settings->options.stream_devices ? settings->options.stream_devices[s] : 0;
-        if (device >= settings->devices_count)
-            return tarn_error_set(error, TARN_USAGE, "%s is on device %u; the session has %u",
-                                  tarn_stream_label(plan->graph, s).text, device,
-                                  settings->devices_count);
-        settings->streams[s].device = device;
-        if (settings->options.queues && settings->options.queues[s] &&
-            !settings->devices[device].table->queue_create)
+    void *const *queues = settings->options.queues;
+    for (uint32_t s = 0; s < plan->streams_count && queues && tarn_device_is_host(device); s++) {
+        if (queues[s])
             return tarn_error_set(error, TARN_USAGE, "%s has a queue, but device '%s' has none",
                                   tarn_stream_label(plan->graph, s).text,
-                                  tarn_device_name(settings->devices[device].table));
-        if (plan->list_begin[s] == plan->list_begin[s + 1]) continue;
-        if (first == TARN_NONE) first = device;
-        settings->is_mixed |= device != first || device != 0;
-        if (device > 0 && settings->devices[0].table->region_create)
-            return tarn_error_set(error, TARN_USAGE,
-                                  "%s cannot be on another device: device '%s', which has the "
-                                  "arena, gives no addresses that others understand",
-                                  tarn_stream_label(plan->graph, s).text,
-                                  tarn_device_name(settings->devices[0].table));
+                                  tarn_device_name(device.table));
     }
     return TARN_OK;
 }
 
 static enum tarn_status take_streams(struct tarn_settings *settings, struct tarn_region *region,
-                                     const struct tarn_plan *plan, struct tarn_error *error)
+                                     const struct tarn_plan *plan, struct tarn_device device,
+                                     struct tarn_error *error)
 {
     const struct tarn_session_options *options = &settings->options;
     settings->streams = tarn_region_take(region, plan->streams_count, sizeof *settings->streams);
@@ -190,7 +154,7 @@ static enum tarn_status take_streams(struct tarn_settings *settings, struct tarn
     enum tarn_status status = check_list(&options->blocking, "blocking", plan, error);
     if (!status) status = check_list(&options->uncapturable, "uncapturable", plan, error);
     if (!status && options->urgent) status = check_list(options->urgent, "urgent", plan, error);
-    if (!status) status = place_streams(settings, plan, error);
+    if (!status) status = check_queues(settings, plan, device, error);
     if (status) return status;
     for (size_t i = 0; i < options->blocking.count; i++)
         settings->streams[options->blocking.ids[i]].blocking = true;
@@ -203,20 +167,18 @@ static enum tarn_status take_streams(struct tarn_settings *settings, struct tarn
 /* ---- Capture ---- */
 
 static enum tarn_status check_capture(const struct tarn_settings *settings,
-                                      const struct tarn_plan *plan, struct tarn_error *error)
+                                      const struct tarn_plan *plan, struct tarn_device device,
+                                      struct tarn_error *error)
 {
     const struct tarn_session_options *options = &settings->options;
     const struct tarn_list *not = &options->uncapturable;
     if (!options->capture && options->unroll > 1)
         return tarn_error_set(error, TARN_USAGE, "unrolled iterations are for captured execution");
     if (!options->capture) return TARN_OK;
-    if (settings->is_mixed)
-        return tarn_error_set(error, TARN_USAGE,
-                              "streams on several devices cannot be captured: run them directly");
-    if (!settings->devices[0].table->capture_begin)
+    if (!device.table->capture_begin)
         return tarn_error_set(error, TARN_USAGE,
                               "device '%s' cannot capture and replay: run without capture",
-                              tarn_device_name(settings->devices[0].table));
+                              tarn_device_name(device.table));
     for (size_t i = 0; i < not ->count; i++) {
         uint32_t s = not ->ids[i];
         if (plan->list_begin[s] < plan->list_begin[s + 1])
@@ -238,8 +200,8 @@ enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_
     memset(settings, 0, sizeof *settings);
     enum tarn_status status = tarn_options_take(&settings->options, sizeof settings->options,
                                                 options, "session options", error);
-    if (!status) status = take_devices(settings, region, device, error);
-    if (!status) status = take_streams(settings, region, plan, error);
-    if (!status) status = check_capture(settings, plan, error);
+    if (!status) status = tarn_settings_check_device(device, error);
+    if (!status) status = take_streams(settings, region, plan, device, error);
+    if (!status) status = check_capture(settings, plan, device, error);
     return status;
 }

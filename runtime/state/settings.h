@@ -8,19 +8,15 @@
 
 /* What was said about one stream. */
 struct tarn_stream_settings {
-    uint32_t device; /* whose queue it is; 0: the session's */
     bool blocking, urgent;
 };
 
 struct tarn_settings {
     struct tarn_session_options options; /* its lists and arrays are the caller's: not kept */
     struct tarn_stream_settings *streams;
-    struct tarn_device *devices; /* the session's first */
-    uint32_t devices_count;
-    bool is_mixed; /* streams with ops are on different devices */
 };
 
-/* TARN_USAGE: what is asked for does not fit the plan or the devices; TARN_SYSTEM. */
+/* TARN_USAGE: what is asked for does not fit the plan or the device; TARN_SYSTEM. */
 enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_region *region,
                                     const struct tarn_plan *plan, struct tarn_device device,
                                     const struct tarn_session_options *options,
@@ -53,13 +49,6 @@ static inline uint32_t tarn_device_queue_depth(const struct tarn_device_table *t
 static inline bool tarn_device_is_host(struct tarn_device device)
 {
     return !device.table->queue_create;
-}
-
-/* Whose queue a stream is. */
-static inline struct tarn_device tarn_settings_device(const struct tarn_settings *settings,
-                                                      uint32_t stream)
-{
-    return settings->devices[settings->streams[stream].device];
 }
 
 #endif

@@ -320,8 +320,7 @@ static enum tarn_status refuse(const struct tarn_session *other, struct tarn_err
 /* Can one wait for the other on the device? */
 static bool may_follow(const struct tarn_session *session, const struct tarn_session *other)
 {
-    return session->executor_table == other->executor_table && !session->settings.is_mixed &&
-           !other->settings.is_mixed && !other->refused;
+    return session->executor_table == other->executor_table && !other->refused;
 }
 
 static enum tarn_status begin_turn(struct tarn_session *session, bool is_submit,

@@ -40,7 +40,7 @@ struct tarn_session {
     struct tarn_plan *plan;         /* retained */
     const struct tarn_graph *graph; /* the plan's */
     pid_t process;                  /* that made the session, and has its threads */
-    struct tarn_device device;      /* the first of settings.devices; it has the arena */
+    struct tarn_device device;      /* that runs the streams and has the memory */
     struct tarn_settings settings;
     const struct tarn_program *program; /* the plan's */
     struct tarn_session_arena arena;

@@ -61,7 +61,6 @@ unsigned fake_capture_mode(void) { return my_state()->mode; }
 static bool needs_none(enum fake_entry entry)
 {
     switch (entry) {
-    case ENTRY_DeviceCanAccessPeer:
     case ENTRY_DeviceGetAttribute:
     case ENTRY_DeviceGetPCIBusId:
     case ENTRY_DriverGetVersion:
@@ -133,50 +132,11 @@ FAKE_DEFINE(ThreadExchangeStreamCaptureMode, (unsigned *mode))
     return fake_leave(code);
 }
 
-/* ---- Peers ---- */
+/* ---- Memory ---- */
 
 bool fake_reaches(int device, const struct block *block)
 {
-    int owner = block->object.device;
-    if (device == owner || block->is_pinned) return true;
-    return block->pool ? block->pool->reached_from[device] : fake.contexts[device].reaches[owner];
-}
-
-FAKE_DEFINE(DeviceCanAccessPeer, (int *can, int device, int peer))
-{
-    unsigned code = fake_enter(ENTRY_DeviceCanAccessPeer, true);
-    if (!code) *can = device != peer && !fake.options.strangers;
-    return fake_leave(code);
-}
-
-FAKE_DEFINE(DeviceEnablePeerAccess, (int peer, unsigned flags))
-{
-    unsigned code = fake_enter(ENTRY_DeviceEnablePeerAccess, true);
-    int device = fake_current_device();
-    if (!code && (flags != 0 || peer == device || peer < 0 || peer >= fake.options.devices))
-        code = FAKE_INVALID_DEVICE;
-    if (!code && fake.options.strangers) code = FAKE_PEER_UNSUPPORTED;
-    if (!code && fake.contexts[device].reaches[peer]) code = TARN_CUDA_PEER_ALREADY_ENABLED;
-    if (!code) fake.contexts[device].reaches[peer] = true;
-    return fake_leave(code);
-}
-
-FAKE_DEFINE(MemPoolSetAccess,
-            (tarn_cuda_pool pool, const struct cudaMemAccessDesc *access, size_t count))
-{
-    unsigned code = fake_enter(ENTRY_MemPoolSetAccess, true);
-    const struct tarn_cuda_pool_access *given = (const struct tarn_cuda_pool_access *)access;
-    if (!code && !fake_is(pool, POOL, "cudaMemPoolSetAccess")) code = FAKE_INVALID_HANDLE;
-    for (size_t i = 0; i < count && !code; i++) {
-        int device = given[i].location_id;
-        if (given[i].location_type != TARN_CUDA_LOCATION_IS_DEVICE || device < 0 ||
-            device >= fake.options.devices || fake.options.strangers)
-            code = FAKE_INVALID_VALUE;
-        else
-            ((struct pool *)(void *)pool)->reached_from[device] =
-                given[i].flags == TARN_CUDA_ACCESS_READ_WRITE;
-    }
-    return fake_leave(code);
+    return device == block->object.device || block->is_pinned;
 }
 
 /* ---- The driver's ---- */

@@ -18,7 +18,6 @@ enum fake_code {
     FAKE_INVALID_VALUE = 1,
     FAKE_INVALID_DEVICE = 101,
     FAKE_INVALID_CONTEXT = 201,
-    FAKE_PEER_UNSUPPORTED = 217,
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_PERMITTED = 800,
     FAKE_CAPTURE_UNSUPPORTED = 900,
@@ -155,14 +154,12 @@ struct block {
 
 struct pool {
     struct object object;
-    bool reached_from[DEVICES_MAX];
 };
 
 /* A primary context of the driver. */
 struct context {
     bool exists;
     uint32_t retained;
-    bool reaches[DEVICES_MAX]; /* may its kernels follow addresses of that device's memory? */
 };
 
 struct fake {

@@ -37,7 +37,6 @@ struct fake_options {
     int driver;        /* CUDA version of the driver; 0: new enough; negative: no driver */
     bool host_access;  /* host code may follow device addresses */
     uint64_t capacity; /* bytes of device memory; 0: 64 GiB */
-    bool strangers;    /* no device reaches another's memory */
     uint32_t channels; /* of a device; 0: 8, as CUDA has them */
     uint32_t depth;    /* kernels and graphs that a channel holds; 0: 1021, as measured */
     bool priorities;   /* of what can go on the most urgent does; otherwise they are but noted */

@@ -21,7 +21,7 @@ struct compare_arguments {
     uint64_t *wrong;
 };
 
-/* A GPU stops the process at bytes that are not its own or an enabled peer's. */
+/* A GPU stops the process at bytes that are neither its own nor the host's. */
 static bool may_touch(const void *bytes, uint64_t size)
 {
     pthread_mutex_lock(&fake.lock);
@@ -29,7 +29,7 @@ static bool may_touch(const void *bytes, uint64_t size)
     bool may = block && fake_reaches(fake_kernel_device, block);
     if (!may) {
         fake_violation("a kernel touches %llu bytes %s", (unsigned long long)size,
-                       block ? "of a device that is no peer" : "outside of what is allocated");
+                       block ? "of another device" : "outside of what is allocated");
         fake_poison(TARN_CUDA_ILLEGAL_ADDRESS);
     }
     pthread_mutex_unlock(&fake.lock);
