@@ -786,6 +786,13 @@ def memory_of_the_callers_is_held_while_it_is_shown():
     for wrong in (bytes(4096), "text", bytearray(4095)):
         with tarn.Session(plan, kernel) as session:
             raises(tarn.UsageError, session.bind_memory, x, wrong)
+    own = mmap.mmap(-1, plan.footprint)
+    with tarn.Session(plan, kernel, memory=own) as session:
+        said = raises(tarn.UsageError, tarn.Session, plan, kernel, memory=own)
+        assert "in use by another session or arena" in str(said) and "tarn_arena" in str(said)
+    with tarn.Session(plan, kernel, memory=own) as session:
+        session.bind_memory(x, bytearray(4096))
+        session.run()
     raises(tarn.UsageError, tarn.Session, plan, memory=b"not writable")
     raises(tarn.UsageError, tarn.Session, plan, memory=bytearray(1))
 

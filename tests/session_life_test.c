@@ -379,13 +379,12 @@ static void a_poisoned_device_never_tells(void **state)
 
 /* ---- One memory ---- */
 
-static enum tarn_status create_on(const struct life *life, void *memory, bool shares,
+static enum tarn_status create_on(const struct life *life, void *memory,
                                   struct tarn_session **session, struct tarn_error *error)
 {
-    return tarn_session_create(
-        life->plan, life->device,
-        TARN_SESSION_OPTIONS(.memory = memory, .memory_size = life->size, .shares_memory = shares),
-        session, error);
+    return tarn_session_create(life->plan, life->device,
+                               TARN_SESSION_OPTIONS(.memory = memory, .memory_size = life->size),
+                               session, error);
 }
 
 static void memory_is_one_sessions_until_that_is_destroyed(void **state)
@@ -399,21 +398,20 @@ static void memory_is_one_sessions_until_that_is_destroyed(void **state)
     require(tarn_session_memory_size(life.plan, life.device, NULL, &needed, &error), &error);
     life.size = needed.size;
     unsigned char *memory = aligned_alloc(64, 4 * life.size);
-    require(create_on(&life, memory + life.size, false, &session, &error), &error);
+    require(create_on(&life, memory + life.size, &session, &error), &error);
     memset(tarn_session_address(session, 1), 5, BYTES);
     for (uint64_t begin = 64; begin < 2 * life.size; begin += 64) {
-        for (uint32_t shares = 0; shares < 2; shares++) {
-            assert_int_equal(create_on(&life, memory + begin, shares, &other, &error), TARN_USAGE);
-            assert_says(&error, "in use by another session: destroy that one first");
-        }
+        assert_int_equal(create_on(&life, memory + begin, &other, &error), TARN_USAGE);
+        assert_says(&error, "in use by another session or arena: destroy that one first");
+        assert_says(&error, "give the memory to one tarn_arena");
     }
     assert_int_equal(*(unsigned char *)tarn_session_address(session, 1), 5);
     for (uint32_t apart = 0; apart < 3; apart += 2) {
-        require(create_on(&life, memory + apart * life.size, false, &other, &error), &error);
+        require(create_on(&life, memory + apart * life.size, &other, &error), &error);
         assert_int_equal(tarn_session_destroy(other), TARN_OK);
     }
     assert_int_equal(tarn_session_destroy(session), TARN_OK);
-    require(create_on(&life, memory, false, &other, &error), &error);
+    require(create_on(&life, memory, &other, &error), &error);
     assert_int_equal(tarn_session_destroy(other), TARN_OK);
     free(memory);
     life_finish(&life);
@@ -429,10 +427,10 @@ static void memory_that_may_still_be_written_is_not_another_sessions(void **stat
         struct tarn_session *other;
         life_start(&life, kind);
         assert_int_equal(tarn_session_destroy_within(life.session, 0, &error), TARN_DEADLINE);
-        assert_int_equal(create_on(&life, life.memory, false, &other, &error), TARN_USAGE);
+        assert_int_equal(create_on(&life, life.memory, &other, &error), TARN_USAGE);
         let_go(&life);
         require(tarn_session_destroy_within(life.session, TARN_FOREVER, &error), &error);
-        require(create_on(&life, life.memory, false, &other, &error), &error);
+        require(create_on(&life, life.memory, &other, &error), &error);
         assert_int_equal(tarn_session_destroy(other), TARN_OK);
         life_finish(&life);
     }
@@ -450,8 +448,8 @@ static void equal_addresses_of_two_devices_are_one_memory_in_the_hosts_only(void
         life_init(&second, on_host ? ON_QUEUES : IN_A_CHECK);
         take_memory(&first);
         take_memory(&second);
-        require(create_on(&first, first.memory, false, &sessions[0], &error), &error);
-        enum tarn_status status = create_on(&second, first.memory, false, &sessions[1], &error);
+        require(create_on(&first, first.memory, &sessions[0], &error), &error);
+        enum tarn_status status = create_on(&second, first.memory, &sessions[1], &error);
         assert_int_equal(status, on_host ? TARN_USAGE : TARN_OK);
         assert_int_equal(tarn_session_destroy(sessions[1]), TARN_OK);
         assert_int_equal(tarn_session_destroy(sessions[0]), TARN_OK);
@@ -472,12 +470,12 @@ static void handles_are_one_memory_when_they_are_equal(void **state)
     life.paper->regions = true;
     life.device = queue_device(life.paper);
     take_memory(&life);
-    require(create_on(&life, life.memory, false, &session, &error), &error);
-    assert_int_equal(create_on(&life, life.memory, false, &other, &error), TARN_USAGE);
+    require(create_on(&life, life.memory, &session, &error), &error);
+    assert_int_equal(create_on(&life, life.memory, &other, &error), TARN_USAGE);
     for (uint32_t i = 0; i < HANDLES; i++)
         life.device.table->memory_create(life.device.self, life.size, &handles[i]);
     for (uint32_t i = 0; i < HANDLES; i++) { /* near each other, as what malloc gives */
-        require(create_on(&life, handles[i], false, &other, &error), &error);
+        require(create_on(&life, handles[i], &other, &error), &error);
         assert_int_equal(tarn_session_destroy(other), TARN_OK);
     }
     for (uint32_t i = 0; i < HANDLES; i++)
@@ -486,127 +484,83 @@ static void handles_are_one_memory_when_they_are_equal(void **state)
     life_finish(&life);
 }
 
-static void sessions_that_share_memory_take_turns(void **state)
+/* An arena has its memory as a session has, until it is destroyed; the sessions on it bring none.
+ */
+static void memory_is_one_arenas_until_that_is_destroyed(void **state)
 {
     (void)state;
     struct life life;
     struct tarn_error error;
-    struct tarn_session *sessions[2], *third;
-    tarn_ticket ticket;
-    unsigned char bytes[BYTES];
-    uint64_t finished;
+    struct tarn_session *session, *other;
+    struct tarn_arena *arena, *second;
     life_init(&life, ON_HOST);
     take_memory(&life);
-    for (uint32_t i = 0; i < 2; i++) {
-        require(create_on(&life, life.memory, true, &sessions[i], &error), &error);
-        tarn_session_bind_default(sessions[i], i ? work_or_enqueue : wait_and_work, life.held);
-    }
-    assert_int_equal(create_on(&life, life.memory, false, &third, &error), TARN_USAGE);
-    require(tarn_session_submit(sessions[0], 1, &ticket, &error), &error);
-    assert_int_equal(tarn_session_submit(sessions[1], 1, &ticket, &error), TARN_USAGE);
-    assert_says(&error, "another session is at work on the memory that they share");
-    assert_int_equal(create_on(&life, life.memory, true, &third, &error), TARN_USAGE);
-    assert_int_equal(tarn_session_read(sessions[1], 1, bytes, BYTES, &error), TARN_USAGE);
-    assert_int_equal(tarn_session_write(sessions[1], 1, bytes, BYTES, &error), TARN_USAGE);
-    assert_int_equal(tarn_session_check(sessions[1], NULL, NULL, &error), TARN_USAGE);
-    let_go(&life);
-    require(tarn_session_wait(sessions[0], ticket, TARN_FOREVER, &error), &error);
-    require(tarn_session_submit(sessions[1], 1, &ticket, &error), &error);
-    assert_int_equal(tarn_session_submit(sessions[0], 1, &ticket, &error), TARN_USAGE);
-    do require(tarn_session_query(sessions[1], &finished, &error), &error);
-    while (finished < 1);
-    run_iterations(sessions[0], 2);
-    require(tarn_session_read(sessions[1], 1, bytes, BYTES, &error), &error);
-    require(create_on(&life, life.memory, true, &third, &error), &error);
-    require(tarn_session_check(third, NULL, NULL, &error), &error);
-    run_iterations(sessions[1], 2);
-    assert_int_equal(tarn_session_destroy(third), TARN_OK);
-    for (uint32_t i = 0; i < 2; i++) assert_int_equal(tarn_session_destroy(sessions[i]), TARN_OK);
+    const struct tarn_arena_options options = {
+        .struct_size = sizeof options, .memory = life.memory, .memory_size = life.size};
+    require(create_on(&life, life.memory, &session, &error), &error);
+    assert_int_equal(tarn_arena_create(&life.plan, 1, life.device, &options, &arena, &error),
+                     TARN_USAGE);
+    assert_says(&error, "in use by another session or arena");
+    assert_int_equal(tarn_session_destroy(session), TARN_OK);
+    require(tarn_arena_create(&life.plan, 1, life.device, &options, &arena, &error), &error);
+    assert_int_equal(create_on(&life, life.memory, &other, &error), TARN_USAGE);
+    assert_int_equal(tarn_arena_create(&life.plan, 1, life.device, &options, &second, &error),
+                     TARN_USAGE);
+    require(tarn_session_create(life.plan, life.device, TARN_SESSION_OPTIONS(.arena = arena),
+                                &session, &error),
+            &error);
+    assert_ptr_equal(tarn_session_space(session, 0, NULL), life.memory);
+    assert_int_equal(tarn_session_destroy(session), TARN_OK);
+    assert_int_equal(tarn_arena_destroy(arena), TARN_OK);
+    require(create_on(&life, life.memory, &other, &error), &error);
+    assert_int_equal(tarn_session_destroy(other), TARN_OK);
     life_finish(&life);
 }
 
-struct sharer {
-    struct tarn_session *session;
-    atomic_uint *turns; /* sessions at work */
-    uint32_t refused, wrong;
+struct bringer {
+    const struct life *life;
+    atomic_uint *owners; /* sessions on the memory */
+    uint32_t wrong;
 };
 
-static int count_sessions(void *user, const struct tarn_call *call)
+static void *bring(void *argument)
 {
-    struct sharer *sharer = user;
-    if (call->op == 0 && atomic_fetch_add(sharer->turns, 1) > 0) return 1;
-    sched_yield();
-    if (call->op == 1) atomic_fetch_sub(sharer->turns, 1);
-    return 0;
-}
-
-static void *share(void *argument)
-{
-    struct sharer *sharer = argument;
+    struct bringer *bringer = argument;
     for (uint32_t done = 0; done < 20;) {
-        tarn_ticket ticket;
-        enum tarn_status status = tarn_session_submit(sharer->session, 1, &ticket, NULL);
-        if (!status) status = tarn_session_wait(sharer->session, ticket, TARN_FOREVER, NULL);
-        sharer->refused += status == TARN_USAGE;
-        sharer->wrong += status && status != TARN_USAGE;
-        if (status == TARN_DEVICE) break;
-        done += !status;
+        struct tarn_session *session;
+        enum tarn_status status = create_on(bringer->life, bringer->life->memory, &session, NULL);
+        bringer->wrong += status && status != TARN_USAGE;
         sched_yield();
+        if (status) continue;
+        bringer->wrong += atomic_fetch_add(bringer->owners, 1) > 0;
+        sched_yield();
+        atomic_fetch_sub(bringer->owners, 1);
+        tarn_session_destroy(session);
+        done++;
     }
     return NULL;
 }
 
-/* Two threads never run at the same time on what their sessions share. */
-static void turns_are_kept_between_threads(void **state)
+/* Of many threads that bring the same memory one gets it at a time. */
+static void memory_is_one_sessions_also_between_threads(void **state)
 {
     (void)state;
-    enum { SHARERS = 3 };
+    enum { THREADS = 3 };
     struct life life;
-    struct sharer sharers[SHARERS];
-    pthread_t threads[SHARERS];
-    atomic_uint turns = 0;
-    struct tarn_error error;
+    pthread_t threads[THREADS];
+    struct bringer bringers[THREADS];
+    atomic_uint owners = 0;
     life_init(&life, ON_HOST);
     take_memory(&life);
-    for (uint32_t i = 0; i < SHARERS; i++) {
-        sharers[i] = (struct sharer){.turns = &turns};
-        require(create_on(&life, life.memory, true, &sharers[i].session, &error), &error);
-        tarn_session_bind_default(sharers[i].session, do_nothing, NULL);
-        tarn_session_bind(sharers[i].session, 0, count_sessions, &sharers[i]);
-        tarn_session_bind(sharers[i].session, 1, count_sessions, &sharers[i]);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        bringers[i] = (struct bringer){.life = &life, .owners = &owners};
+        assert_int_equal(pthread_create(&threads[i], NULL, bring, &bringers[i]), 0);
     }
-    for (uint32_t i = 0; i < SHARERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, share, &sharers[i]), 0);
-    for (uint32_t i = 0; i < SHARERS; i++) {
+    for (uint32_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-        assert_int_equal(sharers[i].wrong, 0);
-        assert_int_equal(tarn_session_destroy(sharers[i].session), TARN_OK);
+        assert_int_equal(bringers[i].wrong, 0);
     }
     life_finish(&life);
-}
-
-static void what_is_kept_cannot_be_in_shared_memory(void **state)
-{
-    (void)state;
-    struct tarn_builder *b = tarn_builder_create("kept");
-    tarn_stream stream = tarn_builder_stream(b, "s");
-    tarn_tensor w = tarn_builder_tensor(
-        b, &(struct tarn_tensor_info){.name = "w", .size = BYTES, .kind = TARN_PARAMETER});
-    tarn_builder_op(
-        b, &(struct tarn_op_info){.name = "read", .stream = stream, .inputs = TARN_TENSORS(w)});
-    struct life life = {.device = tarn_device_host(NULL), .kind = ON_HOST};
-    struct tarn_error error;
-    struct tarn_session *session;
-    require(tarn_builder_finish(b, &life.graph, &error), &error);
-    life.plan = unshared_plan(life.graph, 64);
-    take_memory(&life);
-    assert_int_equal(create_on(&life, life.memory, true, &session, &error), TARN_USAGE);
-    assert_says(&error, "bind persistent tensors to memory of their own");
-    require(create_on(&life, life.memory, false, &session, &error), &error);
-    assert_int_equal(tarn_session_destroy(session), TARN_OK);
-    free(life.memory);
-    tarn_plan_destroy(life.plan);
-    tarn_graph_destroy(life.graph);
 }
 
 /* ---- Forks ---- */
@@ -619,7 +573,7 @@ static int in_child(struct life *life)
     if (tarn_session_destroy_within(life->session, TARN_FOREVER, &error) != TARN_USAGE) return 2;
     if (!strstr(error.text, "belongs to the process that created it")) return 3;
     /* The child has its own copy of that memory; paper devices start no threads. */
-    if (create_on(life, life->memory, false, &own, &error)) return 4;
+    if (create_on(life, life->memory, &own, &error)) return 4;
     return tarn_session_destroy(own) ? 5 : 0;
 }
 
@@ -652,9 +606,8 @@ int main(void)
         cmocka_unit_test(memory_that_may_still_be_written_is_not_another_sessions),
         cmocka_unit_test(equal_addresses_of_two_devices_are_one_memory_in_the_hosts_only),
         cmocka_unit_test(handles_are_one_memory_when_they_are_equal),
-        cmocka_unit_test(sessions_that_share_memory_take_turns),
-        cmocka_unit_test(turns_are_kept_between_threads),
-        cmocka_unit_test(what_is_kept_cannot_be_in_shared_memory),
+        cmocka_unit_test(memory_is_one_arenas_until_that_is_destroyed),
+        cmocka_unit_test(memory_is_one_sessions_also_between_threads),
         cmocka_unit_test(a_forked_child_has_no_part_in_its_parents_sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

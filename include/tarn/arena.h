@@ -39,7 +39,9 @@ TARN_API void *tarn_arena_space_sized(const struct tarn_arena *arena, tarn_space
 struct tarn_arena_options {
     size_t struct_size;
     /* An allocation of the device that the caller keeps, as large and as aligned as
-     * tarn_arena_memory_size says; NULL: the arena allocates. It is filled with zeros. */
+     * tarn_arena_memory_size says; NULL: the arena allocates. It is filled with zeros, and is the
+     * arena's until tarn_arena_destroy answers TARN_OK: no session and no other arena of the
+     * process may have any of it. */
     void *memory;
     uint64_t memory_size;
     /* No persistent part: every session binds every persistent tensor to memory of the caller's.

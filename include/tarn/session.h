@@ -91,17 +91,13 @@ struct tarn_session_options {
     /* ---- Memory ---- */
     /* An allocation of the device that the caller keeps, as large and as aligned as
      * tarn_session_memory_size says; NULL: the session allocates. The session fills it with zeros,
-     * and may use it until tarn_session_destroy answers TARN_OK; until then no other session of the
-     * process may have any of it, unless both share it. */
+     * and may use it until tarn_session_destroy answers TARN_OK; until then no other session or
+     * arena of the process may have any of it. Sessions that take turns on one memory are made on a
+     * tarn_arena, which has the memory. */
     void *memory;
     uint64_t memory_size;
     /* No persistent part: the caller binds every persistent tensor to memory of its own. */
     bool binds_persistent;
-    /* Other sessions that say so too may have the same memory, and take turns with this one: none
-     * is created, submits, copies or checks while another one has work that it has not waited for.
-     * What one leaves in the arena, outputs too, lasts until another one's turn. Persistent tensors
-     * must be bound elsewhere. */
-    bool shares_memory;
 
     /* ---- Captured execution (devices with capture only) ----
      * Kernels are called once for a block of `unroll` iterations (0: 1), whose work the device then

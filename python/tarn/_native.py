@@ -117,8 +117,8 @@ KERNEL = c.CFUNCTYPE(i32, pointer, to(Call))
 SessionMemory = _struct("SessionMemory", size=u64, alignment=u64, arena=u64, persistent=u64)
 SpaceMemory = _struct("SpaceMemory", memory=pointer, size=u64)
 SessionOptions = _options("SessionOptions", blocking=List, urgent=to(List), memory=pointer,
-                          memory_size=u64, binds_persistent=flag, shares_memory=flag, capture=flag,
-                          unroll=u32, uncapturable=List, depth=u32, patience_ns=u64, flight=u32,
+                          memory_size=u64, binds_persistent=flag, capture=flag, unroll=u32,
+                          uncapturable=List, depth=u32, patience_ns=u64, flight=u32,
                           stamps=flag, flight_line=pointer, flight_user=pointer, arena=pointer,
                           queues=pointer, space_memory=to(SpaceMemory), space_memory_count=size)
 ArenaOptions = _options("ArenaOptions", memory=pointer, memory_size=u64, binds_persistent=flag,

@@ -163,10 +163,11 @@ class Session:
     if no other exception is under way. blocking: streams whose kernels wait for others.
 
     Views of the session's memory (view, group, those of a Call) may outlive it: memory goes with
-    its last view. memory: an arena of the caller's, which other sessions may use in turn: a
+    its last view. memory: an arena of the caller's, which no other session or arena has meanwhile: a
     writable buffer (mmap, bytearray, numpy array), which is kept, or (address, bytes), which the
     caller keeps as long as the session and its views; or a list of these by memory space.
-    Persistent tensors must then be bound, too (see bind_memory). arena: a tarn.Arena instead.
+    Persistent tensors must then be bound, too (see bind_memory). arena: a tarn.Arena instead, which
+    several sessions share.
 
     workers: threads that run kernels; 0: as many as cores, at most as streams. bind: the processors
     on which a worker may run. "core", "cache", "node": those of its core, of its core's outermost
@@ -189,7 +190,7 @@ class Session:
         options = n.make(n.SessionOptions, blocking=n.list_of(streams), flight=flight)
         self._arena = arena  # keeps it
         if arena is None:
-            options.binds_persistent = options.shares_memory = memory is not None
+            options.binds_persistent = memory is not None
             size = _needs(n.lib.session_space_size_sized, handle, host, options)
             self._regions = Regions(options, memory, len(plan.graph.spaces), size)
         elif memory is not None or workers or bind != "auto":

@@ -268,6 +268,6 @@ enum tarn_status tarn_session_check_sized(struct tarn_session *session,
     if (status == TARN_OK) status = tarn_shared_begin(session, false, error);
     if (status != TARN_OK) return status;
     status = check_session(session, &taken, report, size, error);
-    if (session->shared || !session->refused) tarn_shared_end(session, false);
+    tarn_shared_end(session);
     return status;
 }

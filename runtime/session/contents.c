@@ -54,7 +54,7 @@ enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor te
     if (status || size == 0) return status;
     int code = session->device.table->copy_in(session->device.self,
                                               tarn_session_address(session, tensor), data, size);
-    tarn_shared_end(session, false);
+    tarn_shared_end(session);
     return copy_status(session, "copy to the device", code, error);
 }
 
@@ -66,7 +66,7 @@ enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor ten
     if (status || size == 0) return status;
     int code = session->device.table->copy_out(session->device.self, data,
                                                tarn_session_address(session, tensor), size);
-    tarn_shared_end(session, false);
+    tarn_shared_end(session);
     return copy_status(session, "copy from the device", code, error);
 }
 

@@ -324,17 +324,15 @@ enum tarn_status tarn_session_submit_with(struct tarn_session *session, uint64_t
                  ? tarn_session_was_cancelled(error)
                  : session->executor_table->submit(session->executor, session->submitted, error);
     status = end(session, status, error);
-    tarn_shared_end(session, true);
+    tarn_shared_end(session);
     return status;
 }
 
 /* The caller knows now that this many iterations have finished. */
 static void note_finished(struct tarn_session *session, uint64_t finished)
 {
-    bool was_idle = tarn_session_is_idle(session);
     assert(session->finished <= finished && finished <= session->submitted);
     session->finished = finished;
-    if (!was_idle && tarn_session_is_idle(session)) tarn_session_arena_end(&session->arena);
 }
 
 enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *finished,

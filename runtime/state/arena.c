@@ -218,7 +218,6 @@ enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
     if (region->is_exhausted) return tarn_error_no_memory(error);
     enum tarn_status status = take_memory(arena, region, options, error);
     if (!status) status = place_storages(arena, error);
-    if (!status) tarn_session_arena_end(arena);
     assert(status || tarn_session_arena_is_valid(arena));
     return status;
 }

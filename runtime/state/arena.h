@@ -72,11 +72,6 @@ enum tarn_status tarn_session_arena_obtain(struct tarn_session_arena *arena,
                                            struct tarn_error *error);
 void tarn_session_arena_give_back(struct tarn_session_arena *arena);
 
-/* Around each work on memory that the caller shares: see memory_use.h. */
-enum tarn_status tarn_session_arena_begin(struct tarn_session_arena *arena,
-                                          struct tarn_error *error);
-void tarn_session_arena_end(struct tarn_session_arena *arena);
-
 /* ---- The whole ---- */
 
 /* What is needed of one space; within the limits that the device tells, or else TARN_USAGE or

@@ -102,8 +102,7 @@ static struct tarn_space_memory brought(const struct tarn_session_options *optio
 /* It may be larger, not smaller. */
 static enum tarn_status check_brought(const struct tarn_session_arena *arena,
                                       const struct tarn_session_memory *memory,
-                                      struct tarn_space_memory given, bool is_shared,
-                                      struct tarn_error *error)
+                                      struct tarn_space_memory given, struct tarn_error *error)
 {
     if (given.size < memory->size)
         return tarn_error_set(error, TARN_USAGE,
@@ -116,10 +115,6 @@ static enum tarn_status check_brought(const struct tarn_session_arena *arena,
     if (is_address && (uintptr_t)given.memory % memory->alignment != 0)
         return tarn_error_set(error, TARN_USAGE, "the memory brought must be aligned to %llu bytes",
                               (unsigned long long)memory->alignment);
-    if (is_shared && memory->persistent > 0)
-        return tarn_error_set(error, TARN_USAGE,
-                              "other sessions overwrite what is in shared memory: bind persistent "
-                              "tensors to memory of their own");
     return TARN_OK;
 }
 
@@ -131,13 +126,12 @@ static enum tarn_status borrow(struct tarn_session_arena *arena, uint32_t space,
     struct tarn_arena_part *part = &arena->parts[space];
     struct tarn_space_memory given = brought(options, space);
     if (memory->size == 0) return TARN_OK;
-    enum tarn_status status = check_brought(arena, memory, given, options->shares_memory, error);
+    enum tarn_status status = check_brought(arena, memory, given, error);
     if (status) return status;
     struct tarn_memory_use use = {.device = arena->device,
                                   .begin = (uintptr_t)given.memory,
                                   .size = memory->size,
-                                  .on_host = on_host,
-                                  .is_shared = options->shares_memory};
+                                  .on_host = on_host};
     part->use = use;
     status = tarn_memory_use_enter(&part->use, error);
     if (status) {
@@ -225,20 +219,4 @@ void tarn_session_arena_give_back(struct tarn_session_arena *arena)
         if (part->memory && !part->is_borrowed) destroy(arena->device, arena->plan->graph, s, part);
         tarn_memory_use_leave(&part->use);
     }
-}
-
-enum tarn_status tarn_session_arena_begin(struct tarn_session_arena *arena,
-                                          struct tarn_error *error)
-{
-    enum tarn_status status = TARN_OK;
-    uint32_t begun = 0;
-    for (; begun < arena->parts_count && !status; begun++)
-        status = tarn_memory_use_begin(&arena->parts[begun].use, error);
-    for (uint32_t s = 0; status && s + 1 < begun; s++) tarn_memory_use_end(&arena->parts[s].use);
-    return status;
-}
-
-void tarn_session_arena_end(struct tarn_session_arena *arena)
-{
-    for (uint32_t s = 0; s < arena->parts_count; s++) tarn_memory_use_end(&arena->parts[s].use);
 }

@@ -1,8 +1,7 @@
 /* One list for the process, behind a lock, as sessions know nothing of each other. Memory is only
  * compared where two addresses mean the same: on one device, or in the host's memory. A forked
  * child has its own copy of all memory, so what its parent's sessions use concerns nobody there.
- * Cost: O(sessions that bring memory), when one comes or goes; per submit and wait only for those
- * that share it. */
+ * Cost: O(sessions and arenas that bring memory), when one comes or goes. */
 #include "memory_use.h"
 
 #include <assert.h>
@@ -42,46 +41,23 @@ static bool meets(const struct tarn_memory_use *use, const struct tarn_memory_us
     return other != use && other->process == use->process && overlap(use, other);
 }
 
-/* Is none of those that have some of this memory at work? */
-static bool is_free(const struct tarn_memory_use *use)
-{
-    const struct tarn_memory_use *other = uses;
-    while (other && !(meets(use, other) && other->works > 0)) other = other->next;
-    return !other;
-}
-
-static bool takes_turns(const struct tarn_memory_use *use)
-{
-    const struct tarn_memory_use *other = uses;
-    while (other && !(meets(use, other) && !(use->is_shared && other->is_shared)))
-        other = other->next;
-    return !other;
-}
-
-static enum tarn_status refuse_turn(struct tarn_error *error)
-{
-    return tarn_error_set(error, TARN_USAGE,
-                          "another session is at work on the memory that they share: wait for its "
-                          "last ticket first");
-}
-
 enum tarn_status tarn_memory_use_enter(struct tarn_memory_use *use, struct tarn_error *error)
 {
-    assert(use->size > 0 && use->works == 0);
+    assert(use->size > 0);
     use->process = getpid();
     enter_list();
-    bool may_share = takes_turns(use), enters = may_share && is_free(use);
-    if (enters) {
-        use->works = 1;
+    const struct tarn_memory_use *other = uses;
+    while (other && !meets(use, other)) other = other->next;
+    if (!other) {
         use->next = uses;
         uses = use;
     }
     unlock_uses();
-    if (!may_share)
-        return tarn_error_set(error, TARN_USAGE,
-                              "the memory brought is in use by another session: destroy that one "
-                              "first, or create both with the option 'shares_memory'");
-    return enters ? TARN_OK : refuse_turn(error);
+    if (!other) return TARN_OK;
+    return tarn_error_set(error, TARN_USAGE,
+                          "the memory brought is in use by another session or arena: destroy that "
+                          "one first, or, for sessions that take turns, give the memory to one "
+                          "tarn_arena and create them on it");
 }
 
 void tarn_memory_use_leave(struct tarn_memory_use *use)
@@ -91,24 +67,5 @@ void tarn_memory_use_leave(struct tarn_memory_use *use)
     struct tarn_memory_use **link = &uses;
     while (*link && *link != use) link = &(*link)->next;
     if (*link) *link = use->next;
-    unlock_uses();
-}
-
-enum tarn_status tarn_memory_use_begin(struct tarn_memory_use *use, struct tarn_error *error)
-{
-    if (!use->is_shared) return TARN_OK;
-    enter_list();
-    bool begins = use->works > 0 || is_free(use);
-    use->works += begins;
-    unlock_uses();
-    return begins ? TARN_OK : refuse_turn(error);
-}
-
-void tarn_memory_use_end(struct tarn_memory_use *use)
-{
-    if (!use->is_shared) return;
-    enter_list();
-    assert(use->works > 0);
-    use->works--;
     unlock_uses();
 }

@@ -269,11 +269,10 @@ enum tarn_status tarn_shared_join(struct tarn_session *session, struct tarn_erro
     if (!arena) return TARN_OK;
     if (arena->process != getpid())
         return tarn_error_set(error, TARN_USAGE, "the arena belongs to another process");
-    if (options->memory || options->space_memory_count > 0 || options->binds_persistent ||
-        options->shares_memory)
+    if (options->memory || options->space_memory_count > 0 || options->binds_persistent)
         return tarn_error_set(error, TARN_USAGE,
-                              "the arena has the memory: give memory, binds_persistent and "
-                              "shares_memory to the arena, or none");
+                              "the arena has the memory: give memory and binds_persistent to the "
+                              "arena, or none");
     const struct tarn_device *device = &arena->memory.device;
     if (device->table != session->device.table || device->self != session->device.self)
         return tarn_error_set(error, TARN_USAGE, "the arena is on another device than the session");
@@ -351,10 +350,7 @@ enum tarn_status tarn_shared_begin(struct tarn_session *session, bool is_submit,
                                    struct tarn_error *error)
 {
     struct tarn_arena *arena = session->settings.options.arena;
-    if (!session->shared)
-        return is_submit && !tarn_session_is_idle(session)
-                   ? TARN_OK
-                   : tarn_session_arena_begin(&session->arena, error);
+    if (!session->shared) return TARN_OK;
     struct tarn_session *owner = NULL;
     if (!atomic_compare_exchange_strong(&arena->busy, &owner, session) && owner != session)
         return tarn_error_set(
@@ -367,10 +363,7 @@ enum tarn_status tarn_shared_begin(struct tarn_session *session, bool is_submit,
     return status;
 }
 
-void tarn_shared_end(struct tarn_session *session, bool is_submit)
+void tarn_shared_end(struct tarn_session *session)
 {
-    if (session->shared)
-        leave(session->settings.options.arena);
-    else if (!is_submit)
-        tarn_session_arena_end(&session->arena);
+    if (session->shared) leave(session->settings.options.arena);
 }

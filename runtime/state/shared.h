@@ -52,12 +52,12 @@ enum tarn_status tarn_shared_join(struct tarn_session *session, struct tarn_erro
 /* When nothing of the session is under way. */
 void tarn_shared_leave(struct tarn_session *session);
 
-/* Around each work of a session on memory that others have, too; whether its arena is shared, the
- * memory that it was given, or neither. A submit (`is_submit`) has the executor wait for the turns
- * of others; other work is the host's, and begins when they have none. The second call says that
- * the thread's part is over: a submit's work goes on. TARN_USAGE: not now. */
+/* Around each work of a session; nothing for a session on no arena. A submit (`is_submit`) has the
+ * executor wait for the turns of others; other work is the host's, and begins when they have none.
+ * The second call says that the thread's part is over: a submit's work goes on. TARN_USAGE: not
+ * now. */
 enum tarn_status tarn_shared_begin(struct tarn_session *session, bool is_submit,
                                    struct tarn_error *error);
-void tarn_shared_end(struct tarn_session *session, bool is_submit);
+void tarn_shared_end(struct tarn_session *session);
 
 #endif

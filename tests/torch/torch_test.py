@@ -93,6 +93,27 @@ def steps_on_two_streams_are_bit_equal_too():
         assert len(step.plan.graph.streams) == 2 and step.plan.waits()
 
 
+def two_shapes_on_two_streams_take_turns_in_one_arena():
+    """Whichever shape comes has the session on the arena, which closes that of the other one."""
+    (one, eager, _), (two, planned, _), step = small_pair(streams=2)
+    source = torch.Generator().manual_seed(5)
+    for count in (8, 13, 13, 8, 13, 8, 8, 13):
+        batch = (torch.randn(count, 20, generator=source),
+                 torch.randint(0, 3, (count,), generator=source))
+        losses = []
+        for run in (lambda: eager_step(one, eager, *batch), lambda: step(*batch)):
+            torch.manual_seed(count)
+            losses.append(run())
+        assert same(losses[:1], losses[1:])
+    assert same(tensors_of(two, planned), tensors_of(one, eager))
+    assert step.reason is None and len(step.variants) == 2, step.reason
+    programs = [variant.program for variant in step.variants.values()]
+    assert len({id(program.arena) for program in programs}) == 1
+    assert len({len(program.plan.graph.streams) for program in programs}) == 1
+    owners = [program for program in programs if program._own is program.arena.session]
+    assert len(owners) == 1 and owners[0]._own is not None
+
+
 def every_optimizer_goes_on_as_ever():
     optimizers = [lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.AdamW(p, lr=0.01),
                   lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),

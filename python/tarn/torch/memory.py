@@ -80,12 +80,19 @@ class Arena:
         # lies first in the arena would be taken for all of it.
         self._shift = 4096 - self._bytes.data_ptr() % 4096
         self.size, self.base = size, self._bytes.data_ptr() + self._shift
+        self.session: Any = None  # of tarn, that runs over these bytes
         if not self._functions.tarn_arena(self.base, size):
             raise RuntimeError("there are more than 64 arenas")
 
     def __del__(self) -> None:
         if hasattr(self, "base") and sys and not sys.is_finalizing():  # tensors may end after it
             self._functions.tarn_arena_drop(self.base)
+
+    def lend(self, session: Any) -> None:
+        """To a session of tarn, or to none; closes the one that has them."""
+        had, self.session = self.session, session
+        if had:
+            had.close()
 
     def tensor(self, offset: Any, like: Any) -> Any:
         """The bytes from `offset` on, as the storage under a tensor like this one."""

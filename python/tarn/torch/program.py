@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes as c
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch.utils._pytree import tree_map
@@ -110,14 +110,15 @@ class Program:
         self._ops = list(plan.graph.ops)
         self._queues = {op.stream for op in self._ops}
         self._on_gpu = lowered.device.type == "cuda"
-        self._streams: Any = None
+        self._streams: Any = None  # of a GPU
+        self._own: Optional[tarn.Session] = None  # of several streams on the CPU
         self._bind_to(arena)
 
     def _bind_to(self, arena: Any) -> None:
         self.arena = arena
         self._calls = [self._bind(op) for op in self._ops]
-        if len(self._queues) > 1:
-            self._streams = Streams(self.plan, self._calls) if self._on_gpu else self._session()
+        if len(self._queues) > 1 and self._on_gpu:
+            self._streams = Streams(self.plan, self._calls)
         places = {s: self.plan.offset(tensor) for s, tensor in self.lowered.ids.items()}
         self.results = [self._tensor(self.lowered.value.get(r, r), places)
                         for r in self.lowered.results]
@@ -137,8 +138,8 @@ class Program:
 
     def _run_from(self, start: Any) -> Any:
         """Returns how many ops have been called: all, or up to one that has kept memory."""
-        if self._streams and not self._on_gpu:
-            self._streams.run()
+        if len(self._queues) > 1 and not self._on_gpu:
+            self._session().run()
             return len(self._calls)
         run = self._streams.run if self._streams else in_order(self._calls)
         return run(start, self._keepers)
@@ -158,8 +159,19 @@ class Program:
     def close(self) -> None:
         if self._streams:
             self._streams.close()
+        if self._own and self.arena.session is self._own:
+            self.arena.lend(None)
 
-    def _session(self) -> Any:
+    def _session(self) -> tarn.Session:
+        """That of this program. The arena has one session at a time: that of another program, which
+        ran last, is closed."""
+        if not self._own or self.arena.session is not self._own:
+            self.arena.lend(None)
+            self._own = self._open()
+            self.arena.lend(self._own)
+        return self._own
+
+    def _open(self) -> tarn.Session:
         calls, keepers = self._calls, self._keepers
 
         def kernel(call: tarn.Call) -> None:
