@@ -440,7 +440,10 @@ class arena
 
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     tarn_arena *get() const noexcept { return handle_.get(); }
-    void *memory() const noexcept { return tarn_arena_memory(get(), nullptr); }
+    void *memory(tarn_space space = 0) const noexcept
+    {
+        return tarn_arena_memory(get(), space, nullptr);
+    }
 
 #if TARN_HPP_THROWS
     template <class Plans>

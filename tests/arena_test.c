@@ -203,11 +203,11 @@ static void persistent_tensors_have_one_address_in_all_sessions(void **state)
 {
     (void)state;
     struct world w;
-    struct tarn_session_memory needs, single;
+    struct tarn_memory_needs needs, single;
     struct tarn_error error;
     uint64_t largest = 0;
     world_open(&w, tarn_device_host(NULL), NULL);
-    unsigned char *base = tarn_arena_memory(w.arena, &needs);
+    unsigned char *base = tarn_arena_memory(w.arena, 0, &needs);
     for (uint32_t k = 0; k < BUCKETS; k++) {
         struct tarn_plan_summary summary;
         open_session(&w, k, false);
@@ -222,7 +222,7 @@ static void persistent_tensors_have_one_address_in_all_sessions(void **state)
                              tarn_plan_offset(w.buckets.plans[k], find(&w, k, "w")));
     }
     assert_int_equal(needs.arena, largest);
-    require(tarn_session_memory_size(w.buckets.plans[BUCKETS - 1], w.device, NULL, &single, &error),
+    require(tarn_session_needs(w.buckets.plans[BUCKETS - 1], w.device, NULL, 0, &single, &error),
             &error);
     assert_true(needs.size >= single.size);
     world_close(&w);
@@ -232,20 +232,20 @@ static void the_caller_may_bring_the_memory_and_bind_what_is_persistent(void **s
 {
     (void)state;
     struct world w = {.last = 0};
-    struct tarn_session_memory needs;
+    struct tarn_memory_needs needs;
     struct tarn_error error;
     struct tarn_arena_options options = {.struct_size = sizeof options, .binds_persistent = true};
     unsigned char weight[BUCKET_WEIGHT] = {1}, x[4096] = {2};
     w.device = tarn_device_host(NULL);
     buckets_init(&w.buckets, NULL);
-    require(tarn_arena_memory_size(w.buckets.plans, BUCKETS, w.device, &options, &needs, &error),
+    require(tarn_arena_needs(w.buckets.plans, BUCKETS, w.device, &options, 0, &needs, &error),
             &error);
     assert_int_equal(needs.persistent, 0);
     options.memory_size = needs.size;
     options.memory = aligned_alloc(4096, (size_t)(needs.size + 4095) / 4096 * 4096);
     require(tarn_arena_create(w.buckets.plans, BUCKETS, w.device, &options, &w.arena, &error),
             &error);
-    assert_ptr_equal(tarn_arena_memory(w.arena, NULL), options.memory);
+    assert_ptr_equal(tarn_arena_memory(w.arena, 0, NULL), options.memory);
     for (uint32_t k = 0; k < BUCKETS; k++) {
         open_session(&w, k, false);
         require(tarn_session_bind_memory(w.sessions[k], find(&w, k, "w"), weight, &error), &error);

@@ -331,10 +331,10 @@ static void memory_of_the_callers_is_left_alone(void **state)
 {
     (void)state;
     struct tarn_error error;
-    struct tarn_session_memory needs;
+    struct tarn_memory_needs needs;
     struct tarn_session *session;
     struct tarn_device host = tarn_device_host(TARN_HOST_OPTIONS(.workers = 1));
-    require(tarn_session_memory_size(plan, host, NULL, &needs, &error), &error);
+    require(tarn_session_needs(plan, host, NULL, 0, &needs, &error), &error);
     void *memory = aligned_alloc(needs.alignment, (needs.size + needs.alignment - 1) /
                                                       needs.alignment * needs.alignment);
     require(tarn_session_create(plan, host,

@@ -70,18 +70,18 @@ static void an_arena_lies_in_huge_pages_of_the_callers(void **state)
     struct tarn_plan *plan = make_plan(graph);
     struct tarn_device host = tarn_device_host(NULL);
     struct tarn_session *session;
-    struct tarn_session_memory needs;
+    struct tarn_memory_needs needs;
     struct tarn_check_report own, huge;
     struct tarn_error error;
     require(tarn_session_create(plan, host, NULL, &session, &error), &error);
     require(tarn_session_check(session, NULL, &own, &error), &error);
     assert_int_equal(tarn_session_destroy(session), TARN_OK);
-    require(tarn_session_memory_size(plan, host, NULL, &needs, &error), &error);
+    require(tarn_session_needs(plan, host, NULL, 0, &needs, &error), &error);
     void *memory = map_huge((size_t)needs.size);
     struct tarn_session_options *options =
         TARN_SESSION_OPTIONS(.memory = memory, .memory_size = needs.size);
     require(tarn_session_create(plan, host, options, &session, &error), &error);
-    assert_ptr_equal(tarn_session_space(session, 0, NULL), memory);
+    assert_ptr_equal(tarn_session_memory(session, 0, NULL), memory);
     require(tarn_session_check(session, NULL, &huge, &error), &error);
     assert_true(huge.bytes_read == own.bytes_read && huge.digest == own.digest);
     assert_int_equal(tarn_session_destroy(session), TARN_OK);
@@ -205,10 +205,10 @@ static void be_rank(struct rank *rank)
     struct tarn_graph *graph = make_graph();
     struct tarn_plan *plan = make_plan(graph);
     struct tarn_session *session;
-    struct tarn_session_memory needs;
+    struct tarn_memory_needs needs;
     assert_true(tarn_graph_tensors_count(graph) <= TENSORS_MAX);
     run_rank(rank, graph, plan, &session);
-    assert_ptr_equal(tarn_session_space(session, 0, &needs), rank->taken);
+    assert_ptr_equal(tarn_session_memory(session, 0, &needs), rank->taken);
     atomic_store(&rank->board->done[rank->number], 1);
     wait_for_rank(rank, 1 - rank->number);
     assert_true(read_other(rank, graph, needs.size) > 0);

@@ -479,7 +479,7 @@ struct calls_subject {
 static bool is_workspace(const struct calls_subject *subject, tarn_op op, const void *address)
 {
     uint64_t offset = tarn_plan_workspace_offset(subject->plan, op);
-    const unsigned char *base = tarn_session_space(subject->session, 0, NULL);
+    const unsigned char *base = tarn_session_memory(subject->session, 0, NULL);
     return address == tarn_session_workspace(subject->session, op) &&
            address == (offset == UINT64_MAX ? NULL : base + offset);
 }

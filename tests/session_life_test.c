@@ -120,9 +120,9 @@ static void life_init(struct life *life, enum kind kind)
 
 static void take_memory(struct life *life)
 {
-    struct tarn_session_memory needed;
+    struct tarn_memory_needs needed;
     struct tarn_error error;
-    require(tarn_session_memory_size(life->plan, life->device, NULL, &needed, &error), &error);
+    require(tarn_session_needs(life->plan, life->device, NULL, 0, &needed, &error), &error);
     life->size = needed.size;
     if (life->kind == ON_HOST)
         life->memory = aligned_alloc(64, (size_t)(needed.size + 63) / 64 * 64);
@@ -394,8 +394,8 @@ static void memory_is_one_sessions_until_that_is_destroyed(void **state)
     struct tarn_error error;
     struct tarn_session *session, *other;
     life_init(&life, ON_HOST);
-    struct tarn_session_memory needed;
-    require(tarn_session_memory_size(life.plan, life.device, NULL, &needed, &error), &error);
+    struct tarn_memory_needs needed;
+    require(tarn_session_needs(life.plan, life.device, NULL, 0, &needed, &error), &error);
     life.size = needed.size;
     unsigned char *memory = aligned_alloc(64, 4 * life.size);
     require(create_on(&life, memory + life.size, &session, &error), &error);
@@ -509,7 +509,7 @@ static void memory_is_one_arenas_until_that_is_destroyed(void **state)
     require(tarn_session_create(life.plan, life.device, TARN_SESSION_OPTIONS(.arena = arena),
                                 &session, &error),
             &error);
-    assert_ptr_equal(tarn_session_space(session, 0, NULL), life.memory);
+    assert_ptr_equal(tarn_session_memory(session, 0, NULL), life.memory);
     assert_int_equal(tarn_session_destroy(session), TARN_OK);
     assert_int_equal(tarn_arena_destroy(arena), TARN_OK);
     require(create_on(&life, life.memory, &other, &error), &error);

@@ -157,13 +157,13 @@ static void queues_of_communication_alone_are_urgent_unless_told_otherwise(void 
 static void what_a_device_cannot_allocate_is_told_with_what_to_do(void **state)
 {
     struct subject *s = *state;
-    struct tarn_session_memory needed;
+    struct tarn_memory_needs needed;
     struct tarn_error error;
     s->device.allocation_max = 100;
     struct tarn_device device = queue_device(&s->device);
     refuses(s, device, NULL, TARN_SYSTEM, "allocates 100 bytes at once at most; the session needs");
     refuses(s, device, NULL, TARN_SYSTEM, "bind persistent tensors to memory of their own");
-    assert_int_equal(tarn_session_memory_size(s->plan, device, NULL, &needed, &error), TARN_SYSTEM);
+    assert_int_equal(tarn_session_needs(s->plan, device, NULL, 0, &needed, &error), TARN_SYSTEM);
     s->device = (struct queue_device){.memory_size = 100};
     refuses(s, queue_device(&s->device), NULL, TARN_SYSTEM, "; 100 are available");
     s->device = (struct queue_device){0};
@@ -174,10 +174,10 @@ static void what_a_device_cannot_allocate_is_told_with_what_to_do(void **state)
 static void memory_that_is_brought_must_be_large_and_aligned(void **state)
 {
     struct subject *s = *state;
-    struct tarn_session_memory needed;
+    struct tarn_memory_needs needed;
     struct tarn_error error;
     struct tarn_device host = tarn_device_host(NULL);
-    require(tarn_session_memory_size(s->plan, host, NULL, &needed, &error), &error);
+    require(tarn_session_needs(s->plan, host, NULL, 0, &needed, &error), &error);
     assert_int_equal(needed.arena, 128);
     assert_int_equal(needed.persistent, 64);
     assert_int_equal(needed.size, 192);
@@ -618,11 +618,11 @@ static void refuse_host(struct tarn_plan *plan, const struct tarn_host_options *
     struct tarn_device device = tarn_device_host(options);
     struct tarn_session *session;
     struct tarn_arena *arena;
-    struct tarn_session_memory needs;
+    struct tarn_memory_needs needs;
     struct tarn_error error;
     assert_int_equal(tarn_session_create(plan, device, NULL, &session, &error), TARN_USAGE);
     assert_says(&error, words);
-    assert_int_equal(tarn_session_memory_size(plan, device, NULL, &needs, &error), TARN_USAGE);
+    assert_int_equal(tarn_session_needs(plan, device, NULL, 0, &needs, &error), TARN_USAGE);
     assert_says(&error, words);
     assert_int_equal(tarn_arena_create(&plan, 1, device, NULL, &arena, &error), TARN_USAGE);
     assert_says(&error, words);

@@ -402,20 +402,20 @@ static void options_of_another_size_and_unknown_streams_are_refused(void **state
 static void an_arena_is_valid_while_each_storage_is_where_the_plan_says(void **state)
 {
     struct subject *s = *state;
-    struct tarn_session_arena *arena = &s->session->arena;
-    assert_true(tarn_session_arena_is_valid(arena));
+    struct tarn_plan_memory *arena = &s->session->memory;
+    assert_true(tarn_plan_memory_is_valid(arena));
     void *address = arena->addresses[0];
     arena->addresses[0] = (unsigned char *)address + 1;
-    assert_false(tarn_session_arena_is_valid(arena));
+    assert_false(tarn_plan_memory_is_valid(arena));
     arena->addresses[0] = address;
-    struct tarn_arena_part *part = arena->parts;
+    struct tarn_memory_part *part = arena->parts;
     uint64_t begin = part->persistent_begin;
     part->persistent_begin = part->needs.size + 1;
-    assert_false(tarn_session_arena_is_valid(arena));
+    assert_false(tarn_plan_memory_is_valid(arena));
     part->persistent_begin = 8; /* too small for what is planned */
-    assert_false(tarn_session_arena_is_valid(arena));
+    assert_false(tarn_plan_memory_is_valid(arena));
     part->persistent_begin = begin;
-    assert_true(tarn_session_arena_is_valid(arena));
+    assert_true(tarn_plan_memory_is_valid(arena));
 }
 
 /* ---- The program ---- */

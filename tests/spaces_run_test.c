@@ -99,10 +99,10 @@ static void every_address_counts_from_the_base_of_its_space(void **state)
     (void)state;
     struct subject s = make_subject(1000);
     struct tarn_session *session = open_session(s.plan, tarn_device_host(NULL), NULL);
-    struct tarn_session_memory needs[SPACES];
+    struct tarn_memory_needs needs[SPACES];
     char *base[SPACES];
     for (tarn_space k = 0; k < SPACES; k++) {
-        base[k] = tarn_session_space(session, k, &needs[k]);
+        base[k] = tarn_session_memory(session, k, &needs[k]);
         for (tarn_space i = 0; i < k; i++)
             assert_true(base[i] >= base[k] + needs[k].size || base[k] >= base[i] + needs[i].size);
     }
@@ -116,7 +116,7 @@ static void every_address_counts_from_the_base_of_its_space(void **state)
                       needs[1].size - needs[1].persistent + tarn_plan_offset(s.plan, s.weight)));
     assert_true(
         is_at(tarn_session_workspace(session, 0), base[2], tarn_plan_workspace_offset(s.plan, 0)));
-    assert_null(tarn_session_space(session, SPACES, &needs[0]));
+    assert_null(tarn_session_memory(session, SPACES, &needs[0]));
     assert_int_equal(needs[0].size, 0);
     assert_int_equal(tarn_session_destroy(session), TARN_OK);
     drop(&s);
@@ -142,7 +142,7 @@ static void run_everywhere(const struct tarn_graph *graph, struct tarn_plan *pla
         uint32_t kinds = device.spaces_alive[0] + device.spaces_alive[1] + device.spaces_alive[2];
         uint32_t spaces = 0;
         for (tarn_space k = 0; k < tarn_graph_spaces_count(graph); k++)
-            spaces += tarn_session_space(session, k, NULL) != NULL;
+            spaces += tarn_session_memory(session, k, NULL) != NULL;
         assert_int_equal(device.memories_alive, spaces);
         assert_int_equal(kinds, device.has_spaces && graph->spaces_count > 0 ? spaces : 0);
         assert_int_equal(check(session), digest);
@@ -199,11 +199,11 @@ static void the_caller_may_bring_the_memory_of_any_space(void **state)
 {
     (void)state;
     struct subject s = make_subject(1000);
-    struct tarn_session_memory needs;
+    struct tarn_memory_needs needs;
     struct tarn_session *session;
     struct tarn_error error;
     struct tarn_device host = tarn_device_host(NULL);
-    require(tarn_session_space_size(s.plan, host, NULL, 1, &needs, &error), &error);
+    require(tarn_session_needs(s.plan, host, NULL, 1, &needs, &error), &error);
     assert_int_equal(needs.arena, 1024 + 320);
     assert_int_equal(needs.size, 1024 + 320 + 128);
     void *pinned = aligned_alloc(64, needs.size);
@@ -211,8 +211,8 @@ static void the_caller_may_bring_the_memory_of_any_space(void **state)
     struct tarn_session_options *options =
         TARN_SESSION_OPTIONS(.space_memory = memory, .space_memory_count = 2);
     session = open_session(s.plan, host, options);
-    assert_ptr_equal(tarn_session_space(session, 1, NULL), pinned);
-    assert_true(tarn_session_space(session, 0, NULL) && tarn_session_space(session, 2, NULL));
+    assert_ptr_equal(tarn_session_memory(session, 1, NULL), pinned);
+    assert_true(tarn_session_memory(session, 0, NULL) && tarn_session_memory(session, 2, NULL));
     check(session);
     struct tarn_session *second;
     assert_int_equal(tarn_session_create(s.plan, host, options, &second, &error), TARN_USAGE);
@@ -334,8 +334,8 @@ static void take_turns(struct bucket buckets[BUCKETS], struct tarn_arena *arena,
         assert_int_equal(tarn_session_bind_default(buckets[k].session, bucket_kernel, &buckets[k]),
                          TARN_OK);
     }
-    assert_ptr_equal(tarn_session_space(buckets[0].session, 1, NULL),
-                     tarn_arena_space(arena, 1, NULL));
+    assert_ptr_equal(tarn_session_memory(buckets[0].session, 1, NULL),
+                     tarn_arena_memory(arena, 1, NULL));
     require(tarn_session_write(buckets[0].session, buckets[0].s.weight, weight, 100, &error),
             &error);
     for (uint32_t i = 0; i < TURNS; i++) /* the weight is the same for both */
@@ -360,13 +360,12 @@ static void an_arena_has_each_space_as_large_as_the_largest_plan(void **state)
         struct queue_device paper = {.closures = true, .has_spaces = way % 2, .source = {way}};
         struct tarn_device device = way == 4 ? tarn_device_host(NULL) : queue_device(&paper);
         struct tarn_arena *arena;
-        struct tarn_session_memory needs, told;
+        struct tarn_memory_needs needs, told;
         require(tarn_arena_create(plans, BUCKETS, device, NULL, &arena, &error), &error);
         for (tarn_space space = 0; space < SPACES; space++) {
             static const uint64_t arenas[] = {3072, 3008 + 320, 48};
-            assert_non_null(tarn_arena_space(arena, space, &needs));
-            require(tarn_arena_space_size(plans, BUCKETS, device, NULL, space, &told, &error),
-                    &error);
+            assert_non_null(tarn_arena_memory(arena, space, &needs));
+            require(tarn_arena_needs(plans, BUCKETS, device, NULL, space, &told, &error), &error);
             assert_memory_equal(&needs, &told, sizeof needs);
             assert_int_equal(needs.arena, arenas[space]);
         }

@@ -25,21 +25,20 @@ extern "C" {
 struct tarn_arena;
 
 /* What the inline functions of their names call, see graph.h. */
-struct tarn_session_memory;
+struct tarn_memory_needs;
 struct tarn_arena_options;
-TARN_API enum tarn_status tarn_arena_space_size_sized(struct tarn_plan *const *plans, size_t count,
-                                                      struct tarn_device device,
-                                                      const struct tarn_arena_options *options,
-                                                      tarn_space space,
-                                                      struct tarn_session_memory *memory,
-                                                      size_t size, struct tarn_error *error);
-TARN_API void *tarn_arena_space_sized(const struct tarn_arena *arena, tarn_space space,
-                                      struct tarn_session_memory *needs, size_t size);
+TARN_API enum tarn_status tarn_arena_needs_sized(struct tarn_plan *const *plans, size_t count,
+                                                 struct tarn_device device,
+                                                 const struct tarn_arena_options *options,
+                                                 tarn_space space, struct tarn_memory_needs *needs,
+                                                 size_t size, struct tarn_error *error);
+TARN_API void *tarn_arena_memory_sized(const struct tarn_arena *arena, tarn_space space,
+                                       struct tarn_memory_needs *needs, size_t size);
 
 struct tarn_arena_options {
     size_t struct_size;
     /* An allocation of the device that the caller keeps, as large and as aligned as
-     * tarn_arena_memory_size says; NULL: the arena allocates. It is filled with zeros, and is the
+     * tarn_arena_needs says; NULL: the arena allocates. It is filled with zeros, and is the
      * arena's until tarn_arena_destroy answers TARN_OK: no session and no other arena of the
      * process may have any of it. */
     void *memory;
@@ -56,24 +55,17 @@ struct tarn_arena_options {
     (&(struct tarn_arena_options){.struct_size = sizeof(struct tarn_arena_options), __VA_ARGS__})
 #endif
 
-/* What an arena for these plans needs of one memory space, or of space 0. Errors as
- * tarn_session_space_size; all graphs must have the same memory spaces (names and kinds), each as
- * large as the largest plan needs it. */
-static inline enum tarn_status
-tarn_arena_space_size(struct tarn_plan *const *plans, size_t count, struct tarn_device device,
-                      const struct tarn_arena_options *options, tarn_space space,
-                      struct tarn_session_memory *memory, struct tarn_error *error)
+/* What an arena for these plans needs in one memory space. Errors as tarn_session_needs; all graphs
+ * must have the same memory spaces (names and kinds), each as large as the largest plan needs it.
+ */
+static inline enum tarn_status tarn_arena_needs(struct tarn_plan *const *plans, size_t count,
+                                                struct tarn_device device,
+                                                const struct tarn_arena_options *options,
+                                                tarn_space space, struct tarn_memory_needs *needs,
+                                                struct tarn_error *error)
 {
-    return tarn_arena_space_size_sized(plans, count, device, options, space, memory, sizeof *memory,
-                                       error);
-}
-static inline enum tarn_status tarn_arena_memory_size(struct tarn_plan *const *plans, size_t count,
-                                                      struct tarn_device device,
-                                                      const struct tarn_arena_options *options,
-                                                      struct tarn_session_memory *memory,
-                                                      struct tarn_error *error)
-{
-    return tarn_arena_space_size(plans, count, device, options, 0, memory, error);
+    return tarn_arena_needs_sized(plans, count, device, options, space, needs, sizeof *needs,
+                                  error);
 }
 
 /* Allocates, fills with zeros, and finds and proves the waits of all pairs of plans: linear in the
@@ -89,18 +81,14 @@ TARN_API enum tarn_status tarn_arena_create(struct tarn_plan *const *plans, size
 /* TARN_USAGE: there is a session on it, or another process has created it; nothing was freed. */
 TARN_API enum tarn_status tarn_arena_destroy(struct tarn_arena *arena);
 
-/* The address of the arena's first byte; what is persistent begins `needs.size - needs.persistent`
- * bytes behind it. NULL for NULL. *needs: what tarn_arena_memory_size says; may be NULL. */
-static inline void *tarn_arena_memory(const struct tarn_arena *arena,
-                                      struct tarn_session_memory *needs)
+/* The first byte of a memory space's allocation; its persistent part begins
+ * `needs.size - needs.persistent` bytes later. Where devices give regions, the allocation's handle.
+ * NULL: no arena, no such space, or it holds nothing. *needs: what tarn_arena_needs says; may be
+ * NULL. */
+static inline void *tarn_arena_memory(const struct tarn_arena *arena, tarn_space space,
+                                      struct tarn_memory_needs *needs)
 {
-    return tarn_arena_space_sized(arena, 0, needs, sizeof *needs);
-}
-/* The same of any memory space. */
-static inline void *tarn_arena_space(const struct tarn_arena *arena, tarn_space space,
-                                     struct tarn_session_memory *needs)
-{
-    return tarn_arena_space_sized(arena, space, needs, sizeof *needs);
+    return tarn_arena_memory_sized(arena, space, needs, sizeof *needs);
 }
 
 /* The waits of the first iteration of plan `to` (`op`) for the last one of plan `from` (`on`), as

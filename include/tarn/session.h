@@ -20,18 +20,16 @@ typedef uint64_t tarn_ticket;
 #define TARN_FOREVER UINT64_MAX
 
 /* What the inline functions of their names call, see graph.h. */
-struct tarn_session_memory;
+struct tarn_memory_needs;
 struct tarn_session_options;
 struct tarn_check_report;
 struct tarn_check_options;
-TARN_API enum tarn_status tarn_session_space_size_sized(const struct tarn_plan *plan,
-                                                        struct tarn_device device,
-                                                        const struct tarn_session_options *options,
-                                                        tarn_space space,
-                                                        struct tarn_session_memory *memory,
-                                                        size_t size, struct tarn_error *error);
-TARN_API void *tarn_session_space_sized(const struct tarn_session *session, tarn_space space,
-                                        struct tarn_session_memory *needs, size_t size);
+TARN_API enum tarn_status
+tarn_session_needs_sized(const struct tarn_plan *plan, struct tarn_device device,
+                         const struct tarn_session_options *options, tarn_space space,
+                         struct tarn_memory_needs *needs, size_t size, struct tarn_error *error);
+TARN_API void *tarn_session_memory_sized(const struct tarn_session *session, tarn_space space,
+                                         struct tarn_memory_needs *needs, size_t size);
 TARN_API enum tarn_status tarn_session_check_sized(struct tarn_session *session,
                                                    const struct tarn_check_options *options,
                                                    struct tarn_check_report *report, size_t size,
@@ -90,7 +88,7 @@ struct tarn_session_options {
 
     /* ---- Memory ---- */
     /* An allocation of the device that the caller keeps, as large and as aligned as
-     * tarn_session_memory_size says; NULL: the session allocates. The session fills it with zeros,
+     * tarn_session_needs says; NULL: the session allocates. The session fills it with zeros,
      * and may use it until tarn_session_destroy answers TARN_OK; until then no other session or
      * arena of the process may have any of it. Sessions that take turns on one memory are made on a
      * tarn_arena, which has the memory. */
@@ -142,7 +140,7 @@ struct tarn_session_options {
 
     /* ---- Memory spaces ----
      * By space of the plan's graph: what `memory` and `memory_size` say of one; they are those of
-     * space 0, which is then not given here. Each is as tarn_session_space_size says. Spaces beyond
+     * space 0, which is then not given here. Each is as tarn_session_needs says. Spaces beyond
      * the count: the session allocates. */
     const struct tarn_space_memory *space_memory;
     size_t space_memory_count;
@@ -153,32 +151,23 @@ struct tarn_session_options {
                                     __VA_ARGS__})
 #endif
 
-/* What a session needs in one memory space. */
-struct tarn_session_memory {
+/* What a session or an arena needs in one memory space. */
+struct tarn_memory_needs {
     uint64_t size;       /* of the one allocation: arena, then persistent part */
     uint64_t alignment;  /* that it must have; the device may give more */
     uint64_t arena;      /* bytes of planned storages */
     uint64_t persistent; /* bytes of the persistent part; 0 when the caller binds it */
 };
-/* Fills *memory without a session, for callers that bring the memory. Of the options it looks at
+/* Fills *needs without a session, for callers that bring the memory. Of the options it reads
  * binds_persistent. TARN_USAGE: the device cannot give such an alignment, or the graph has no such
- * space; TARN_SYSTEM: no single allocation of the device is that large; TARN_DEVICE. The second
- * function tells of space 0. */
-static inline enum tarn_status
-tarn_session_space_size(const struct tarn_plan *plan, struct tarn_device device,
-                        const struct tarn_session_options *options, tarn_space space,
-                        struct tarn_session_memory *memory, struct tarn_error *error)
+ * space; TARN_SYSTEM: no single allocation of the device is that large; TARN_DEVICE. */
+static inline enum tarn_status tarn_session_needs(const struct tarn_plan *plan,
+                                                  struct tarn_device device,
+                                                  const struct tarn_session_options *options,
+                                                  tarn_space space, struct tarn_memory_needs *needs,
+                                                  struct tarn_error *error)
 {
-    return tarn_session_space_size_sized(plan, device, options, space, memory, sizeof *memory,
-                                         error);
-}
-static inline enum tarn_status tarn_session_memory_size(const struct tarn_plan *plan,
-                                                        struct tarn_device device,
-                                                        const struct tarn_session_options *options,
-                                                        struct tarn_session_memory *memory,
-                                                        struct tarn_error *error)
-{
-    return tarn_session_space_size(plan, device, options, 0, memory, error);
+    return tarn_session_needs_sized(plan, device, options, space, needs, sizeof *needs, error);
 }
 
 /* Compiles the plan, allocates the arena and the persistent part, zero-filled, and creates queues
@@ -251,12 +240,12 @@ TARN_API void *tarn_session_address(const struct tarn_session *session, tarn_ten
 TARN_API void *tarn_session_workspace(const struct tarn_session *session, tarn_op op);
 /* The first byte of a memory space's allocation: its arena, behind which the persistent part begins
  * at `needs.size - needs.persistent`. Where devices give regions, the allocation's handle. NULL: no
- * such space, or it holds nothing. *needs: what tarn_session_space_size says (of a shared arena,
+ * such space, or it holds nothing. *needs: what tarn_session_needs says (of a shared arena,
  * what that one needs); may be NULL. */
-static inline void *tarn_session_space(const struct tarn_session *session, tarn_space space,
-                                       struct tarn_session_memory *needs)
+static inline void *tarn_session_memory(const struct tarn_session *session, tarn_space space,
+                                        struct tarn_memory_needs *needs)
 {
-    return tarn_session_space_sized(session, space, needs, sizeof *needs);
+    return tarn_session_memory_sized(session, space, needs, sizeof *needs);
 }
 /* A contiguous group of the plan's graph as one buffer, for one call of a communication library:
  * address of its first member, and bytes from there to the end of its last member. Either pointer

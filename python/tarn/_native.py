@@ -114,7 +114,7 @@ Call = _options("Call", op=u32, origin=u32, implementation=u32, recomputed=flag,
                 workspace=pointer, inputs_count=size, outputs_count=size, input_sizes=to(u64),
                 output_sizes=to(u64), workspace_size=u64)
 KERNEL = c.CFUNCTYPE(i32, pointer, to(Call))
-SessionMemory = _struct("SessionMemory", size=u64, alignment=u64, arena=u64, persistent=u64)
+MemoryNeeds = _struct("MemoryNeeds", size=u64, alignment=u64, arena=u64, persistent=u64)
 SpaceMemory = _struct("SpaceMemory", memory=pointer, size=u64)
 SessionOptions = _options("SessionOptions", blocking=List, urgent=to(List), memory=pointer,
                           memory_size=u64, binds_persistent=flag, capture=flag, unroll=u32,
@@ -178,8 +178,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "plan_verify": (i32, pointer, pointer, pointer, error),
     "device_host": (Device, to(HostOptions)),
     "host_cores": (u32,),
-    "session_space_size_sized": (i32, plan, Device, to(SessionOptions), u32, *SIZED, error),
-    "arena_space_size_sized": (i32, to(plan), size, Device, to(ArenaOptions), u32, *SIZED, error),
+    "session_needs_sized": (i32, plan, Device, to(SessionOptions), u32, *SIZED, error),
+    "arena_needs_sized": (i32, to(plan), size, Device, to(ArenaOptions), u32, *SIZED, error),
     "arena_create": (i32, to(plan), size, Device, to(ArenaOptions), to(arena), error),
     "arena_destroy": (i32, arena),
     "session_create": (i32, plan, Device, to(SessionOptions), to(session), error),

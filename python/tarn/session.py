@@ -67,8 +67,8 @@ Kernel = Callable[[Call], Any]
 
 
 def _needs(function: Callable[..., int], *arguments: Any) -> Callable[[int], Any]:
-    """What a function of the library says that a memory space needs, as struct SessionMemory."""
-    return lambda space: n.filled(n.SessionMemory, call, function, *arguments, space)
+    """What a function of the library says that a memory space needs, as struct MemoryNeeds."""
+    return lambda space: n.filled(n.MemoryNeeds, call, function, *arguments, space)
 
 
 Bind = Literal["auto", "none", "node", "cache", "core"]
@@ -110,7 +110,7 @@ class Arena:
             raise UsageError("an arena needs at least one plan")
         handles = (n.plan * count)(*(plan._handle for plan in self.plans))
         options = n.make(n.ArenaOptions)
-        size = _needs(n.lib.arena_space_size_sized, handles, count, host, options)
+        size = _needs(n.lib.arena_needs_sized, handles, count, host, options)
         self._regions = Regions(options, memory, len(self.plans[0].graph.spaces), size)
         self._handle: Any = result(n.arena, n.lib.arena_create, handles, count, host, options)
 
@@ -191,7 +191,7 @@ class Session:
         self._arena = arena  # keeps it
         if arena is None:
             options.binds_persistent = memory is not None
-            size = _needs(n.lib.session_space_size_sized, handle, host, options)
+            size = _needs(n.lib.session_needs_sized, handle, host, options)
             self._regions = Regions(options, memory, len(plan.graph.spaces), size)
         elif memory is not None or workers or bind != "auto":
             raise UsageError("an arena has its own memory and its own workers")

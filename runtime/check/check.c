@@ -77,7 +77,7 @@ static uint64_t rows_of(const struct tarn_check *check)
 /* Can the host do the work? */
 static bool host_reaches(const struct tarn_session *session)
 {
-    return session->arena.on_host && !session->device.table->region_create &&
+    return session->memory.on_host && !session->device.table->region_create &&
            (tarn_device_is_host(session->device) || session->device.table->launch);
 }
 
@@ -207,10 +207,10 @@ static enum tarn_status refuse_use(const struct tarn_session *session,
     if (!session) return tarn_error_null(error, "tarn_session_check");
     if (session->submitted != 0 || session->refused || session->check.object)
         return tarn_error_set(error, TARN_USAGE, "checked execution needs a fresh session");
-    if (tarn_session_arena_unbound(&session->arena) != TARN_NONE)
+    if (tarn_plan_memory_unbound(&session->memory) != TARN_NONE)
         return tarn_error_set(
             error, TARN_USAGE, "%s has no memory: bind it first",
-            tarn_tensor_label(session->graph, tarn_session_arena_unbound(&session->arena)).text);
+            tarn_tensor_label(session->graph, tarn_plan_memory_unbound(&session->memory)).text);
     if (!host_reaches(session)) {
         const char *name = tarn_device_name(session->device.table);
         if (!session->device.table->pattern_fill)
@@ -265,9 +265,9 @@ enum tarn_status tarn_session_check_sized(struct tarn_session *session,
     enum tarn_status status =
         tarn_options_take(&taken, sizeof taken, options, "check options", error);
     if (status == TARN_OK) status = refuse_use(session, &taken, error);
-    if (status == TARN_OK) status = tarn_shared_begin(session, false, error);
+    if (status == TARN_OK) status = tarn_arena_begin_turn(session, false, error);
     if (status != TARN_OK) return status;
     status = check_session(session, &taken, report, size, error);
-    tarn_shared_end(session);
+    tarn_arena_end_turn(session);
     return status;
 }

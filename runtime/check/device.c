@@ -102,7 +102,7 @@ static int compare(const struct enqueueing *to, uint32_t i, unsigned seed, unsig
     uint32_t storage = to->made->checker->expected.accesses[i].storage;
     uint64_t word = to->word + 2 * (uint64_t)(i - to->begin);
     return session->device.table->pattern_compare(
-        session->device.self, to->queue, session->arena.addresses[storage],
+        session->device.self, to->queue, session->memory.addresses[storage],
         session->graph->storages[storage].size, to->made->seeds, word + seed, to->made->wrongs,
         word + end);
 }
@@ -113,7 +113,7 @@ static int fill(const struct enqueueing *to, uint32_t i)
     uint32_t storage = to->made->checker->expected.accesses[i].storage;
     uint64_t word = to->word + 2 * (uint64_t)(i - to->begin);
     return session->device.table->pattern_fill(
-        session->device.self, to->queue, session->arena.addresses[storage],
+        session->device.self, to->queue, session->memory.addresses[storage],
         session->graph->storages[storage].size, to->made->seeds, word + 1);
 }
 
@@ -235,8 +235,8 @@ enum tarn_status tarn_device_checker_fill(struct tarn_device_checker *made, uint
     const struct tarn_session *session = made->session;
     uint64_t size = session->graph->storages[storage].size;
     tarn_pattern_fill(made->bytes, size, seed);
-    int code = session->device.table->copy_in(session->device.self,
-                                              session->arena.addresses[storage], made->bytes, size);
+    int code = session->device.table->copy_in(
+        session->device.self, session->memory.addresses[storage], made->bytes, size);
     return status_of(made, "filling a persistent tensor", code, error);
 }
 
@@ -246,7 +246,7 @@ enum tarn_status tarn_device_checker_look(struct tarn_device_checker *made, uint
     const struct tarn_session *session = made->session;
     uint64_t size = session->graph->storages[storage].size;
     int code = session->device.table->copy_out(session->device.self, made->bytes,
-                                               session->arena.addresses[storage], size);
+                                               session->memory.addresses[storage], size);
     if (code) return status_of(made, "reading a tensor back", code, error);
     uint64_t equal = tarn_pattern_compare(made->bytes, size, seed);
     if (equal == size) return TARN_OK;

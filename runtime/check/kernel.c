@@ -28,7 +28,7 @@ static bool share_bytes(const struct tarn_session *session, uint32_t a, uint32_t
     const struct tarn_place *x = tarn_plan_place(session->plan, a);
     const struct tarn_place *y = tarn_plan_place(session->plan, b);
     if (storages[a].persistent != storages[b].persistent) return false;
-    if (storages[a].persistent && session->arena.is_bound) return false;
+    if (storages[a].persistent && session->memory.is_bound) return false;
     return x->offset < y->offset + y->size && y->offset < x->offset + x->size;
 }
 
@@ -55,7 +55,7 @@ enum tarn_status tarn_checker_init(struct tarn_checker *checker, struct tarn_ses
     checker->seed = seed;
     checker->delay_ns = delay_ns;
     atomic_init(&checker->failed, 0);
-    checker->addresses = (unsigned char *const *)session->arena.addresses;
+    checker->addresses = (unsigned char *const *)session->memory.addresses;
     checker->clashes = tarn_region_take(region, ops_count, sizeof *checker->clashes);
     if (!checker->clashes || tarn_expected_init(&checker->expected, region, session->graph))
         return TARN_SYSTEM;

@@ -9,9 +9,9 @@
 #include "gate.h"
 #include "host.h"
 #include "listeners.h"
+#include "runtime/state/arena.h"
 #include "runtime/state/failure.h"
 #include "runtime/state/flight.h"
-#include "runtime/state/shared.h"
 #include "streams/base/cpu_quota.h"
 #include "streams/base/log.h"
 #include "streams/base/options.h"
@@ -329,9 +329,9 @@ static void bind_memory(struct tarn_executor *executor)
 {
     const struct tarn_session *session = executor->session;
     const struct tarn_arena *shared = session->settings.options.arena;
-    for (uint32_t s = 0; s < session->arena.parts_count; s++) {
-        const struct tarn_arena_part *part =
-            shared ? &shared->memory.parts[s] : &session->arena.parts[s];
+    for (uint32_t s = 0; s < session->memory.parts_count; s++) {
+        const struct tarn_memory_part *part =
+            shared ? &shared->memory.parts[s] : &session->memory.parts[s];
         if (part->memory && !part->is_borrowed)
             tarn_topology_bind_memory(executor->topology, part->memory, part->needs.size,
                                       executor->workers_count);

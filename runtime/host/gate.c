@@ -31,7 +31,7 @@
 static uint32_t count_plans(const struct tarn_executor *executor)
 {
     const struct tarn_session *session = executor->session;
-    return session->shared ? session->settings.options.arena->plans_count : 0;
+    return session->member ? session->settings.options.arena->members_count : 0;
 }
 
 static void forget_plans(const struct tarn_executor *executor)
@@ -67,7 +67,7 @@ static bool make_ring(struct tarn_executor *executor)
 
 enum tarn_status tarn_gates_init(struct tarn_executor *executor, struct tarn_error *error)
 {
-    bool has_ring = !executor->session->shared || make_ring(executor);
+    bool has_ring = !executor->session->member || make_ring(executor);
     return has_ring ? TARN_OK : tarn_error_no_memory(error);
 }
 
@@ -103,7 +103,7 @@ void tarn_gates_follow(struct tarn_executor *executor, uint32_t plan)
     struct tarn_gates *gates = &executor->gates;
     gates->is_open = true;
     gates->next.before[plan] =
-        arena->plans[plan].earlier + arena->plans[plan].session->submitted - 1;
+        arena->members[plan].earlier + arena->members[plan].session->submitted - 1;
 }
 
 static bool hold(struct tarn_executor *executor, struct tarn_host_event *event)
@@ -232,7 +232,7 @@ static bool lets_begin(struct tarn_host_stream *stream, const struct tarn_levels
     return i == waits->count;
 }
 
-static bool lets_turn(struct tarn_host_stream *stream, struct tarn_arena_plan *plan,
+static bool lets_turn(struct tarn_host_stream *stream, struct tarn_arena_member *plan,
                       const struct tarn_turn_wait *wait, uint64_t before)
 {
     uint32_t steps = plan->program->begin[wait->stream + 1] - plan->program->begin[wait->stream];
@@ -244,17 +244,17 @@ bool tarn_gate_lets(struct tarn_executor *executor, struct tarn_host_stream *str
                     const struct tarn_gate *gate, uint32_t step, bool *is_vain)
 {
     struct tarn_arena *arena = executor->session->settings.options.arena;
-    const struct tarn_arena_plan *own = executor->session->shared;
-    uint32_t plans = own ? arena->plans_count : 0;
+    const struct tarn_arena_member *own = executor->session->member;
+    uint32_t plans = own ? arena->members_count : 0;
     if (step == executor->program->begin[stream - executor->streams] &&
         !lets_begin(stream, &gate->waits))
         return stop(stream);
     for (uint32_t p = 0; p < plans; p++) {
         const struct tarn_turn *turn = &own->turns[p];
         if (gate->before[p] == UINT64_MAX) continue;
-        *is_vain |= atomic_load(&arena->plans[p].has_failed);
+        *is_vain |= atomic_load(&arena->members[p].has_failed);
         for (uint32_t k = turn->begin[step]; k < turn->begin[step + 1]; k++) {
-            if (lets_turn(stream, &arena->plans[p], &turn->waits[k], gate->before[p])) continue;
+            if (lets_turn(stream, &arena->members[p], &turn->waits[k], gate->before[p])) continue;
             return stop(stream);
         }
     }
@@ -275,7 +275,7 @@ void tarn_gate_leave(struct tarn_gate *gate, struct tarn_host_stream *stream, ui
 
 void tarn_gates_reach(struct tarn_executor *executor, uint32_t stream, int64_t count)
 {
-    struct tarn_arena_plan *plan = executor->session->shared;
+    struct tarn_arena_member *plan = executor->session->member;
     if (!plan) return;
     int64_t reached = (int64_t)(plan->earlier * tarn_steps_of(executor, stream)) + count;
     int64_t before = atomic_load(&plan->reached[stream]);
@@ -287,7 +287,7 @@ void tarn_gates_reach(struct tarn_executor *executor, uint32_t stream, int64_t c
 
 void tarn_gates_abandon(struct tarn_executor *executor)
 {
-    struct tarn_arena_plan *plan = executor->session->shared;
+    struct tarn_arena_member *plan = executor->session->member;
     if (!plan) return;
     atomic_store(&plan->has_failed, true);
     for (uint32_t s = 0; s < plan->program->streams_count; s++)

@@ -190,7 +190,7 @@ static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_er
 static void executor_follow(struct tarn_executor *executor, uint32_t plan)
 {
     const struct tarn_arena *arena = executor->session->settings.options.arena;
-    const struct tarn_executor *other = arena->plans[plan].session->executor;
+    const struct tarn_executor *other = arena->members[plan].session->executor;
     executor->queues.follows[executor->queues.follows_count++] = &other->queues;
 }
 

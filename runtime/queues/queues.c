@@ -143,7 +143,7 @@ static enum tarn_status wait_for_turns(struct tarn_queues *queues, uint32_t inde
         const struct tarn_program *program = other->session->program;
         const struct tarn_arena *arena = queues->session->settings.options.arena;
         const struct tarn_turn *turn =
-            &queues->session->shared->turns[other->session->shared - arena->plans];
+            &queues->session->member->turns[other->session->member - arena->members];
         void **events = other->events[(other->session->submitted - 1) & 1];
         for (uint32_t k = turn->begin[index]; k < turn->begin[index + 1]; k++) {
             void *event = events[program->begin[turn->waits[k].stream] + turn->waits[k].place];
@@ -245,9 +245,10 @@ static bool allocate(struct tarn_queues *queues)
     queues->is_adopted = tarn_region_take(region, program->streams_count, sizeof(bool));
     queues->events[0] = tarn_region_take(region, steps, sizeof(void *));
     queues->events[1] = tarn_region_take(region, steps, sizeof(void *));
-    if (queues->session->shared)
-        queues->follows = tarn_region_take(
-            region, queues->session->settings.options.arena->plans_count, sizeof *queues->follows);
+    if (queues->session->member)
+        queues->follows =
+            tarn_region_take(region, queues->session->settings.options.arena->members_count,
+                             sizeof *queues->follows);
     if (region->is_exhausted) return false;
     if (!queues->device.table->launch) return true;
     queues->closures = tarn_region_take(region, steps, sizeof *queues->closures);

@@ -11,25 +11,25 @@
 void *tarn_session_address(const struct tarn_session *session, tarn_tensor tensor)
 {
     if (!session || tensor >= session->graph->tensors_count) return NULL;
-    return tarn_session_arena_address(&session->arena, tensor);
+    return tarn_plan_memory_address(&session->memory, tensor);
 }
 
 void *tarn_session_workspace(const struct tarn_session *session, tarn_op op)
 {
     if (!session || op >= session->graph->ops_count) return NULL;
     uint32_t storage = tarn_extra(&session->graph->ops[op])->workspace_storage;
-    return storage != TARN_NONE ? session->arena.addresses[storage] : NULL;
+    return storage != TARN_NONE ? session->memory.addresses[storage] : NULL;
 }
 
-void *tarn_session_space_sized(const struct tarn_session *session, tarn_space space,
-                               struct tarn_session_memory *needs, size_t size)
+void *tarn_session_memory_sized(const struct tarn_session *session, tarn_space space,
+                                struct tarn_memory_needs *needs, size_t size)
 {
-    static const struct tarn_session_memory none;
-    bool is_there = session && space < session->arena.parts_count;
+    static const struct tarn_memory_needs none;
+    bool is_there = session && space < session->memory.parts_count;
     if (needs)
-        tarn_struct_give(needs, size, is_there ? &session->arena.parts[space].needs : &none,
+        tarn_struct_give(needs, size, is_there ? &session->memory.parts[space].needs : &none,
                          sizeof none);
-    return is_there ? session->arena.parts[space].memory : NULL;
+    return is_there ? session->memory.parts[space].memory : NULL;
 }
 
 enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t group,
@@ -42,12 +42,12 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
         return tarn_error_set(error, TARN_USAGE, "group %u does not exist; the graph has %u", group,
                               graph->groups_count);
     const struct tarn_group *record = &graph->groups[group];
-    char *first = session->arena.addresses[record->storages[0]];
+    char *first = session->memory.addresses[record->storages[0]];
     uint64_t end = 0;
     for (uint32_t i = 0; i < record->storages_count; i++) {
         uint32_t storage = record->storages[i];
-        char *member = session->arena.addresses[storage];
-        if (!member || !tarn_session_arena_is_address(&session->arena, storage) ||
+        char *member = session->memory.addresses[storage];
+        if (!member || !tarn_plan_memory_is_address(&session->memory, storage) ||
             (uint64_t)(member - first) != end) {
             if (error) error->tensor = record->tensors[i];
             return tarn_error_set(error, TARN_USAGE, "group %u is not one buffer: %s is %s", group,
@@ -67,7 +67,7 @@ static void **fill_addresses(const struct tarn_session *session, void **next,
                              const uint32_t *tensors, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        *next++ = tarn_session_arena_address(&session->arena, tensors[i]);
+        *next++ = tarn_plan_memory_address(&session->memory, tensors[i]);
     return next;
 }
 

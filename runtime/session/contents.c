@@ -40,7 +40,7 @@ static enum tarn_status check_access(const struct tarn_session *session, tarn_te
         return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
                               tarn_tensor_label(graph, tensor).text,
                               (unsigned long long)session->submitted);
-    if (!tarn_session_arena_address(&session->arena, tensor))
+    if (!tarn_plan_memory_address(&session->memory, tensor))
         return tarn_error_set(error, TARN_USAGE, "%s has no memory: bind it first",
                               tarn_tensor_label(graph, tensor).text);
     return TARN_OK;
@@ -50,11 +50,11 @@ enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor te
                                     const void *data, uint64_t size, struct tarn_error *error)
 {
     enum tarn_status status = check_access(session, tensor, data, size, error);
-    if (!status && size > 0) status = tarn_shared_begin(session, false, error);
+    if (!status && size > 0) status = tarn_arena_begin_turn(session, false, error);
     if (status || size == 0) return status;
     int code = session->device.table->copy_in(session->device.self,
                                               tarn_session_address(session, tensor), data, size);
-    tarn_shared_end(session);
+    tarn_arena_end_turn(session);
     return copy_status(session, "copy to the device", code, error);
 }
 
@@ -62,11 +62,11 @@ enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor ten
                                    uint64_t size, struct tarn_error *error)
 {
     enum tarn_status status = check_access(session, tensor, data, size, error);
-    if (!status && size > 0) status = tarn_shared_begin(session, false, error);
+    if (!status && size > 0) status = tarn_arena_begin_turn(session, false, error);
     if (status || size == 0) return status;
     int code = session->device.table->copy_out(session->device.self, data,
                                                tarn_session_address(session, tensor), size);
-    tarn_shared_end(session);
+    tarn_arena_end_turn(session);
     return copy_status(session, "copy from the device", code, error);
 }
 

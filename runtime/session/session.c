@@ -26,8 +26,8 @@
 static void release(struct tarn_session *session)
 {
     if (session->check.object) session->check.finish(session->check.object);
-    tarn_session_arena_finish(&session->arena);
-    tarn_shared_leave(session);
+    tarn_plan_memory_finish(&session->memory);
+    tarn_arena_leave(session);
     tarn_flight_destroy(session->flight);
     tarn_plan_destroy(session->plan);
     tarn_region_finish(&session->region);
@@ -67,10 +67,10 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
     enum tarn_status status =
         tarn_settings_init(&session->settings, region, session->plan, device, options, error);
     if (!status) status = tarn_plan_program(session->plan, &session->program, error);
-    if (!status) status = tarn_shared_join(session, error);
+    if (!status) status = tarn_arena_enter(session, error);
     if (!status)
         status =
-            tarn_session_arena_init(&session->arena, region, session->plan, device, taken, error);
+            tarn_plan_memory_init(&session->memory, region, session->plan, device, taken, error);
     if (!status) status = tarn_session_make_calls(session, error);
     if (!status && taken->flight > 0)
         status = tarn_flight_create(session, taken->flight, &session->flight, error);
@@ -198,12 +198,11 @@ enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_ten
         return tarn_error_set(error, TARN_USAGE, "tensor %u does not exist; the graph has %u",
                               tensor, session->graph->tensors_count);
     if (error) error->tensor = tensor;
-    enum tarn_status status =
-        tarn_session_arena_check_bind(&session->arena, tensor, address, error);
+    enum tarn_status status = tarn_plan_memory_check_bind(&session->memory, tensor, address, error);
     if (!status && !tarn_session_is_idle(session))
         status = bind_under_way(session, tensor, address, error);
     if (status) return status;
-    session->arena.addresses[session->graph->tensors[tensor].storage] = address;
+    session->memory.addresses[session->graph->tensors[tensor].storage] = address;
     if (tarn_session_is_idle(session)) session->ready = false;
     return TARN_OK;
 }
@@ -224,7 +223,7 @@ static enum tarn_status get_ready(struct tarn_session *session, struct tarn_erro
 {
     if (session->ready) return TARN_OK;
     enum tarn_status status = check_kernels(session, error);
-    tarn_tensor unbound = tarn_session_arena_unbound(&session->arena);
+    tarn_tensor unbound = tarn_plan_memory_unbound(&session->memory);
     if (status) return status;
     if (unbound != TARN_NONE) {
         if (error) error->tensor = unbound;
@@ -303,7 +302,7 @@ static enum tarn_status prepare(struct tarn_session *session, uint64_t iteration
                               (unsigned long long)iterations);
     status = surround(session, iterations, options, around, error);
     if (!status) status = get_ready(session, error);
-    if (!status && iterations > 0) status = tarn_shared_begin(session, true, error);
+    if (!status && iterations > 0) status = tarn_arena_begin_turn(session, true, error);
     if (status) session->executor_table->surround(session->executor, NULL, NULL);
     return status;
 }
@@ -324,7 +323,7 @@ enum tarn_status tarn_session_submit_with(struct tarn_session *session, uint64_t
                  ? tarn_session_was_cancelled(error)
                  : session->executor_table->submit(session->executor, session->submitted, error);
     status = end(session, status, error);
-    tarn_shared_end(session);
+    tarn_arena_end_turn(session);
     return status;
 }
 

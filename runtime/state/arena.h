@@ -1,118 +1,64 @@
-/* A session's memory: for every memory space one allocation for arena and persistent part; and what
- * kernels get for every storage. */
+/* An arena that sessions share (tarn/arena.h): whose turn it is, and what a turn waits for. */
 #ifndef TARN_RUNTIME_STATE_ARENA_H
 #define TARN_RUNTIME_STATE_ARENA_H
 
-#include "memory_use.h"
-#include "streams/base/region.h"
-#include "streams/graph/report.h"
-#include "streams/plan/plan.h"
-#include "tarn/session.h"
+#include <stdatomic.h>
+#include <sys/types.h>
 
-/* The memory of one memory space. */
-struct tarn_arena_part {
-    void *memory; /* one allocation: the arena, then the persistent part; NULL: empty */
-    struct tarn_session_memory needs;
-    uint64_t persistent_begin;  /* in it */
-    bool is_borrowed;           /* the caller's, or a shared arena's */
-    struct tarn_memory_use use; /* of what the caller brings */
+#include "plan_memory.h"
+#include "streams/plan/program.h"
+#include "tarn/arena.h"
+
+/* A step of another plan, in its last iteration. */
+struct tarn_turn_wait {
+    uint32_t stream;
+    uint32_t place; /* in that stream */
 };
 
-struct tarn_session_arena {
-    const struct tarn_plan *plan;
-    struct tarn_device device;
-    struct tarn_arena_part *parts; /* by memory space of the plan's graph */
-    uint32_t parts_count;
-    bool is_bound;    /* the caller binds persistent tensors to memory of its own */
-    bool on_host;     /* host code may follow addresses, in all spaces */
-    void **addresses; /* by storage, workspaces included; NULL: not bound yet */
-    void **regions; /* by storage, where the device has regions: to be given back to it; or NULL */
+/* From one plan to another. */
+struct tarn_turn {
+    struct tarn_waits listed;     /* by op, for callers */
+    uint32_t *begin;              /* by step of the plan that comes after, and behind the last */
+    struct tarn_turn_wait *waits; /* of step i: waits[begin[i]..begin[i + 1]) */
 };
 
-/* ---- What is needed: needs.c ---- */
-
-/* By memory space: bytes, and the plan that wants the strictest alignment. */
-struct tarn_arena_needs {
-    uint32_t count;
-    struct tarn_session_memory of[TARN_SPACES_MAX];
-    const struct tarn_plan *strictest[TARN_SPACES_MAX];
+/* A plan of the arena, and its session. */
+struct tarn_arena_member {
+    struct tarn_plan *plan; /* retained */
+    const struct tarn_program *program;
+    struct tarn_session *session; /* NULL: there is none */
+    bool *exits;                  /* by step: some other plan waits for it */
+    struct tarn_turn *turns;      /* by plan before this one */
+    /* On the host: by stream, steps finished by all sessions of this plan, as far as published; and
+     * the iterations that earlier sessions were given, which count as finished. */
+    _Atomic int64_t *reached;
+    uint64_t earlier;
+    atomic_bool has_failed; /* its session has stopped, and what waits for it waits in vain */
 };
 
-enum tarn_status tarn_arena_needs_measure(struct tarn_arena_needs *needs,
-                                          const struct tarn_plan *plan, bool is_bound,
-                                          struct tarn_error *error);
-/* So that both fit, each into the same memory. TARN_USAGE: their graphs declare other spaces. */
-enum tarn_status tarn_arena_needs_join(struct tarn_arena_needs *needs,
-                                       const struct tarn_arena_needs *more,
+struct tarn_arena {
+    struct tarn_region region;
+    pid_t process;
+    struct tarn_plan_memory memory; /* of no plan: it has no addresses of storages */
+    struct tarn_needs_by_space needs;
+    struct tarn_arena_member *members; /* in the order of the plans that it was made for */
+    uint32_t members_count;
+    uint64_t turns;                      /* counts submits, copies and checks */
+    _Atomic(struct tarn_session *) busy; /* a thread is at work with this one; NULL: with none */
+    uint32_t busy_depth;                 /* calls of that thread inside each other */
+};
+
+/* The session goes onto the arena of its options, or on none. TARN_USAGE: it cannot. */
+enum tarn_status tarn_arena_enter(struct tarn_session *session, struct tarn_error *error);
+/* When nothing of the session is under way. */
+void tarn_arena_leave(struct tarn_session *session);
+
+/* Around each work of a session; nothing for a session on no arena. A submit (`is_submit`) has the
+ * executor wait for the turns of others; other work is the host's, and begins when they have none.
+ * The second call says that the thread's part is over: a submit's work goes on. TARN_USAGE: not
+ * now. */
+enum tarn_status tarn_arena_begin_turn(struct tarn_session *session, bool is_submit,
                                        struct tarn_error *error);
-/* For messages: " in memory space 1 "host"", or nothing where the graph has one alone. */
-struct tarn_space_label {
-    char text[sizeof(struct tarn_label) + 40];
-};
-struct tarn_space_label tarn_space_label(const struct tarn_graph *graph, uint32_t space);
-
-/* Are a space's needs within the limits that its device says? */
-enum tarn_status tarn_arena_needs_check(const struct tarn_arena_needs *needs, uint32_t space,
-                                        struct tarn_device device,
-                                        const struct tarn_memory_limits *limits,
-                                        struct tarn_error *error);
-/* ---- Memory: memory.c ---- */
-
-/* What a device says of, and gives for, one memory space of a graph. */
-enum tarn_status tarn_space_limits(struct tarn_device device, const struct tarn_graph *graph,
-                                   uint32_t space, struct tarn_memory_limits *limits,
-                                   struct tarn_error *error);
-
-/* Allocates on the device (or takes what the options bring), and fills with zeros, in all spaces.
- * arena: plan and device are set. parts: from the region, which lives as long. */
-enum tarn_status tarn_session_arena_obtain(struct tarn_session_arena *arena,
-                                           struct tarn_region *region,
-                                           const struct tarn_arena_needs *needs,
-                                           const struct tarn_session_options *options,
-                                           struct tarn_error *error);
-void tarn_session_arena_give_back(struct tarn_session_arena *arena);
-
-/* ---- The whole ---- */
-
-/* What is needed of one space; within the limits that the device tells, or else TARN_USAGE or
- * TARN_SYSTEM. */
-enum tarn_status tarn_arena_needs_tell(const struct tarn_arena_needs *needs, uint32_t space,
-                                       struct tarn_device device,
-                                       struct tarn_session_memory *memory,
-                                       struct tarn_error *error);
-
-/* Obtains the memory, or joins the arena of the options, and finds all addresses. The caller
- * finishes it, whatever the status, before the region. */
-enum tarn_status tarn_session_arena_init(struct tarn_session_arena *arena,
-                                         struct tarn_region *region, const struct tarn_plan *plan,
-                                         struct tarn_device device,
-                                         const struct tarn_session_options *options,
-                                         struct tarn_error *error);
-void tarn_session_arena_finish(struct tarn_session_arena *arena);
-
-/* Does each storage lie inside its part of its space's allocation, but for persistent ones that the
- * caller binds, and is each planned one where the plan says? pre: tarn_session_arena_init has
- * succeeded. For assertions; cost: linear in storages. */
-bool tarn_session_arena_is_valid(const struct tarn_session_arena *arena);
-
-/* A persistent tensor that has no memory yet, or TARN_NONE. */
-tarn_tensor tarn_session_arena_unbound(const struct tarn_session_arena *arena);
-
-/* May a tensor be bound to that address? TARN_USAGE: no. */
-enum tarn_status tarn_session_arena_check_bind(const struct tarn_session_arena *arena,
-                                               tarn_tensor tensor, const void *address,
-                                               struct tarn_error *error);
-
-/* Is the storage where an address can be computed with? */
-static inline bool tarn_session_arena_is_address(const struct tarn_session_arena *arena, uint32_t a)
-{
-    return !arena->regions || arena->regions[a] != arena->addresses[a];
-}
-
-static inline void *tarn_session_arena_address(const struct tarn_session_arena *arena,
-                                               tarn_tensor tensor)
-{
-    return arena->addresses[arena->plan->graph->tensors[tensor].storage];
-}
+void tarn_arena_end_turn(struct tarn_session *session);
 
 #endif

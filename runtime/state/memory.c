@@ -1,11 +1,11 @@
-/* The memory of an arena, space by space: from the device, or brought by the caller, who asks for
+/* How memory is obtained, space by space: from the device, or brought by the caller, who asks for
  * its size first. Cost: O(spaces) calls of the device. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "arena.h"
 #include "failure.h"
+#include "plan_memory.h"
 #include "settings.h"
 #include "streams/graph/report.h"
 
@@ -47,7 +47,7 @@ static int create(struct tarn_device device, const struct tarn_graph *graph, uin
 }
 
 static void destroy(struct tarn_device device, const struct tarn_graph *graph, uint32_t space,
-                    const struct tarn_arena_part *part)
+                    const struct tarn_memory_part *part)
 {
     struct tarn_memory_space asked = describe(graph, space);
     if (has_kinds(device, graph))
@@ -56,11 +56,11 @@ static void destroy(struct tarn_device device, const struct tarn_graph *graph, u
         device.table->memory_destroy(device.self, part->memory, part->needs.size);
 }
 
-static enum tarn_status memory_refused(const struct tarn_session_arena *arena, uint32_t space,
-                                       const struct tarn_session_memory *memory, uint64_t available,
+static enum tarn_status memory_refused(const struct tarn_plan_memory *memory, uint32_t space,
+                                       const struct tarn_memory_needs *needs, uint64_t available,
                                        int code, struct tarn_error *error)
 {
-    const struct tarn_device *device = &arena->device;
+    const struct tarn_device *device = &memory->device;
     if (device->table->error_class(device->self, code) != TARN_ERROR_OUT_OF_MEMORY)
         return tarn_device_status(*device, "allocation of the arena", code, error);
     char text[64] = "";
@@ -71,22 +71,22 @@ static enum tarn_status memory_refused(const struct tarn_session_arena *arena, u
         error, TARN_SYSTEM,
         "device '%s' has no memory for this session: it needs %llu bytes%s (arena %llu, "
         "persistent part %llu)%s",
-        tarn_device_name(device->table), (unsigned long long)memory->size,
-        tarn_space_label(arena->plan->graph, space).text, (unsigned long long)memory->arena,
-        (unsigned long long)memory->persistent, text);
+        tarn_device_name(device->table), (unsigned long long)needs->size,
+        tarn_space_label(memory->plan->graph, space).text, (unsigned long long)needs->arena,
+        (unsigned long long)needs->persistent, text);
 }
 
-static enum tarn_status allocate(struct tarn_session_arena *arena, uint32_t space,
-                                 const struct tarn_arena_needs *needs,
+static enum tarn_status allocate(struct tarn_plan_memory *memory, uint32_t space,
+                                 const struct tarn_needs_by_space *by_space,
                                  const struct tarn_memory_limits *limits, struct tarn_error *error)
 {
-    struct tarn_arena_part *part = &arena->parts[space];
-    enum tarn_status status = tarn_arena_needs_check(needs, space, arena->device, limits, error);
+    struct tarn_memory_part *part = &memory->parts[space];
+    enum tarn_status status = tarn_needs_check(by_space, space, memory->device, limits, error);
     if (status || part->needs.size == 0) return status;
-    int code = create(arena->device, arena->plan->graph, space, part->needs.size, &part->memory);
+    int code = create(memory->device, memory->plan->graph, space, part->needs.size, &part->memory);
     if (!code) return TARN_OK;
     part->memory = NULL;
-    return memory_refused(arena, space, &needs->of[space], limits->available, code, error);
+    return memory_refused(memory, space, &by_space->of[space], limits->available, code, error);
 }
 
 /* ---- What the caller brings ---- */
@@ -100,37 +100,37 @@ static struct tarn_space_memory brought(const struct tarn_session_options *optio
 }
 
 /* It may be larger, not smaller. */
-static enum tarn_status check_brought(const struct tarn_session_arena *arena,
-                                      const struct tarn_session_memory *memory,
+static enum tarn_status check_brought(const struct tarn_plan_memory *memory,
+                                      const struct tarn_memory_needs *needs,
                                       struct tarn_space_memory given, struct tarn_error *error)
 {
-    if (given.size < memory->size)
+    if (given.size < needs->size)
         return tarn_error_set(error, TARN_USAGE,
                               "the memory brought is of %llu bytes; the session needs %llu (arena "
                               "%llu, persistent part %llu)",
-                              (unsigned long long)given.size, (unsigned long long)memory->size,
-                              (unsigned long long)memory->arena,
-                              (unsigned long long)memory->persistent);
-    bool is_address = !arena->device.table->region_create;
-    if (is_address && (uintptr_t)given.memory % memory->alignment != 0)
+                              (unsigned long long)given.size, (unsigned long long)needs->size,
+                              (unsigned long long)needs->arena,
+                              (unsigned long long)needs->persistent);
+    bool is_address = !memory->device.table->region_create;
+    if (is_address && (uintptr_t)given.memory % needs->alignment != 0)
         return tarn_error_set(error, TARN_USAGE, "the memory brought must be aligned to %llu bytes",
-                              (unsigned long long)memory->alignment);
+                              (unsigned long long)needs->alignment);
     return TARN_OK;
 }
 
-static enum tarn_status borrow(struct tarn_session_arena *arena, uint32_t space,
-                               const struct tarn_session_memory *memory,
+static enum tarn_status borrow(struct tarn_plan_memory *memory, uint32_t space,
+                               const struct tarn_memory_needs *needs,
                                const struct tarn_session_options *options, bool on_host,
                                struct tarn_error *error)
 {
-    struct tarn_arena_part *part = &arena->parts[space];
+    struct tarn_memory_part *part = &memory->parts[space];
     struct tarn_space_memory given = brought(options, space);
-    if (memory->size == 0) return TARN_OK;
-    enum tarn_status status = check_brought(arena, memory, given, error);
+    if (needs->size == 0) return TARN_OK;
+    enum tarn_status status = check_brought(memory, needs, given, error);
     if (status) return status;
-    struct tarn_memory_use use = {.device = arena->device,
+    struct tarn_memory_use use = {.device = memory->device,
                                   .begin = (uintptr_t)given.memory,
-                                  .size = memory->size,
+                                  .size = needs->size,
                                   .on_host = on_host};
     part->use = use;
     status = tarn_memory_use_enter(&part->use, error);
@@ -163,60 +163,61 @@ static enum tarn_status check_list(const struct tarn_session_options *options, u
 /* ---- Both ---- */
 
 /* The host's system gives zeros; touching them here would be work for nothing. */
-static enum tarn_status clear(const struct tarn_session_arena *arena, uint32_t space,
+static enum tarn_status clear(const struct tarn_plan_memory *memory, uint32_t space,
                               struct tarn_error *error)
 {
-    const struct tarn_device *device = &arena->device;
-    const struct tarn_arena_part *part = &arena->parts[space];
+    const struct tarn_device *device = &memory->device;
+    const struct tarn_memory_part *part = &memory->parts[space];
     bool is_clear = tarn_device_is_host(*device) && !part->is_borrowed &&
-                    !has_kinds(*device, arena->plan->graph);
+                    !has_kinds(*device, memory->plan->graph);
     if (is_clear || part->needs.size == 0) return TARN_OK;
     int code = device->table->fill(device->self, part->memory, 0, part->needs.size);
     return tarn_device_status(*device, "filling the arena with zeros", code, error);
 }
 
-static enum tarn_status obtain_part(struct tarn_session_arena *arena, uint32_t space,
-                                    const struct tarn_arena_needs *needs,
+static enum tarn_status obtain_part(struct tarn_plan_memory *memory, uint32_t space,
+                                    const struct tarn_needs_by_space *by_space,
                                     const struct tarn_session_options *options,
                                     struct tarn_error *error)
 {
     struct tarn_memory_limits limits;
-    const struct tarn_session_memory *memory = &needs->of[space];
-    struct tarn_arena_part *part = &arena->parts[space];
+    const struct tarn_memory_needs *needs = &by_space->of[space];
+    struct tarn_memory_part *part = &memory->parts[space];
     enum tarn_status status =
-        tarn_space_limits(arena->device, arena->plan->graph, space, &limits, error);
+        tarn_space_limits(memory->device, memory->plan->graph, space, &limits, error);
     if (status) return status;
-    part->needs = *memory;
-    part->persistent_begin = memory->size - memory->persistent;
-    arena->on_host &= limits.on_host;
+    part->needs = *needs;
+    part->persistent_begin = needs->size - needs->persistent;
+    memory->on_host &= limits.on_host;
     status = brought(options, space).memory
-                 ? borrow(arena, space, memory, options, limits.on_host, error)
-                 : allocate(arena, space, needs, &limits, error);
-    return status ? status : clear(arena, space, error);
+                 ? borrow(memory, space, needs, options, limits.on_host, error)
+                 : allocate(memory, space, by_space, &limits, error);
+    return status ? status : clear(memory, space, error);
 }
 
-enum tarn_status tarn_session_arena_obtain(struct tarn_session_arena *arena,
-                                           struct tarn_region *region,
-                                           const struct tarn_arena_needs *needs,
-                                           const struct tarn_session_options *options,
-                                           struct tarn_error *error)
+enum tarn_status tarn_plan_memory_obtain(struct tarn_plan_memory *memory,
+                                         struct tarn_region *region,
+                                         const struct tarn_needs_by_space *by_space,
+                                         const struct tarn_session_options *options,
+                                         struct tarn_error *error)
 {
-    enum tarn_status status = check_list(options, needs->count, error);
+    enum tarn_status status = check_list(options, by_space->count, error);
     if (status) return status;
-    arena->parts = tarn_region_take(region, needs->count, sizeof *arena->parts);
-    if (!arena->parts) return tarn_error_no_memory(error);
-    arena->parts_count = needs->count;
-    arena->on_host = true;
-    for (uint32_t s = 0; s < needs->count && !status; s++)
-        status = obtain_part(arena, s, needs, options, error);
+    memory->parts = tarn_region_take(region, by_space->count, sizeof *memory->parts);
+    if (!memory->parts) return tarn_error_no_memory(error);
+    memory->parts_count = by_space->count;
+    memory->on_host = true;
+    for (uint32_t s = 0; s < by_space->count && !status; s++)
+        status = obtain_part(memory, s, by_space, options, error);
     return status;
 }
 
-void tarn_session_arena_give_back(struct tarn_session_arena *arena)
+void tarn_plan_memory_give_back(struct tarn_plan_memory *memory)
 {
-    for (uint32_t s = 0; s < arena->parts_count; s++) {
-        struct tarn_arena_part *part = &arena->parts[s];
-        if (part->memory && !part->is_borrowed) destroy(arena->device, arena->plan->graph, s, part);
+    for (uint32_t s = 0; s < memory->parts_count; s++) {
+        struct tarn_memory_part *part = &memory->parts[s];
+        if (part->memory && !part->is_borrowed)
+            destroy(memory->device, memory->plan->graph, s, part);
         tarn_memory_use_leave(&part->use);
     }
 }

@@ -2,8 +2,8 @@
  * Cost: linear in storages and tensors. */
 #include <stdio.h>
 
-#include "arena.h"
 #include "failure.h"
+#include "plan_memory.h"
 #include "streams/base/checked.h"
 #include "streams/graph/report.h"
 #include "streams/plan/switch.h"
@@ -35,7 +35,7 @@ static uint64_t alignment_needed(const struct tarn_plan *plan, uint32_t space, t
 /* Where the last of the space's places ends, at least what the plan says: a plan that is run
  * without verification may say less than it uses, and must then corrupt its own arena only. */
 static bool find_ends(const struct tarn_plan *plan, uint32_t space, bool is_bound,
-                      struct tarn_session_memory *memory)
+                      struct tarn_memory_needs *needs)
 {
     const struct tarn_graph *graph = plan->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
@@ -44,60 +44,59 @@ static bool find_ends(const struct tarn_plan *plan, uint32_t space, bool is_boun
         uint64_t end, begin = tarn_plan_space_begin(plan, space, storage->persistent);
         if (storage->space != space || (storage->persistent && is_bound)) continue;
         if (!tarn_size_add(place->offset - begin, place->size, &end)) return false;
-        uint64_t *least = storage->persistent ? &memory->persistent : &memory->arena;
+        uint64_t *least = storage->persistent ? &needs->persistent : &needs->arena;
         if (end > *least) *least = end;
     }
     return true;
 }
 
-static enum tarn_status add_up(struct tarn_session_memory *memory, struct tarn_error *error)
+static enum tarn_status add_up(struct tarn_memory_needs *needs, struct tarn_error *error)
 {
     uint64_t begin;
-    if (tarn_size_round_up(memory->arena, memory->alignment, &begin) &&
-        tarn_size_add(begin, memory->persistent, &memory->size))
+    if (tarn_size_round_up(needs->arena, needs->alignment, &begin) &&
+        tarn_size_add(begin, needs->persistent, &needs->size))
         return TARN_OK;
     return tarn_error_set(error, TARN_SYSTEM, "arena and persistent part exceed 64 bits");
 }
 
-enum tarn_status tarn_arena_needs_measure(struct tarn_arena_needs *needs,
-                                          const struct tarn_plan *plan, bool is_bound,
-                                          struct tarn_error *error)
+enum tarn_status tarn_needs_measure(struct tarn_needs_by_space *by_space,
+                                    const struct tarn_plan *plan, bool is_bound,
+                                    struct tarn_error *error)
 {
     enum tarn_status status = TARN_OK;
-    needs->count = tarn_graph_spaces_count(plan->graph);
-    for (uint32_t s = 0; s < needs->count && !status; s++) {
-        struct tarn_session_memory *memory = &needs->of[s];
+    by_space->count = tarn_graph_spaces_count(plan->graph);
+    for (uint32_t s = 0; s < by_space->count && !status; s++) {
+        struct tarn_memory_needs *needs = &by_space->of[s];
         tarn_tensor tensor;
         struct tarn_plan_space_summary made;
         tarn_plan_space(plan, s, &made);
-        *memory = (struct tarn_session_memory){
+        *needs = (struct tarn_memory_needs){
             .alignment = alignment_needed(plan, s, &tensor),
             .arena = made.footprint,
             .persistent = is_bound ? 0 : made.persistent,
         };
-        needs->strictest[s] = plan;
-        if (!find_ends(plan, s, is_bound, memory)) memory->arena = UINT64_MAX;
-        status = add_up(memory, error);
+        by_space->strictest[s] = plan;
+        if (!find_ends(plan, s, is_bound, needs)) needs->arena = UINT64_MAX;
+        status = add_up(needs, error);
     }
     return status;
 }
 
-enum tarn_status tarn_arena_needs_join(struct tarn_arena_needs *needs,
-                                       const struct tarn_arena_needs *more,
-                                       struct tarn_error *error)
+enum tarn_status tarn_needs_join(struct tarn_needs_by_space *by_space,
+                                 const struct tarn_needs_by_space *more, struct tarn_error *error)
 {
     enum tarn_status status =
-        tarn_switch_check_spaces(needs->strictest[0]->graph, more->strictest[0]->graph, error);
-    for (uint32_t s = 0; s < needs->count && !status; s++) {
-        struct tarn_session_memory *memory = &needs->of[s];
-        const struct tarn_session_memory *other = &more->of[s];
-        if (other->alignment > memory->alignment) {
-            memory->alignment = other->alignment;
-            needs->strictest[s] = more->strictest[s];
+        tarn_switch_check_spaces(by_space->strictest[0]->graph, more->strictest[0]->graph, error);
+    for (uint32_t s = 0; s < by_space->count && !status; s++) {
+        struct tarn_memory_needs *needs = &by_space->of[s];
+        const struct tarn_memory_needs *other = &more->of[s];
+        if (other->alignment > needs->alignment) {
+            needs->alignment = other->alignment;
+            by_space->strictest[s] = more->strictest[s];
         }
-        if (other->arena > memory->arena) memory->arena = other->arena;
-        if (other->persistent > memory->persistent) memory->persistent = other->persistent;
-        status = add_up(memory, error);
+        if (other->arena > needs->arena) needs->arena = other->arena;
+        if (other->persistent > needs->persistent) needs->persistent = other->persistent;
+        status = add_up(needs, error);
     }
     return status;
 }
@@ -118,23 +117,22 @@ static enum tarn_status refuse_alignment(const struct tarn_plan *plan, uint32_t 
                           is_own ? "give the tensor a smaller one" : "plan with a smaller one");
 }
 
-enum tarn_status tarn_arena_needs_check(const struct tarn_arena_needs *needs, uint32_t space,
-                                        struct tarn_device device,
-                                        const struct tarn_memory_limits *limits,
-                                        struct tarn_error *error)
+enum tarn_status tarn_needs_check(const struct tarn_needs_by_space *by_space, uint32_t space,
+                                  struct tarn_device device,
+                                  const struct tarn_memory_limits *limits, struct tarn_error *error)
 {
-    const struct tarn_session_memory *memory = &needs->of[space];
-    const struct tarn_plan *plan = needs->strictest[space];
-    if (memory->alignment > limits->alignment)
+    const struct tarn_memory_needs *needs = &by_space->of[space];
+    const struct tarn_plan *plan = by_space->strictest[space];
+    if (needs->alignment > limits->alignment)
         return refuse_alignment(plan, space, tarn_device_name(device.table), limits->alignment,
                                 error);
-    if (memory->size <= limits->allocation_max) return TARN_OK;
+    if (needs->size <= limits->allocation_max) return TARN_OK;
     return tarn_error_set(
         error, TARN_SYSTEM,
         "device '%s' allocates %llu bytes at once at most%s; the session needs %llu (arena %llu, "
         "persistent part %llu): bind persistent tensors to memory of their own, or plan with a "
         "capacity or budget below that",
         tarn_device_name(device.table), (unsigned long long)limits->allocation_max,
-        tarn_space_label(plan->graph, space).text, (unsigned long long)memory->size,
-        (unsigned long long)memory->arena, (unsigned long long)memory->persistent);
+        tarn_space_label(plan->graph, space).text, (unsigned long long)needs->size,
+        (unsigned long long)needs->arena, (unsigned long long)needs->persistent);
 }

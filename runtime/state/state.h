@@ -7,9 +7,9 @@
 #include <sys/types.h>
 
 #include "arena.h"
+#include "plan_memory.h"
 #include "rebind.h"
 #include "settings.h"
-#include "shared.h"
 #include "streams/base/region.h"
 #include "streams/plan/program.h"
 
@@ -43,16 +43,16 @@ struct tarn_session {
     struct tarn_device device;      /* that runs the streams and has the memory */
     struct tarn_settings settings;
     const struct tarn_program *program; /* the plan's */
-    struct tarn_session_arena arena;
-    struct tarn_arena_plan *shared; /* the session's place on a shared arena; NULL: on none */
-    const bool *exits;              /* by step: another plan on the arena waits for it; or NULL */
-    uint64_t turn;                  /* when it submitted last, in turns of the arena */
-    struct tarn_binding *bindings;  /* by op */
-    struct tarn_call *calls;        /* by op; only `iteration` and `queue` change after creation */
-    void **addresses;               /* what calls[].inputs and .outputs point into */
-    size_t addresses_count;         /* of inputs and outputs of all ops */
-    struct tarn_rebinds rebinds;    /* of addresses, while iterations are under way */
-    uint64_t *sizes;                /* what calls[].input_sizes and .output_sizes point into */
+    struct tarn_plan_memory memory;
+    struct tarn_arena_member *member; /* the session's, of the arena that it is on; NULL: of none */
+    const bool *exits;                /* by step: another plan on the arena waits for it; or NULL */
+    uint64_t turn;                    /* when it submitted last, in turns of the arena */
+    struct tarn_binding *bindings;    /* by op */
+    struct tarn_call *calls;     /* by op; only `iteration` and `queue` change after creation */
+    void **addresses;            /* what calls[].inputs and .outputs point into */
+    size_t addresses_count;      /* of inputs and outputs of all ops */
+    struct tarn_rebinds rebinds; /* of addresses, while iterations are under way */
+    uint64_t *sizes;             /* what calls[].input_sizes and .output_sizes point into */
     const struct tarn_executor_table *executor_table;
     struct tarn_executor *executor; /* NULL while the session is being made */
     struct tarn_flight *flight;     /* NULL: nothing is recorded */
@@ -83,7 +83,7 @@ struct tarn_executor_table {
                                struct tarn_error *error);
     /* Bindings or addresses have changed since the last submit. pre: nothing runs. */
     void (*rebind)(struct tarn_executor *executor);
-    /* The next iteration waits for the last one of the session of that plan of the shared arena.
+    /* The next iteration waits for the last one of the session of that plan of the arena.
      * pre: that one has the same executor and has submitted; submit comes next. */
     void (*follow)(struct tarn_executor *executor, uint32_t plan);
     /* What stands before and behind the next submit, and is valid until then; NULL: nothing, and no

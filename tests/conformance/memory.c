@@ -9,12 +9,12 @@ static void the_table_is_complete(struct tarn_kit *kit)
 {
     struct tarn_graph *graph = NULL;
     struct tarn_plan *plan = NULL;
-    struct tarn_session_memory needs;
+    struct tarn_memory_needs needs;
     struct tarn_error error;
     kit->lost = "what the table lacks would be called";
     MUST(tarn_builder_finish(tarn_builder_create("nothing"), &graph, &error));
     MUST(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1), &plan, &error));
-    enum tarn_status status = tarn_session_memory_size(plan, kit->device, NULL, &needs, &error);
+    enum tarn_status status = tarn_session_needs(plan, kit->device, NULL, 0, &needs, &error);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
     if (status == TARN_USAGE) MUST(status);

@@ -83,10 +83,10 @@ static void captured_execution_leaves_what_the_graph_says(struct tarn_kit *kit)
 
 static void run_in_borrowed_memory(struct tarn_kit *kit, const struct tarn_kit_subject *subject)
 {
-    struct tarn_session_memory needed;
+    struct tarn_memory_needs needed;
     struct tarn_error error;
     void *memory;
-    MUST(tarn_session_memory_size(subject->plan, kit->device, NULL, &needed, &error));
+    MUST(tarn_session_needs(subject->plan, kit->device, NULL, 0, &needed, &error));
     HOLDS(needed.size >= needed.arena + needed.persistent);
     OK(kit->table->memory_create(kit->self, needed.size, &memory));
     struct tarn_session_options *options =

@@ -58,9 +58,9 @@ static struct tarn_plan *plan_for(struct world *world)
 static bool is_small(struct tarn_plan *plan)
 {
     struct tarn_error error = fuzz_old_error();
-    struct tarn_session_memory memory;
+    struct tarn_memory_needs memory;
     enum tarn_status status =
-        tarn_session_memory_size(plan, tarn_device_host(NULL), NULL, &memory, &error);
+        tarn_session_needs(plan, tarn_device_host(NULL), NULL, 0, &memory, &error);
     fuzz_answered("memory size", status, &error,
                   ANY_OF(TARN_OK) | ANY_OF(TARN_USAGE) | ANY_OF(TARN_SYSTEM));
     return status != TARN_OK || memory.size <= MEMORY_MAX;
