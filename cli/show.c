@@ -108,7 +108,7 @@ static enum tarn_status get_plan(const struct request *request, struct tarn_grap
     if (!request->paths[1]) return make_plan(request, graph, plan, error);
     enum tarn_status status = tarn_plan_load_with(request->paths[1], graph, TARN_TRUST,
                                                   &request->kinds.allowed, plan, error);
-    return status == TARN_OK ? tarn_plan_verify(*plan, graph, verdict, error) : status;
+    return status == TARN_OK ? tarn_plan_verify(*plan, graph, NULL, verdict, error) : status;
 }
 
 static enum tarn_status show(const struct request *request)

@@ -90,8 +90,8 @@ static enum tarn_status judge(const struct request *request)
         tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
     double begin = tarn_now_ms();
     if (status == TARN_OK)
-        status = tarn_plan_verify_file_with(request->paths[1], graph, &request->kinds.allowed,
-                                            &verdict, &error);
+        status = tarn_plan_verify_file(request->paths[1], graph, &request->kinds.allowed, &verdict,
+                                       &error);
     if (status == TARN_OK || status == TARN_REJECTED)
         print_verdict(request, graph, verdict, tarn_now_ms() - begin);
     if (status != TARN_OK) tarn_print_error(&error, status);

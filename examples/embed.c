@@ -37,8 +37,8 @@ int main(void)
     enum tarn_status status = tarn_builder_finish(b, &graph, &error);
     if (!status) status = tarn_plan_create(graph, NULL, &plan, &error);
     if (!status) status = tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error);
-    if (!status) status = tarn_session_bind(session, bwd, scale, &two);
-    if (!status) status = tarn_session_bind(session, red, scale, &ranks);
+    if (!status) status = tarn_session_bind(session, bwd, scale, &two, NULL);
+    if (!status) status = tarn_session_bind(session, red, scale, &ranks, NULL);
     if (!status) status = tarn_session_write(session, w, weights, sizeof weights, &error);
     if (!status) status = tarn_session_submit(session, 1000, &ticket, &error);
     if (!status) status = tarn_session_wait(session, ticket, TARN_FOREVER, &error);

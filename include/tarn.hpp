@@ -325,7 +325,7 @@ class plan
     // Proves the plan against the graph that it was made from. `error` has the first violation.
     [[nodiscard]] tarn_status verify(const graph &source, tarn_error &error) const noexcept
     {
-        return tarn_plan_verify(get(), source.get(), nullptr, &error);
+        return tarn_plan_verify(get(), source.get(), nullptr, nullptr, &error);
     }
 
 #if TARN_HPP_THROWS
@@ -538,7 +538,7 @@ class session
     [[nodiscard]] tarn_status bind(tarn_op origin, kernel function, tarn_error &error)
     {
         kernels_->push_back(std::move(function));
-        return tarn_session_bind_kernel(get(), origin, call, &kernels_->back(), &error);
+        return tarn_session_bind(get(), origin, call, &kernels_->back(), &error);
     }
     // For every op without a kernel of its own.
     [[nodiscard]] tarn_status bind_default(kernel function, tarn_error &error)

@@ -385,7 +385,7 @@ static enum tarn_status plan_all(const struct tarn_plan_options *options, void *
     }
     if (!status) status = lay_out(plans, call->count, call->error);
     for (size_t i = 0; i < call->count && !status; i++)
-        status = tarn_plan_verify(plans[i], call->graphs[i], NULL, call->error);
+        status = tarn_plan_verify(plans[i], call->graphs[i], NULL, NULL, call->error);
     for (size_t i = 0; i < call->count && !status; i++)
         status = tarn_asked_note(plans[i], call->given, call->count, call->error);
     tarn_region_finish(&call->region);

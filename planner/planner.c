@@ -79,7 +79,7 @@ static enum tarn_status verify(struct tarn_plan *plan, const struct tarn_graph *
                                struct tarn_error *error)
 {
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_plan_verify(plan, source, NULL, error);
+    enum tarn_status status = tarn_plan_verify(plan, source, NULL, NULL, error);
     plan->verify_ms = tarn_now_ms() - begin;
     return status;
 }

@@ -117,7 +117,7 @@ static void a_session_stands_between_two_steps_of_a_thread(void **state)
 {
     (void)state;
     for (uint32_t workers = 1; workers <= 3; workers++)
-        stand_between_host_steps(TARN_HOST_OPTIONS(.workers = workers, .unpinned = true));
+        stand_between_host_steps(TARN_HOST_OPTIONS(.workers = workers, .binding = TARN_BIND_NONE));
 }
 
 static void more_submits_with_events_than_there_is_room_for_wait_for_each_other(void **state)
@@ -517,7 +517,7 @@ static void every_iteration_may_have_inputs_and_outputs_of_its_own(void **state)
     static struct buffers buffers;
     for (uint32_t times = 1; times <= 100; times += 99) { /* the second fills the ring */
         struct world w;
-        open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.unpinned = true)), NULL, NULL);
+        open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.binding = TARN_BIND_NONE)), NULL, NULL);
         bind_every_step(&w, &buffers, times);
         close_world(&w);
     }

@@ -143,7 +143,8 @@ static void turns_on_the_host_compute_what_one_after_another_would(void **state)
 {
     (void)state;
     for (uint32_t workers = 1; workers <= 3; workers++) {
-        struct tarn_host_options *options = TARN_HOST_OPTIONS(.workers = workers, .unpinned = true);
+        struct tarn_host_options *options =
+            TARN_HOST_OPTIONS(.workers = workers, .binding = TARN_BIND_NONE);
         struct world w;
         world_open(&w, tarn_device_host(options), NULL);
         for (uint32_t k = 0; k < BUCKETS; k++) open_session(&w, k, false);
@@ -336,7 +337,7 @@ static void copies_are_refused_while_another_session_is_at_work(void **state)
     atomic_bool flag = false;
     world_open(&w, tarn_device_host(NULL), NULL);
     for (uint32_t k = 0; k < BUCKETS; k++) open_session(&w, k, false);
-    assert_int_equal(tarn_session_bind(w.sessions[0], 0, wait_for_flag, &flag), TARN_OK);
+    assert_int_equal(tarn_session_bind(w.sessions[0], 0, wait_for_flag, &flag, NULL), TARN_OK);
     require(tarn_session_submit(w.sessions[0], 1, &w.tickets[0], &error), &error);
     tarn_tensor weight = find(&w, 1, "w");
     assert_int_equal(tarn_session_read(w.sessions[1], weight, bytes, 1, &error), TARN_USAGE);
@@ -385,7 +386,8 @@ static void two_submits_at_once_are_refused(void **state)
     world_open(&w, queue_device(&w.paper), &w.paper);
     for (uint32_t k = 0; k < BUCKETS; k++) open_session(&w, k, false);
     struct nested nested = {.submission = {.session = w.sessions[1]}};
-    assert_int_equal(tarn_session_bind(w.sessions[0], 0, submit_from_a_thread, &nested), TARN_OK);
+    assert_int_equal(tarn_session_bind(w.sessions[0], 0, submit_from_a_thread, &nested, NULL),
+                     TARN_OK);
     require(tarn_session_submit(w.sessions[0], 1, &w.tickets[0], &error), &error);
     assert_int_equal(nested.submission.status, TARN_USAGE);
     assert_says(&nested.submission.error, "another thread is at work");
@@ -407,8 +409,8 @@ static void who_follows_a_session_that_fails_is_told_and_may_go_on_without_it(vo
     atomic_bool flag = false;
     world_open(&w, tarn_device_host(NULL), NULL);
     for (uint32_t k = 0; k < BUCKETS; k++) open_session(&w, k, false);
-    assert_int_equal(tarn_session_bind(w.sessions[0], 0, wait_for_flag, &flag), TARN_OK);
-    assert_int_equal(tarn_session_bind(w.sessions[0], 1, fail_always, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(w.sessions[0], 0, wait_for_flag, &flag, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(w.sessions[0], 1, fail_always, NULL, NULL), TARN_OK);
     require(tarn_session_submit(w.sessions[0], 1, &w.tickets[0], &error), &error);
     require(tarn_session_submit(w.sessions[1], 1, &w.tickets[1], &error), &error);
     atomic_store(&flag, true);

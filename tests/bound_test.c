@@ -244,7 +244,7 @@ static void workers_are_bound_as_the_option_says(void **state)
     }
     struct seen seen = run(TARN_HOST_OPTIONS(.workers = 2, .binding = TARN_BIND_NONE), NULL);
     assert_true(are_free(&seen));
-    seen = run(TARN_HOST_OPTIONS(.workers = 2, .unpinned = true), NULL);
+    seen = run(TARN_HOST_OPTIONS(.workers = 2, .binding = TARN_BIND_NONE), NULL);
     assert_true(are_free(&seen));
     seen = run(TARN_HOST_OPTIONS(.workers = 1), NULL); /* on the node of the first core */
     assert_true(is_only(&seen.mask[0], 0) && is_only(&seen.mask[1], 0));
@@ -277,11 +277,10 @@ static void bindings_that_cannot_be_are_refused(void **state)
 {
     (void)state;
     struct tarn_host_options *wrong[] = {
-        TARN_HOST_OPTIONS(.binding = TARN_BIND_CORE, .unpinned = true),
         TARN_HOST_OPTIONS(.binding = TARN_BIND_NODE, .execute = refuse),
         TARN_HOST_OPTIONS(.binding = (enum tarn_worker_binding)(TARN_BIND_CORE + 1)),
         TARN_HOST_OPTIONS(.binding = (enum tarn_worker_binding) - 1)};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct tarn_session *session;
         struct tarn_error error;
         assert_int_equal(

@@ -141,7 +141,7 @@ static void workers_keep_any_waits_across_the_boundary(void **state)
         struct subject subject;
         subject_init(&subject, seed);
         struct tarn_host_options *host =
-            TARN_HOST_OPTIONS(.workers = 1 + (uint32_t)seed % 3, .unpinned = true);
+            TARN_HOST_OPTIONS(.workers = 1 + (uint32_t)seed % 3, .binding = TARN_BIND_NONE);
         run(&subject, tarn_device_host(host), work_now);
         subject_finish(&subject);
     }

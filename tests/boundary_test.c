@@ -301,7 +301,7 @@ static enum tarn_status run_in_random_order(struct tarn_plan *plan, uint64_t see
                                             struct tarn_error *error)
 {
     struct tarn_session *session;
-    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .unpinned = true);
+    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .binding = TARN_BIND_NONE);
     if (tarn_session_create(plan, tarn_device_host(host), NULL, &session, error))
         fail_msg("%s", error->text);
     enum tarn_status status = tarn_session_check(
@@ -315,7 +315,7 @@ static enum tarn_status run_in_random_order(struct tarn_plan *plan, uint64_t see
 static void judge(struct tarn_plan *plan, uint64_t seed, bool runs)
 {
     struct tarn_error error;
-    if (tarn_plan_verify(plan, plan->graph, NULL, &error))
+    if (tarn_plan_verify(plan, plan->graph, NULL, NULL, &error))
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
     for (uint64_t k = 0; k < 3 && runs; k++) {
         if (run_in_random_order(plan, seed + k, &error))
@@ -324,7 +324,7 @@ static void judge(struct tarn_plan *plan, uint64_t seed, bool runs)
     uint32_t step = 1 + plan->boundary_waits_count / 8;
     for (uint32_t i = 0; i < plan->boundary_waits_count; i += step) {
         exchange_wait(plan, i, true);
-        assert_int_equal(tarn_plan_verify(plan, plan->graph, NULL, &error), TARN_REJECTED);
+        assert_int_equal(tarn_plan_verify(plan, plan->graph, NULL, NULL, &error), TARN_REJECTED);
         exchange_wait(plan, i, false);
     }
 }

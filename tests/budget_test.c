@@ -446,7 +446,7 @@ static void a_budget_is_kept_in_an_order_that_was_chosen_for_memory(void **state
                 &plan, &error);
             if (status == TARN_DOES_NOT_FIT) continue;
             require(status, &error);
-            require(tarn_plan_verify(plan, graph, NULL, &error), &error);
+            require(tarn_plan_verify(plan, graph, NULL, NULL, &error), &error);
             tarn_plan_summarize(plan, &summary);
             assert_true(summary.footprint <= budget);
             kept += report.recomputed > 0;

@@ -113,7 +113,7 @@ static struct tarn_plan *plan_with_gaps(const struct gaps *kinds)
 static void require_rejected(const struct tarn_plan *plan, const char *part)
 {
     struct tarn_verdict *verdict;
-    assert_int_equal(tarn_plan_verify(plan, plan->graph, &verdict, NULL), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify(plan, plan->graph, NULL, &verdict, NULL), TARN_REJECTED);
     assert_int_equal(tarn_verdict_count(verdict), 1);
     const struct tarn_violation *violation = tarn_verdict_get(verdict, 0);
     assert_int_equal(violation->kind, TARN_WRONG_BOUND);
@@ -127,7 +127,7 @@ static void require_proved(const struct gaps *kinds, uint64_t bytes)
     struct tarn_plan *plan = plan_with_gaps(kinds);
     struct tarn_error error;
     plan->claim.bound = bytes;
-    if (tarn_plan_verify(plan, plan->graph, NULL, &error)) fail_msg("%s", error.text);
+    if (tarn_plan_verify(plan, plan->graph, NULL, NULL, &error)) fail_msg("%s", error.text);
     plan->claim.bound++;
     require_rejected(plan, plan->claim.bound > plan->footprint ? "" : "its certificate proves");
     tarn_plan_destroy(plan);

@@ -25,7 +25,8 @@ static enum tarn_status check(struct tarn_plan *plan, uint32_t workers,
                               struct tarn_check_report *report, struct tarn_error *error)
 {
     struct tarn_session *session;
-    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = workers, .unpinned = true);
+    struct tarn_host_options *host =
+        TARN_HOST_OPTIONS(.workers = workers, .binding = TARN_BIND_NONE);
     require(tarn_session_create(plan, tarn_device_host(host), NULL, &session, error), error);
     enum tarn_status status = tarn_session_check(session, options, report, error);
     tarn_session_destroy(session);

@@ -78,7 +78,7 @@ static bool plan_until_stopped(struct member *member, const struct subject *subj
                         TARN_PLAN_OPTIONS(.threads = 2, .effort = 4 * EFFORT, .stop = &member->stop,
                                           .reorder = TARN_REORDER_OPTIONS(.effort = 2)),
                         &plan, &member->error) == TARN_OK &&
-                    tarn_plan_verify(plan, subject->graph, NULL, &member->error) == TARN_OK;
+                    tarn_plan_verify(plan, subject->graph, NULL, NULL, &member->error) == TARN_OK;
     tarn_plan_destroy(plan);
     return is_right;
 }
@@ -102,7 +102,7 @@ static bool verify(struct member *member, const struct subject *subject)
 {
     struct tarn_verdict *verdict = NULL;
     enum tarn_status status =
-        tarn_plan_verify(subject->plan, subject->graph, &verdict, &member->error);
+        tarn_plan_verify(subject->plan, subject->graph, NULL, &verdict, &member->error);
     tarn_verdict_destroy(verdict);
     return status == TARN_OK;
 }

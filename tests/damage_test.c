@@ -83,7 +83,7 @@ static size_t compare_with_rules(const struct tarn_plan *plan, uint64_t seed, bo
 {
     struct tarn_verdict *verdict;
     struct tarn_error error;
-    enum tarn_status status = tarn_plan_verify(plan, plan->graph, &verdict, &error);
+    enum tarn_status status = tarn_plan_verify(plan, plan->graph, NULL, &verdict, &error);
     *accepted = status == TARN_OK;
     if (*accepted != oracle_judges(plan, plan->graph))
         fail_msg("seed %llu: the verifier says \"%s\"", (unsigned long long)seed, error.text);
@@ -243,7 +243,7 @@ static enum tarn_status run_checked(struct tarn_plan *plan,
                                     struct tarn_error *error)
 {
     struct tarn_session *session;
-    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .unpinned = true);
+    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .binding = TARN_BIND_NONE);
     if (tarn_session_create(plan, tarn_device_host(host), NULL, &session, error))
         fail_msg("%s", error->text);
     enum tarn_status status = tarn_session_check(session, options, NULL, error);
@@ -273,7 +273,7 @@ static void every_witness_fails_checked_execution(void **state)
         for (size_t kind = 0; kind < damages_count(); kind++) {
             struct tarn_plan *copy = damaged(plan, kind, 0, &source);
             struct tarn_verdict *verdict = NULL;
-            if (copy) tarn_plan_verify(copy, graph, &verdict, NULL);
+            if (copy) tarn_plan_verify(copy, graph, NULL, &verdict, NULL);
             for (size_t i = 0; verdict && i < tarn_verdict_count(verdict); i++) {
                 if (!tarn_verdict_get(verdict, i)->witness) continue;
                 check_by_running(copy, tarn_verdict_get(verdict, i));
@@ -293,7 +293,7 @@ static bool judge_real_plan(struct tarn_plan *plan, uint64_t seed)
 {
     struct tarn_verdict *verdict;
     struct tarn_error error;
-    tarn_plan_verify(plan, plan->graph, &verdict, NULL);
+    tarn_plan_verify(plan, plan->graph, NULL, &verdict, NULL);
     size_t i = 0, count = tarn_verdict_count(verdict);
     while (i < count && !tarn_verdict_get(verdict, i)->witness) i++;
     if (i < count) check_by_running(plan, tarn_verdict_get(verdict, i));
@@ -439,7 +439,7 @@ static uint64_t digest_of(struct tarn_plan *plan)
     struct tarn_session *session;
     struct tarn_error error;
     struct tarn_check_report report;
-    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .unpinned = true);
+    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 1, .binding = TARN_BIND_NONE);
     if (tarn_session_create(plan, tarn_device_host(host), NULL, &session, &error))
         fail_msg("%s", error.text);
     if (tarn_session_check(session, TARN_CHECK_OPTIONS(.iterations = 2), &report, &error))
@@ -460,7 +460,7 @@ static void judge_forged(const struct forging *forging, const struct forgery *f,
                          const struct forgery_kind *kind, struct tarn_plan *forged)
 {
     struct tarn_error error = {.text = ""};
-    enum tarn_status status = tarn_plan_verify(forged, forging->source, NULL, &error);
+    enum tarn_status status = tarn_plan_verify(forged, forging->source, NULL, NULL, &error);
     count(forging->tally, status == TARN_OK, false, 0);
     if (status != TARN_OK) {
         assert_int_equal(status, TARN_REJECTED);

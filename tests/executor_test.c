@@ -518,7 +518,7 @@ static struct tarn_session *open_stuck_session(struct tarn_plan *plan, struct ga
     static struct tarn_host_options options = {.struct_size = sizeof options, .workers = 2};
     struct tarn_session *session = open_session(plan, &options, NULL);
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
-    assert_int_equal(tarn_session_bind(session, 1, pass_gate, gate), TARN_OK);
+    assert_int_equal(tarn_session_bind(session, 1, pass_gate, gate, NULL), TARN_OK);
     struct tarn_error error;
     tarn_ticket ticket;
     require(tarn_session_submit(session, 1, &ticket, &error), &error);
@@ -623,8 +623,8 @@ static void two_workers_run_two_ready_streams_at_the_same_time(void **state)
     struct tarn_session *session = open_session(plan, TARN_HOST_OPTIONS(.workers = 2), NULL);
     struct meeting meeting = {0};
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
-    assert_int_equal(tarn_session_bind(session, 1, meet, &meeting), TARN_OK);
-    assert_int_equal(tarn_session_bind(session, 4, meet, &meeting), TARN_OK);
+    assert_int_equal(tarn_session_bind(session, 1, meet, &meeting, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(session, 4, meet, &meeting, NULL), TARN_OK);
     for (uint32_t turn = 0; turn < 20; turn++) {
         atomic_store(&meeting.is_on, false);
         run_iterations(session, 2000);
@@ -649,8 +649,8 @@ static void a_blocking_stream_does_not_hold_up_the_others(void **state)
     struct tarn_session *session = open_session(plan, TARN_HOST_OPTIONS(.workers = 1),
                                                 TARN_SESSION_OPTIONS(.blocking = TARN_LIST(0)));
     assert_int_equal(tarn_session_bind_default(session, do_nothing, NULL), TARN_OK);
-    assert_int_equal(tarn_session_bind(session, 1, pass_gate, &gate), TARN_OK);
-    assert_int_equal(tarn_session_bind(session, 4, open_gate, &gate), TARN_OK);
+    assert_int_equal(tarn_session_bind(session, 1, pass_gate, &gate, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(session, 4, open_gate, &gate, NULL), TARN_OK);
     run_iterations(session, 3);
     tarn_session_destroy(session);
     tarn_plan_destroy(plan);

@@ -187,7 +187,7 @@ static struct tarn_plan *make_plan(const struct instance *it)
 static bool is_wrong_bound(const struct tarn_plan *plan, const struct tarn_graph *graph)
 {
     struct tarn_verdict *verdict;
-    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, NULL);
+    enum tarn_status status = tarn_plan_verify(plan, graph, NULL, &verdict, NULL);
     size_t count = tarn_verdict_count(verdict);
     assert_int_equal(status, count > 0 ? TARN_REJECTED : TARN_OK);
     if (count > 0) assert_int_equal(tarn_verdict_get(verdict, 0)->kind, TARN_WRONG_BOUND);

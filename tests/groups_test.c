@@ -235,7 +235,7 @@ static void assert_refused(struct tarn_graph *source, struct tarn_graph *other, 
     struct tarn_error error;
     plan->source_hash = source->hash;
     plan->transformed = true;
-    assert_int_equal(tarn_plan_verify(plan, source, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify(plan, source, NULL, NULL, &error), TARN_REJECTED);
     assert_non_null(strstr(error.text, why));
     tarn_plan_destroy(plan);
 }
@@ -274,7 +274,7 @@ static void refuses_a_padded_group_whose_members_lie_end_to_end(void **state)
     struct tarn_plan *plan = plan_of(graph, TARN_GROUPS_AS_GIVEN);
     struct tarn_error error;
     plan->storages[1].offset = plan->storages[0].offset + 100;
-    assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_REJECTED);
     assert_non_null(strstr(error.text, "group broken"));
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
@@ -292,7 +292,7 @@ static void a_group_of_one_is_planned_as_its_tensor_alone(void **state)
         uint64_t offset, size;
         if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.method = methods[i]), &plan, &error))
             fail_msg("%s: %s", methods[i], error.text);
-        assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_OK);
+        assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_OK);
         assert_int_equal(tarn_plan_group(plan, 0, &offset, &size), TARN_OK);
         assert_int_equal(size, sizes[1]);
         assert_int_equal(offset, tarn_plan_offset(plan, 1));

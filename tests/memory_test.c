@@ -208,7 +208,7 @@ static enum tarn_status keep_to_budget(struct tarn_error *error)
 static enum tarn_status verify(struct tarn_error *error)
 {
     struct tarn_verdict *verdict = NULL;
-    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, error);
+    enum tarn_status status = tarn_plan_verify(plan, graph, NULL, &verdict, error);
     if (!status && tarn_verdict_count(verdict) > 0) status = TARN_REJECTED;
     tarn_verdict_destroy(verdict);
     return status;
@@ -217,7 +217,7 @@ static enum tarn_status verify(struct tarn_error *error)
 static enum tarn_status verify_file(struct tarn_error *error)
 {
     struct tarn_verdict *verdict = NULL;
-    enum tarn_status status = tarn_plan_verify_file(plan_path, graph, &verdict, error);
+    enum tarn_status status = tarn_plan_verify_file(plan_path, graph, NULL, &verdict, error);
     tarn_verdict_destroy(verdict);
     return status;
 }

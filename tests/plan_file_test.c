@@ -340,7 +340,7 @@ static void require_refused(struct tarn_graph *graph, const char *name)
         fail_msg("%s: %d, '%s', %s", name, status, error.pointer, error.text);
     if (status == TARN_BAD_INPUT) assert_non_null(strstr(error.text, path + strlen(path) - 20));
     struct tarn_verdict *verdict;
-    status = (int)tarn_plan_verify_file(path, graph, &verdict, &error);
+    status = (int)tarn_plan_verify_file(path, graph, NULL, &verdict, &error);
     assert_int_equal(status, expected.status);
     assert_non_null(strstr(error.text, expected.part));
     assert_false(begins_twice(error.text));
@@ -439,8 +439,8 @@ static void a_file_is_verified_also_for_those_who_ask_for_no_verdict(void **stat
 {
     (void)state;
     struct tarn_graph *graph = load_graph(DATA "/graph.json");
-    assert_int_equal(tarn_plan_verify_file(DATA "/sound.json", graph, NULL, NULL), TARN_OK);
-    assert_int_equal(tarn_plan_verify_file(DATA "/place_overlaps.json", graph, NULL, NULL),
+    assert_int_equal(tarn_plan_verify_file(DATA "/sound.json", graph, NULL, NULL, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_verify_file(DATA "/place_overlaps.json", graph, NULL, NULL, NULL),
                      TARN_REJECTED);
     tarn_graph_destroy(graph);
 }
@@ -457,7 +457,7 @@ static void a_trusted_plan_is_complete_and_in_range_even_when_it_is_unsafe(void 
         struct tarn_plan *plan;
         snprintf(path, sizeof path, "%s/%s.json", DATA, harmful[i]);
         if (tarn_plan_load(path, graph, TARN_TRUST, &plan, &error)) fail_msg("%s", error.text);
-        assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL), TARN_REJECTED);
+        assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, NULL), TARN_REJECTED);
         tarn_plan_destroy(plan);
     }
     tarn_graph_destroy(graph);

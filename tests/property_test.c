@@ -183,7 +183,7 @@ static uint64_t digest_of(struct tarn_plan *plan, uint64_t seed)
     struct tarn_session *session;
     struct tarn_error error;
     struct tarn_check_report report;
-    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 2, .unpinned = true);
+    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 2, .binding = TARN_BIND_NONE);
     if (tarn_session_create(plan, tarn_device_host(host), NULL, &session, &error))
         fail_msg("%s", error.text);
     if (tarn_session_check(session,
@@ -208,7 +208,7 @@ static bool check_verdict(const struct tarn_plan *plan, const struct tarn_graph 
                           uint64_t seed)
 {
     struct tarn_error error = {.status = TARN_OK};
-    enum tarn_status status = tarn_plan_verify(plan, source, NULL, &error);
+    enum tarn_status status = tarn_plan_verify(plan, source, NULL, NULL, &error);
     if (oracle_judges(plan, source) != (status == TARN_OK))
         fail_msg("seed %llu: the verifier says \"%s\"", (unsigned long long)seed, error.text);
     return status == TARN_OK;

@@ -90,7 +90,7 @@ static uint64_t digest_of(struct tarn_plan *plan)
     struct tarn_session *session;
     struct tarn_check_report report;
     struct tarn_error error;
-    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 2, .unpinned = true);
+    struct tarn_host_options *host = TARN_HOST_OPTIONS(.workers = 2, .binding = TARN_BIND_NONE);
     require(tarn_session_create(plan, tarn_device_host(host), NULL, &session, &error), &error);
     require(tarn_session_check(session, TARN_CHECK_OPTIONS(.iterations = 3), &report, &error),
             &error);
@@ -194,7 +194,7 @@ static struct tarn_plan *plan_as(struct tarn_graph *source, struct tarn_graph *f
             &error);
     plan->source_hash = source->hash;
     plan->transformed = !tarn_hash_equal(source->hash, final->hash);
-    require(tarn_plan_verify(plan, source, NULL, &error), &error);
+    require(tarn_plan_verify(plan, source, NULL, NULL, &error), &error);
     return plan;
 }
 

@@ -386,7 +386,7 @@ static enum tarn_status verify(enum change change, struct tarn_verdict **verdict
 {
     struct tarn_graph *source = make(false, NONE), *final = make(true, change);
     struct tarn_plan *plan = plan_of(final, source);
-    enum tarn_status status = tarn_plan_verify(plan, source, verdict, error);
+    enum tarn_status status = tarn_plan_verify(plan, source, NULL, verdict, error);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(source);
     tarn_graph_destroy(final);

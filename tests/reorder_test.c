@@ -437,7 +437,7 @@ static void never_worse_and_every_plan_refines_its_source(void **state)
         if (status != TARN_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
         assert_true(report.peak_after <= report.peak_before);
         assert_true(report.bound <= report.peak_after);
-        assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL), TARN_OK);
+        assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, NULL), TARN_OK);
         if (options.streams == 1) {
             struct tarn_plan_summary made;
             tarn_plan_summarize(plan, &made);

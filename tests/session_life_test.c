@@ -155,7 +155,7 @@ static void block(struct life *life)
 {
     tarn_session_bind_default(life->session, work_or_enqueue, life->held);
     if (life->kind == ON_HOST)
-        tarn_session_bind(life->session, 0, wait_and_work, life->held);
+        tarn_session_bind(life->session, 0, wait_and_work, life->held, NULL);
     else
         set_stuck(life, true);
 }

@@ -117,8 +117,8 @@ static void kernels_find_their_tensors_and_the_caller_finds_the_result(void **st
     memset(w, 2, sizeof w);
     struct tarn_error error;
     uint64_t y = 0;
-    assert_int_equal(tarn_session_bind(s->session, s->scale, scale, &factor), TARN_OK);
-    assert_int_equal(tarn_session_bind(s->session, s->sum, sum, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(s->session, s->scale, scale, &factor, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(s->session, s->sum, sum, NULL, NULL), TARN_OK);
     require(tarn_session_write(s->session, s->w, w, sizeof w, &error), &error);
     run_once(s);
     require(tarn_session_read(s->session, s->y, &y, sizeof y, &error), &error);
@@ -224,7 +224,7 @@ static void a_default_serves_exactly_the_ops_without_a_binding(void **state)
 {
     struct subject *s = *state;
     uint32_t own = 0, old = 0, new = 0;
-    assert_int_equal(tarn_session_bind(s->session, s->sum, note_user, &own), TARN_OK);
+    assert_int_equal(tarn_session_bind(s->session, s->sum, note_user, &own, NULL), TARN_OK);
     assert_int_equal(tarn_session_bind_default(s->session, note_user, &old), TARN_OK);
     run_once(s);
     assert_int_equal(tarn_session_bind_default(s->session, note_user, &new), TARN_OK);
@@ -257,7 +257,7 @@ static void ops_of_a_graph_out_of_a_transform_are_bound_by_their_own_ids(void **
     s.plan = unshared_plan(s.graph, 512);
     require(tarn_session_create(s.plan, tarn_device_host(NULL), NULL, &s.session, &error), &error);
     for (uint32_t v = 0; v < 2; v++)
-        assert_int_equal(tarn_session_bind(s.session, v, note_origin, &origins[v]), TARN_OK);
+        assert_int_equal(tarn_session_bind(s.session, v, note_origin, &origins[v], NULL), TARN_OK);
     run_once(&s);
     assert_int_equal(origins[0], 0);
     assert_int_equal(origins[1], 1);
@@ -271,21 +271,21 @@ static void an_op_without_kernel_is_named(void **state)
     struct subject *s = *state;
     struct tarn_error error;
     tarn_ticket ticket;
-    assert_int_equal(tarn_session_bind(s->session, s->scale, do_nothing, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(s->session, s->scale, do_nothing, NULL, NULL), TARN_OK);
     assert_int_equal(tarn_session_submit(s->session, 1, &ticket, &error), TARN_USAGE);
     assert_int_equal(error.op, s->sum);
     assert_says(&error, "op 2 \"sum\" has no kernel");
-    assert_int_equal(tarn_session_bind(s->session, s->sum, do_nothing, NULL), TARN_OK);
+    assert_int_equal(tarn_session_bind(s->session, s->sum, do_nothing, NULL, NULL), TARN_OK);
     run_once(s); /* the view needs none */
 }
 
 static void unknown_ops_and_null_kernels_cannot_be_bound(void **state)
 {
     struct subject *s = *state;
-    assert_int_equal(tarn_session_bind(s->session, 3, do_nothing, NULL), TARN_USAGE);
-    assert_int_equal(tarn_session_bind(s->session, TARN_NONE, do_nothing, NULL), TARN_USAGE);
-    assert_int_equal(tarn_session_bind(s->session, s->sum, NULL, NULL), TARN_USAGE);
-    assert_int_equal(tarn_session_bind(NULL, s->sum, do_nothing, NULL), TARN_USAGE);
+    assert_int_equal(tarn_session_bind(s->session, 3, do_nothing, NULL, NULL), TARN_USAGE);
+    assert_int_equal(tarn_session_bind(s->session, TARN_NONE, do_nothing, NULL, NULL), TARN_USAGE);
+    assert_int_equal(tarn_session_bind(s->session, s->sum, NULL, NULL, NULL), TARN_USAGE);
+    assert_int_equal(tarn_session_bind(NULL, s->sum, do_nothing, NULL, NULL), TARN_USAGE);
     assert_int_equal(tarn_session_bind_default(s->session, NULL, NULL), TARN_USAGE);
 }
 
@@ -297,7 +297,7 @@ static void nothing_is_bound_read_or_written_before_the_work_was_waited_for(void
     char byte = 0;
     assert_int_equal(tarn_session_bind_default(s->session, do_nothing, NULL), TARN_OK);
     require(tarn_session_submit(s->session, 2, &ticket, &error), &error);
-    assert_int_equal(tarn_session_bind(s->session, s->sum, do_nothing, NULL), TARN_USAGE);
+    assert_int_equal(tarn_session_bind(s->session, s->sum, do_nothing, NULL, NULL), TARN_USAGE);
     assert_int_equal(tarn_session_bind_default(s->session, do_nothing, NULL), TARN_USAGE);
     assert_int_equal(tarn_session_write(s->session, s->w, &byte, 1, &error), TARN_USAGE);
     assert_says(&error, "wait for ticket 2 first");
@@ -430,7 +430,7 @@ static void a_plan_is_compiled_once_and_sessions_run_what_the_verifier_has_prove
     require(tarn_plan_create(s->graph, NULL, &plan, &error), &error); /* ends with the verifier */
     proved = atomic_load(&plan->program);
     assert_non_null(proved);
-    require(tarn_plan_verify(plan, s->graph, NULL, &error), &error);
+    require(tarn_plan_verify(plan, s->graph, NULL, NULL, &error), &error);
     for (int i = 0; i < 2; i++)
         require(tarn_session_create(plan, tarn_device_host(NULL), NULL, &sessions[i], &error),
                 &error);

@@ -154,14 +154,14 @@ static void refuses_a_space_with_a_false_bound_or_beyond_its_capacity(void **sta
     assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
     plan->spaces[2].footprint += 16;
     plan->footprint += 16;
-    assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_OK);
+    assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_OK);
     plan->spaces[2].claim.bound += 16;
-    assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_REJECTED);
     assert_non_null(strstr(error.text, "its certificate proves 48"));
     plan->spaces[2].claim.bound -= 16;
     plan->spaces[2].footprint += 16;
     plan->footprint += 16;
-    assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_REJECTED);
     assert_non_null(strstr(error.text, "memory space 2 needs more than its capacity"));
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
@@ -233,7 +233,7 @@ static void messages_have_the_offsets_of_the_file_and_name_the_space(void **stat
             uint64_t before = place->offset, begin = plan->spaces[storage->space].begin;
             if (begin == 0 || storage->group != TARN_NONE) continue; /* another one would move */
             place->offset++; /* out of range, or of its alignment */
-            if (tarn_plan_verify(plan, graph, NULL, &error) == TARN_REJECTED) {
+            if (tarn_plan_verify(plan, graph, NULL, NULL, &error) == TARN_REJECTED) {
                 bool is_form = strstr(error.text, " offset ");
                 assert_says_where(&error, is_form ? "offset %llu" : "(bytes %llu..",
                                   place->offset - begin, plan->graph, storage->space);
@@ -243,7 +243,7 @@ static void messages_have_the_offsets_of_the_file_and_name_the_space(void **stat
                 uint64_t other = plan->storages[b].offset;
                 if (plan->graph->storages[b].space != storage->space || other == before) continue;
                 place->offset = other;
-                if (tarn_plan_verify(plan, graph, NULL, &error) != TARN_REJECTED) continue;
+                if (tarn_plan_verify(plan, graph, NULL, NULL, &error) != TARN_REJECTED) continue;
                 if (!strstr(error.text, "shares bytes")) continue;
                 assert_says_where(&error, "(bytes %llu..", other - begin, plan->graph,
                                   storage->space);
@@ -428,7 +428,7 @@ static void rejects_spaces_that_do_not_make_up_the_plan(void **state)
         struct tarn_error error;
         struct tarn_plan *plan = make_plan(graph);
         cases[i].damage(plan);
-        assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
+        assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_REJECTED);
         if (!strstr(error.text, cases[i].part)) fail_msg("%s", error.text);
         tarn_plan_destroy(plan);
     }
@@ -466,7 +466,7 @@ static void rejects_a_final_graph_with_other_spaces_than_its_source(void **state
         plan->transformed = true;
         plan->source_hash = source->hash;
         cases[i].change(source);
-        enum tarn_status status = tarn_plan_verify(plan, source, NULL, &error);
+        enum tarn_status status = tarn_plan_verify(plan, source, NULL, NULL, &error);
         assert_int_equal(status, cases[i].part ? TARN_REJECTED : TARN_OK);
         if (cases[i].part && !strstr(error.text, cases[i].part)) fail_msg("%s", error.text);
         tarn_plan_destroy(plan);

@@ -108,8 +108,8 @@ static void the_host(bool has_spaces)
     struct tarn_error error;
     pthread_t thread;
     tarn_ticket tickets[BUCKETS] = {0};
-    open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.workers = 2, .unpinned = true)), has_spaces,
-               TARN_SESSION_OPTIONS(.depth = 4));
+    open_world(&w, tarn_device_host(TARN_HOST_OPTIONS(.workers = 2, .binding = TARN_BIND_NONE)),
+               has_spaces, TARN_SESSION_OPTIONS(.depth = 4));
     struct other_thread other = {.world = &w};
     for (uint32_t i = 0; i < BUFFERS; i++) {
         w.inputs[i] = inputs[i];

@@ -55,7 +55,7 @@ static enum tarn_status instead(enum tarn_status status, enum tarn_status expect
 static enum tarn_status accept(struct tarn_error *error)
 {
     struct tarn_verdict *verdict;
-    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, error);
+    enum tarn_status status = tarn_plan_verify(plan, graph, NULL, &verdict, error);
     assert_int_equal(verdict == NULL, status == TARN_SYSTEM);
     tarn_verdict_destroy(verdict);
     return status;
@@ -64,7 +64,7 @@ static enum tarn_status accept(struct tarn_error *error)
 static enum tarn_status reject(struct tarn_error *error)
 {
     struct tarn_verdict *verdict;
-    enum tarn_status status = tarn_plan_verify(plan, graph, &verdict, error);
+    enum tarn_status status = tarn_plan_verify(plan, graph, NULL, &verdict, error);
     assert_int_equal(verdict == NULL, status == TARN_SYSTEM);
     if (verdict) assert_int_equal(!tarn_verdict_get(verdict, 0)->witness, is_foreign);
     tarn_verdict_destroy(verdict);
@@ -153,7 +153,7 @@ static enum tarn_status refuse_file(const char *path, struct tarn_error *error)
     assert_null(none);
     status = instead(status, TARN_BAD_INPUT);
     if (!status)
-        status = instead(tarn_plan_verify_file(path, graph, &verdict, error), TARN_REJECTED);
+        status = instead(tarn_plan_verify_file(path, graph, NULL, &verdict, error), TARN_REJECTED);
     tarn_verdict_destroy(verdict);
     return status;
 }

@@ -134,7 +134,8 @@ static int tear_down(void **state)
 static enum tarn_status verify(struct fixture *fixture)
 {
     tarn_plan_drop_program(fixture->plan); /* tests change the plan */
-    return tarn_plan_verify(fixture->plan, fixture->graph, &fixture->verdict, &fixture->error);
+    return tarn_plan_verify(fixture->plan, fixture->graph, NULL, &fixture->verdict,
+                            &fixture->error);
 }
 
 /* The first violation of that kind; the plan must be rejected. */
@@ -807,7 +808,7 @@ static enum tarn_status verify_change(enum change change, struct tarn_verdict **
     struct tarn_plan *plan = plan_of_chain(final);
     plan->transformed = true;
     plan->source_hash = source->hash;
-    enum tarn_status status = tarn_plan_verify(plan, source, verdict, error);
+    enum tarn_status status = tarn_plan_verify(plan, source, NULL, verdict, error);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(source);
     tarn_graph_destroy(final);
@@ -908,7 +909,7 @@ static void accepts_a_graph_out_of_a_transform_as_its_own_source(void **state)
         struct tarn_graph *graph = chain(true, changes[i]);
         struct tarn_plan *plan = plan_of_chain(graph);
         struct tarn_error error;
-        if (tarn_plan_verify(plan, graph, NULL, &error)) fail_msg("%s", error.text);
+        if (tarn_plan_verify(plan, graph, NULL, NULL, &error)) fail_msg("%s", error.text);
         tarn_plan_destroy(plan);
         tarn_graph_destroy(graph);
     }
@@ -1045,7 +1046,7 @@ static void rejects_plans_that_were_accepted_once(void **state)
         assert_int_equal(tarn_graph_load(path, &fixture.graph, NULL), TARN_OK);
         snprintf(path, sizeof path, UNSAFE_PLANS "/%s.plan.json", files[i].name);
         enum tarn_status status =
-            tarn_plan_verify_file(path, fixture.graph, &fixture.verdict, &fixture.error);
+            tarn_plan_verify_file(path, fixture.graph, NULL, &fixture.verdict, &fixture.error);
         if (status != TARN_REJECTED) fail_msg("%s: %d %s", path, status, fixture.error.text);
         const struct tarn_violation *violation = tarn_verdict_get(fixture.verdict, 0);
         assert_int_equal(violation->kind, files[i].kind);
@@ -1107,16 +1108,17 @@ static void who_loads_or_verifies_a_plan_says_what_it_may_do(void **state)
     struct tarn_error error;
     (void)state;
     assert_int_equal(tarn_graph_load(graph_path, &graph, NULL), TARN_OK);
-    assert_int_equal(tarn_plan_verify_file_with(path, graph, others, NULL, &error), TARN_REJECTED);
-    assert_int_equal(tarn_plan_verify_file_with(path, graph, allowed, NULL, &error), TARN_OK);
+    assert_int_equal(tarn_plan_verify_file(path, graph, others, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify_file(path, graph, allowed, NULL, &error), TARN_OK);
     assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, &plan, &error), TARN_REJECTED);
     assert_int_equal(tarn_plan_load(path, graph, TARN_TRUST, &plan, &error), TARN_OK);
-    assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_REJECTED);
-    assert_int_equal(tarn_plan_verify_with(plan, graph, allowed, NULL, &error), TARN_OK);
+    assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify(plan, graph, allowed, NULL, &error), TARN_OK);
     tarn_plan_destroy(plan);
     assert_int_equal(tarn_plan_load_with(path, graph, TARN_VERIFY, allowed, &plan, &error),
                      TARN_OK);
-    assert_int_equal(tarn_plan_verify(plan, graph, NULL, &error), TARN_OK); /* it keeps that */
+    assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error),
+                     TARN_OK); /* it keeps that */
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
 }

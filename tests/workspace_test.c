@@ -101,10 +101,10 @@ static enum tarn_status verdict_with_workspace_on(struct chain chain, tarn_tenso
     plan->footprint += 1000;
     plan->claim.bound = 0;
     plan->workspaces[0].offset = plan->footprint - 300;
-    assert_int_equal(tarn_plan_verify(plan, chain.graph, NULL, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_verify(plan, chain.graph, NULL, NULL, NULL), TARN_OK);
     for (uint32_t i = 0; i < plan->storages_count; i++)
         if (plan->storages[i].id == tensor) plan->workspaces[0].offset = plan->storages[i].offset;
-    enum tarn_status status = tarn_plan_verify(plan, chain.graph, &verdict, NULL);
+    enum tarn_status status = tarn_plan_verify(plan, chain.graph, NULL, &verdict, NULL);
     if (status != TARN_OK) *kind = tarn_verdict_get(verdict, 0)->kind;
     tarn_verdict_destroy(verdict);
     tarn_plan_destroy(plan);
@@ -135,7 +135,7 @@ static void refuses_a_plan_that_says_it_of_an_op_of_which_the_source_does_not(vo
     struct tarn_error error;
     plan->source_hash = source.graph->hash;
     plan->transformed = true;
-    assert_int_equal(tarn_plan_verify(plan, source.graph, NULL, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_verify(plan, source.graph, NULL, NULL, &error), TARN_REJECTED);
     assert_non_null(strstr(error.text, "has not the workspace of its origin"));
     tarn_plan_destroy(plan);
     tarn_graph_destroy(source.graph);

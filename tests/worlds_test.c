@@ -80,7 +80,7 @@ static void check_bound(const struct tarn_plan *plan, struct tally *tally)
 static bool check_verdict(const struct tarn_plan *plan)
 {
     struct tarn_error error = {.status = TARN_OK};
-    enum tarn_status status = tarn_plan_verify(plan, plan->graph, NULL, &error);
+    enum tarn_status status = tarn_plan_verify(plan, plan->graph, NULL, NULL, &error);
     if (oracle_judges(plan, plan->graph) != (status == TARN_OK))
         fail_msg("the verifier says \"%s\"", error.text);
     return status == TARN_OK;

@@ -11,7 +11,8 @@
 /* This machine's cores, wherever the system puts the threads: ranks may share them. */
 static struct tarn_device cores(void)
 {
-    static const struct tarn_host_options host = {.struct_size = sizeof host, .unpinned = true};
+    static const struct tarn_host_options host = {.struct_size = sizeof host,
+                                                  .binding = TARN_BIND_NONE};
     return tarn_device_host(&host);
 }
 

@@ -217,8 +217,6 @@ enum tarn_worker_binding {
 struct tarn_host_options {
     size_t struct_size;
     uint32_t workers; /* 0: min(cores, streams) */
-    bool unpinned;    /* the same as TARN_BIND_NONE */
-    bool small_pages; /* do not ask for huge pages */
     /* NULL: workers are threads of Tarn's. Else a function that has task(argument) called once, on
      * any thread of the caller's, and returns 0, or another number when it cannot: then it is asked
      * again, after 0.2 ms at first and up to 26 ms later, and if it refuses for a second while none
@@ -231,7 +229,7 @@ struct tarn_host_options {
     void *execute_user;
     const struct tarn_memory_source *memory; /* NULL: pages of the system's */
     /* Of workers that are threads of Tarn's; streams that may block are never bound. Anything but
-     * AUTO and NONE together with `unpinned` or `execute` is TARN_USAGE. */
+     * AUTO and NONE together with `execute` is TARN_USAGE. */
     enum tarn_worker_binding binding;
 };
 #ifndef __cplusplus

@@ -70,9 +70,6 @@ struct tarn_log {
  * no function, or no struct_size. */
 TARN_API enum tarn_status tarn_set_log(const struct tarn_log *log, struct tarn_error *error);
 
-/* A word for a level, for example "warning"; static. */
-TARN_API const char *tarn_log_level_text(enum tarn_log_level level);
-
 #ifdef __cplusplus
 }
 #endif

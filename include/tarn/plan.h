@@ -430,27 +430,19 @@ struct tarn_violation {
     size_t witness_count;
 };
 
-/* Verifies. TARN_OK, or TARN_REJECTED with the first violation in `error` and all of them (at most
- * 100) in *verdict, which the caller destroys. verdict may be NULL. */
+/* Verifies. options: what the caller allows beside what the plan's own caller did; NULL: nothing.
+ * TARN_OK, or TARN_REJECTED with the first violation in `error` and all of them (at most 100) in
+ * *verdict, which the caller destroys. verdict may be NULL. TARN_USAGE: a bad option. */
 TARN_API enum tarn_status tarn_plan_verify(const struct tarn_plan *plan,
                                            const struct tarn_graph *source,
+                                           const struct tarn_verify_options *options,
                                            struct tarn_verdict **verdict, struct tarn_error *error);
 /* Reads a plan file as tarn_plan_load does, and verifies what it says however incomplete that is,
  * so that every violation is told and not only the first. */
 TARN_API enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
-                                                struct tarn_verdict **verdict,
-                                                struct tarn_error *error);
-/* Both with what the caller allows beside what the plan's own caller did; options NULL: nothing.
- * TARN_USAGE: a bad option. */
-TARN_API enum tarn_status tarn_plan_verify_with(const struct tarn_plan *plan,
-                                                const struct tarn_graph *source,
                                                 const struct tarn_verify_options *options,
                                                 struct tarn_verdict **verdict,
                                                 struct tarn_error *error);
-TARN_API enum tarn_status tarn_plan_verify_file_with(const char *path, struct tarn_graph *source,
-                                                     const struct tarn_verify_options *options,
-                                                     struct tarn_verdict **verdict,
-                                                     struct tarn_error *error);
 TARN_API size_t tarn_verdict_count(const struct tarn_verdict *verdict);
 TARN_API const struct tarn_violation *tarn_verdict_get(const struct tarn_verdict *verdict,
                                                        size_t i);

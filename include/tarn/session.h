@@ -103,7 +103,6 @@ struct tarn_session_options {
      * one after another. What was bound is captured with the first submit after it. */
     bool capture;
     uint32_t unroll;
-    struct tarn_list uncapturable; /* ids of streams whose kernels cannot be captured */
 
     /* Most iterations that are submitted and not finished; submit waits while there are more. In a
      * capture rounded up to whole blocks. 0: 8 on devices with queues, no limit on the host. */
@@ -117,10 +116,6 @@ struct tarn_session_options {
     uint32_t flight; /* commands per stream that it remembers; 0: none */
     bool stamps;     /* of enqueued commands also the device's times, where it can tell them; costs
                         two stamps a command, and not in a capture */
-    /* NULL, or called for every line of a dump when an error stops the session, on the thread that
-     * gets the error. */
-    tarn_line flight_line;
-    void *flight_user;
 
     /* ---- An arena that sessions share (arena.h) ----
      * NULL, or one that was made for the plan and on the device. It has the memory, and says
@@ -208,14 +203,11 @@ TARN_API enum tarn_status tarn_session_destroy_within(struct tarn_session *sessi
 TARN_API enum tarn_status tarn_session_destroy(struct tarn_session *session);
 
 /* Bindings go by the source graph's op (`origin`). Only while nothing is submitted. `user` is used
- * as long as the session is: see tarn_session_create. */
+ * as long as the session is: see tarn_session_create. TARN_USAGE: no kernel, no such op, a session
+ * that has ended or is at work. `error` may be NULL. */
 TARN_API enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
-                                            tarn_kernel kernel, void *user);
-/* The same, and says what is wrong: no kernel, no such op, a session that has ended or is at work.
- * `error` may be NULL. */
-TARN_API enum tarn_status tarn_session_bind_kernel(struct tarn_session *session, tarn_op origin,
-                                                   tarn_kernel kernel, void *user,
-                                                   struct tarn_error *error);
+                                            tarn_kernel kernel, void *user,
+                                            struct tarn_error *error);
 /* For every op without a binding of its own. */
 TARN_API enum tarn_status tarn_session_bind_default(struct tarn_session *session,
                                                     tarn_kernel kernel, void *user);

@@ -107,7 +107,7 @@ PlanSpaceSummary = _struct("PlanSpaceSummary", method=text, footprint=u64, persi
 PlanIdentity = _struct("PlanIdentity", source=Hash, plan=Hash)
 
 Device = _struct("Device", table=pointer, self=pointer)
-HostOptions = _options("HostOptions", workers=u32, unpinned=flag, small_pages=flag, execute=pointer,
+HostOptions = _options("HostOptions", workers=u32, execute=pointer,
                        execute_user=pointer, memory=pointer, binding=i32)
 Call = _options("Call", op=u32, origin=u32, implementation=u32, recomputed=flag, stream=u32,
                 iteration=u64, queue=pointer, inputs=to(pointer), outputs=to(pointer),
@@ -118,8 +118,8 @@ MemoryNeeds = _struct("MemoryNeeds", size=u64, alignment=u64, arena=u64, persist
 SpaceMemory = _struct("SpaceMemory", memory=pointer, size=u64)
 SessionOptions = _options("SessionOptions", blocking=List, urgent=to(List), memory=pointer,
                           memory_size=u64, binds_persistent=flag, capture=flag, unroll=u32,
-                          uncapturable=List, depth=u32, patience_ns=u64, flight=u32,
-                          stamps=flag, flight_line=pointer, flight_user=pointer, arena=pointer,
+                          depth=u32, patience_ns=u64, flight=u32,
+                          stamps=flag, arena=pointer,
                           queues=pointer, space_memory=to(SpaceMemory), space_memory_count=size)
 ArenaOptions = _options("ArenaOptions", memory=pointer, memory_size=u64, binds_persistent=flag,
                         space_memory=to(SpaceMemory), space_memory_count=size)
@@ -175,7 +175,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "plan_waits plan_boundary_waits": (Waits, pointer),
     "plan_group": (i32, pointer, u32, to(u64), to(u64)),
     "plan_identify": (PlanIdentity, pointer),
-    "plan_verify": (i32, pointer, pointer, pointer, error),
+    "plan_verify": (i32, pointer, pointer, pointer, pointer, error),
     "device_host": (Device, to(HostOptions)),
     "host_cores": (u32,),
     "session_needs_sized": (i32, plan, Device, to(SessionOptions), u32, *SIZED, error),
@@ -184,7 +184,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "arena_destroy": (i32, arena),
     "session_create": (i32, plan, Device, to(SessionOptions), to(session), error),
     "session_destroy_within": (i32, session, u64, error),
-    "session_bind_kernel": (i32, session, u32, KERNEL, pointer, error),
+    "session_bind": (i32, session, u32, KERNEL, pointer, error),
     "session_bind_default": (i32, session, KERNEL, pointer),
     "session_bind_memory": (i32, session, u32, pointer, error),
     "session_address": (pointer, session, u32),

@@ -301,7 +301,7 @@ class Plan(File):
 
     def verify(self) -> None:
         """Proves the plan once more; tarn.Rejected with the first violation."""
-        call(n.lib.plan_verify, self._handle, self.source._handle, None)
+        call(n.lib.plan_verify, self._handle, self.source._handle, None, None)
 
     @property
     def spaces(self) -> list[PlanSpace]:

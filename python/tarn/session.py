@@ -230,7 +230,7 @@ class Session:
     def bind(self, op: OpRef, kernel: Kernel) -> None:
         """For one op of the source graph, and for whatever transforms have made of it."""
         number = op if isinstance(op, int) else self.plan.source._known("op", op)
-        call(n.lib.session_bind_kernel, self._handle, number, self._native_kernel(kernel), None)
+        call(n.lib.session_bind, self._handle, number, self._native_kernel(kernel), None)
 
     def bind_default(self, kernel: Kernel) -> None:
         """For every op without a kernel of its own."""

@@ -344,7 +344,7 @@ static bool choose_workers(struct tarn_executor *executor, const struct tarn_hos
     uint32_t cores = tarn_topology_cores(executor->topology), granted = tarn_cpu_quota();
     uint32_t wanted = cores < granted ? cores : granted;
     if (options->workers > 0) wanted = options->workers;
-    executor->binding = options->unpinned || options->execute ? TARN_BIND_NONE : options->binding;
+    executor->binding = options->execute ? TARN_BIND_NONE : options->binding;
     executor->execute = options->execute;
     executor->execute_user = options->execute_user;
     executor->task = tarn_worker_run_task;
@@ -369,10 +369,10 @@ static enum tarn_status take_host_options(const struct tarn_session *session,
     if ((unsigned)options->binding > TARN_BIND_CORE)
         return tarn_error_set(error, TARN_USAGE, "host options: there is no binding %d",
                               (int)options->binding);
-    if (options->binding > TARN_BIND_NONE && (options->unpinned || options->execute))
+    if (options->binding > TARN_BIND_NONE && options->execute)
         return tarn_error_set(error, TARN_USAGE,
-                              "host options: `binding` is for workers that are threads of Tarn's "
-                              "and not `unpinned`");
+                              "host options: `binding` is for workers that are threads of Tarn's, "
+                              "not for tasks of `execute`");
     return TARN_OK;
 }
 

@@ -124,8 +124,8 @@ static enum tarn_status check_binding(const struct tarn_session *session, tarn_o
     return TARN_OK;
 }
 
-enum tarn_status tarn_session_bind_kernel(struct tarn_session *session, tarn_op origin,
-                                          tarn_kernel kernel, void *user, struct tarn_error *error)
+enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin, tarn_kernel kernel,
+                                   void *user, struct tarn_error *error)
 {
     tarn_error_clear(error);
     enum tarn_status status = check_binding(session, origin, kernel, error);
@@ -149,12 +149,6 @@ enum tarn_status tarn_session_bind_kernel(struct tarn_session *session, tarn_op 
                           "op %u of the source graph is none that the plan runs: ops are bound by "
                           "their ids in the graph that was planned, before transforms",
                           origin);
-}
-
-enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin, tarn_kernel kernel,
-                                   void *user)
-{
-    return tarn_session_bind_kernel(session, origin, kernel, user, NULL);
 }
 
 enum tarn_status tarn_session_bind_default(struct tarn_session *session, tarn_kernel kernel,
@@ -249,17 +243,10 @@ static bool is_countable(const struct tarn_session *session, uint64_t iterations
            steps <= INT64_MAX;
 }
 
-/* The first error ends the session, and what was recorded until then is told. */
-static enum tarn_status end(struct tarn_session *session, enum tarn_status status,
-                            const struct tarn_error *error)
+/* The first error ends the session. */
+static enum tarn_status end(struct tarn_session *session, enum tarn_status status)
 {
-    const struct tarn_session_options *options = &session->settings.options;
-    if (status == TARN_OK) return status;
-    assert(!error || error->status == status);
-    session->refused = true;
-    if (options->flight_line && session->flight)
-        tarn_flight_dump(session, error ? error->text : tarn_status_text(status),
-                         options->flight_line, options->flight_user);
+    session->refused |= status != TARN_OK;
     return status;
 }
 
@@ -322,7 +309,7 @@ enum tarn_status tarn_session_submit_with(struct tarn_session *session, uint64_t
     status = atomic_load(&session->cancelled)
                  ? tarn_session_was_cancelled(error)
                  : session->executor_table->submit(session->executor, session->submitted, error);
-    status = end(session, status, error);
+    status = end(session, status);
     tarn_arena_end_turn(session);
     return status;
 }
@@ -344,7 +331,7 @@ enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *fini
     if (status) return status;
     status = session->executor_table->query(session->executor, finished, error);
     if (status == TARN_OK) note_finished(session, *finished);
-    return end(session, status, error);
+    return end(session, status);
 }
 
 /* Has the ticket's work ended? If not, nothing has happened. */
@@ -372,7 +359,7 @@ enum tarn_status tarn_session_wait(struct tarn_session *session, tarn_ticket tic
     if (timeout_ns == 0) return ask(session, ticket, error);
     status = session->executor_table->wait(session->executor, ticket, timeout_ns, error);
     if (!status) note_finished(session, ticket);
-    return end(session, status, error);
+    return end(session, status);
 }
 
 /* ---- Stopping from outside, and looking at what goes on ---- */

@@ -82,7 +82,7 @@ static int memory_create(void *self, uint64_t size, void **memory)
     if (size > tarn_memory_available()) return ENOMEM;
     unsigned char *mapping = map_aligned(rounded);
     if (!mapping) return ENOMEM;
-    madvise(mapping, (size_t)rounded, options.small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    madvise(mapping, (size_t)rounded, MADV_HUGEPAGE);
     *memory = mapping;
     return 0;
 }

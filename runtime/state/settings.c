@@ -152,7 +152,6 @@ static enum tarn_status take_streams(struct tarn_settings *settings, struct tarn
     settings->streams = tarn_region_take(region, plan->streams_count, sizeof *settings->streams);
     if (!settings->streams) return tarn_error_no_memory(error);
     enum tarn_status status = check_list(&options->blocking, "blocking", plan, error);
-    if (!status) status = check_list(&options->uncapturable, "uncapturable", plan, error);
     if (!status && options->urgent) status = check_list(options->urgent, "urgent", plan, error);
     if (!status) status = check_queues(settings, plan, device, error);
     if (status) return status;
@@ -167,11 +166,9 @@ static enum tarn_status take_streams(struct tarn_settings *settings, struct tarn
 /* ---- Capture ---- */
 
 static enum tarn_status check_capture(const struct tarn_settings *settings,
-                                      const struct tarn_plan *plan, struct tarn_device device,
-                                      struct tarn_error *error)
+                                      struct tarn_device device, struct tarn_error *error)
 {
     const struct tarn_session_options *options = &settings->options;
-    const struct tarn_list *not = &options->uncapturable;
     if (!options->capture && options->unroll > 1)
         return tarn_error_set(error, TARN_USAGE, "unrolled iterations are for captured execution");
     if (!options->capture) return TARN_OK;
@@ -179,14 +176,6 @@ static enum tarn_status check_capture(const struct tarn_settings *settings,
         return tarn_error_set(error, TARN_USAGE,
                               "device '%s' cannot capture and replay: run without capture",
                               tarn_device_name(device.table));
-    for (size_t i = 0; i < not ->count; i++) {
-        uint32_t s = not ->ids[i];
-        if (plan->list_begin[s] < plan->list_begin[s + 1])
-            return tarn_error_set(error, TARN_USAGE,
-                                  "the kernels of %s cannot be captured, as the options say: run "
-                                  "without capture",
-                                  tarn_stream_label(plan->graph, s).text);
-    }
     return TARN_OK;
 }
 
@@ -202,6 +191,6 @@ enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_
                                                 options, "session options", error);
     if (!status) status = tarn_settings_check_device(device, error);
     if (!status) status = take_streams(settings, region, plan, device, error);
-    if (!status) status = check_capture(settings, plan, device, error);
+    if (!status) status = check_capture(settings, device, error);
     return status;
 }

@@ -48,12 +48,3 @@ enum tarn_status tarn_set_log(const struct tarn_log *log, struct tarn_error *err
     atomic_store_explicit(&listener, log, memory_order_release);
     return TARN_OK;
 }
-
-const char *tarn_log_level_text(enum tarn_log_level level)
-{
-    switch (level) {
-    case TARN_LOG_WARNING: return "warning";
-    case TARN_LOG_INFO: return "info";
-    }
-    return "unknown level";
-}

@@ -542,7 +542,7 @@ static enum tarn_status prove(struct tarn_plan *plan, const struct tarn_graph *g
     if (!tarn_plan_allow(plan, allowed->in_place_kinds, allowed->in_place_kinds_count))
         return tarn_error_no_memory(error);
     return trust == TARN_TRUST ? tarn_plan_check_form(plan, error)
-                               : tarn_plan_verify(plan, graph, NULL, error);
+                               : tarn_plan_verify(plan, graph, NULL, NULL, error);
 }
 
 static enum tarn_status load_plan(const struct tarn_reader *from, struct tarn_graph *graph,
@@ -599,9 +599,9 @@ enum tarn_status tarn_plan_read(const struct tarn_reader *given, struct tarn_gra
     return tarn_plan_read_with(given, graph, trust, NULL, plan, error);
 }
 
-enum tarn_status tarn_plan_verify_file_with(const char *path, struct tarn_graph *source,
-                                            const struct tarn_verify_options *given,
-                                            struct tarn_verdict **verdict, struct tarn_error *error)
+enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
+                                       const struct tarn_verify_options *given,
+                                       struct tarn_verdict **verdict, struct tarn_error *error)
 {
     struct tarn_verify_options options = {0};
     if (verdict) *verdict = NULL;
@@ -611,13 +611,7 @@ enum tarn_status tarn_plan_verify_file_with(const char *path, struct tarn_graph 
     if (status != TARN_OK) return status;
     struct tarn_plan *plan =
         open_plan(&(struct tarn_reader){.name = path}, source, false, &status, error);
-    if (plan) status = tarn_plan_verify_with(plan, source, &options, verdict, error);
+    if (plan) status = tarn_plan_verify(plan, source, &options, verdict, error);
     tarn_plan_destroy(plan);
     return status;
-}
-
-enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,
-                                       struct tarn_verdict **verdict, struct tarn_error *error)
-{
-    return tarn_plan_verify_file_with(path, source, NULL, verdict, error);
 }

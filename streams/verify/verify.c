@@ -84,10 +84,9 @@ enum tarn_status tarn_verify_options_take(struct tarn_verify_options *options,
                               "in_place_kinds", error);
 }
 
-enum tarn_status tarn_plan_verify_with(const struct tarn_plan *plan,
-                                       const struct tarn_graph *source,
-                                       const struct tarn_verify_options *given,
-                                       struct tarn_verdict **verdict, struct tarn_error *error)
+enum tarn_status tarn_plan_verify(const struct tarn_plan *plan, const struct tarn_graph *source,
+                                  const struct tarn_verify_options *given,
+                                  struct tarn_verdict **verdict, struct tarn_error *error)
 {
     struct tarn_verify_options options = {0};
     if (verdict) *verdict = NULL;
@@ -107,10 +106,4 @@ enum tarn_status tarn_plan_verify_with(const struct tarn_plan *plan,
     else
         tarn_verdict_destroy(found);
     return status;
-}
-
-enum tarn_status tarn_plan_verify(const struct tarn_plan *plan, const struct tarn_graph *source,
-                                  struct tarn_verdict **verdict, struct tarn_error *error)
-{
-    return tarn_plan_verify_with(plan, source, NULL, verdict, error);
 }

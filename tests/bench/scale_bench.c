@@ -115,7 +115,7 @@ static void verify(struct run *run, const struct tarn_place_result *result)
     tarn_region_finish(&region);
     double since = now_ms();
     struct tarn_error error;
-    if (tarn_plan_verify(plan, run->graph, NULL, &error) != TARN_OK)
+    if (tarn_plan_verify(plan, run->graph, NULL, NULL, &error) != TARN_OK)
         fprintf(stderr, "scale_bench: %s: %s\n", run->name, error.text);
     run->verify_ms = lap(&since);
     tarn_plan_destroy(plan);

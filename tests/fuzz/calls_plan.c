@@ -13,7 +13,8 @@ static void check_plan(const struct tarn_plan *plan, struct tarn_graph *source,
     struct tarn_plan_summary summary;
     struct tarn_error error = fuzz_old_error();
     tarn_plan_summarize(plan, &summary);
-    fuzz_answered("verify", tarn_plan_verify(plan, source, NULL, &error), &error, ANY_OF(TARN_OK));
+    fuzz_answered("verify", tarn_plan_verify(plan, source, NULL, NULL, &error), &error,
+                  ANY_OF(TARN_OK));
     PROMISED(summary.footprint >= summary.bound, "%llu", (unsigned long long)summary.footprint);
     PROMISED(!options->capacity || summary.footprint <= options->capacity, "%llu",
              (unsigned long long)summary.footprint);
@@ -132,7 +133,7 @@ void call_ask_plan(struct world *world)
     PROMISED((workspace != UINT64_MAX) == has_workspace, "op %u", op);
     struct tarn_error error = fuzz_old_error();
     struct tarn_graph *source = next_byte(world) < 200 ? of->source : any_graph(world);
-    enum tarn_status status = tarn_plan_verify(of->plan, source, NULL, &error);
+    enum tarn_status status = tarn_plan_verify(of->plan, source, NULL, NULL, &error);
     fuzz_answered("verify", status, &error,
                   ANY_OF(TARN_OK) | ANY_OF(TARN_USAGE) | ANY_OF(TARN_REJECTED));
     PROMISED((status == TARN_USAGE) == (!of->plan || !source), "%s", error.text);

@@ -114,7 +114,7 @@ void call_bind(struct world *world)
     switch (next_below(world, 4)) {
     case 0:
     case 1: status = tarn_session_bind_default(of->session, kernel, of); break;
-    case 2: status = tarn_session_bind(of->session, op, kernel, of); break;
+    case 2: status = tarn_session_bind(of->session, op, kernel, of, NULL); break;
     default:
         if (!of->memory) of->memory = aligned_alloc(4096, MEMORY_MAX);
         status = tarn_session_bind_memory(of->session, tensor, of->memory, &error);

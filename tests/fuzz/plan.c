@@ -47,7 +47,7 @@ static bool verify(const struct tarn_plan *plan, struct tarn_graph *source)
 {
     struct tarn_error error = fuzz_old_error();
     struct tarn_verdict *verdict = NULL;
-    enum tarn_status status = tarn_plan_verify(plan, source, &verdict, &error);
+    enum tarn_status status = tarn_plan_verify(plan, source, NULL, &verdict, &error);
     fuzz_answered("verify", status, &error, ANY_OF(TARN_OK) | ANY_OF(TARN_REJECTED));
     check_verdict(verdict, status == TARN_OK);
     tarn_verdict_destroy(verdict);
@@ -112,7 +112,7 @@ void fuzz_plan_file(const char *path, struct tarn_graph *source)
     tarn_plan_destroy(verified);
     struct tarn_verdict *verdict = NULL;
     error = fuzz_old_error();
-    enum tarn_status status = tarn_plan_verify_file(path, source, &verdict, &error);
+    enum tarn_status status = tarn_plan_verify_file(path, source, NULL, &verdict, &error);
     fuzz_answered("verify", status, &error,
                   is_safe ? ANY_OF(TARN_OK) : ANY_OF(TARN_REJECTED) | ANY_OF(TARN_BAD_INPUT));
     if (verdict) check_verdict(verdict, is_safe);
