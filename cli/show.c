@@ -171,7 +171,8 @@ enum tarn_status tarn_verb_show(char **words)
          "960)",
          TARN_SPECIAL},
         {"threads", 0, TARN_OPTION_COUNT, &request.threads, "N",
-         "threads to plan with, where no PLAN is given (default: all cores)", TARN_SPECIAL},
+         "threads to plan with, where no PLAN is given (default: OMP_NUM_THREADS, or all cores)",
+         TARN_SPECIAL},
         TARN_ALLOW_OPTION(request.kinds),
         TARN_LOAD_OPTION(request.load),
     };

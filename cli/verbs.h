@@ -37,7 +37,8 @@ enum tarn_status tarn_verb_explain(char **words);
                  "(default), or every stream's last",                                             \
                  SPECIAL),                                                                        \
         TARN_ROW("threads", COUNT, &(planning).threads, "N",                                      \
-                 "threads to plan with (default: all cores); the plan does not depend on it",     \
+                 "threads to plan with (default: OMP_NUM_THREADS, or all cores); the plan does "  \
+                 "not depend on it",                                                              \
                  SPECIAL)
 
 /* Row of an option table for a struct tarn_load_options. */

@@ -4,8 +4,9 @@
 #   tests/gpu.sh BUILD OUT [--parts LIST] [--again] [--stand-in]
 #
 # BUILD    a build with tests, made where nvcc is (checking kernels of the CUDA device)
-# OUT      a folder for logs and results: a part that has passed is not run again, so that the same
-#          call goes on where the last one was cut; OUT/table belongs into docs/measured
+# OUT      a folder for logs and results: a part that has passed on this commit and this GPU (or on
+#          the stand-in) is not run again, so that the same call goes on where the last one was
+#          cut; OUT/table belongs into docs/measured
 # --parts  by commas, and then they must be there; without it all that are there run:
 #          conformance   the suite for devices
 #          environments  the same with eager modules, one connection, a pool; a digest where launches block
@@ -23,7 +24,7 @@
 # A step has a limit of its own (STEP_SECONDS, 60), a part PART_SECONDS (120): what hangs costs no
 # other part its time. Exit 1: something failed, or was asked for and is not there.
 set -u
-usage() { sed -n '2,26s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,27s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd) || exit 2
@@ -206,8 +207,8 @@ part_bench() { STEP_SECONDS=${PART_SECONDS:-120} step bench "$build/tests/cuda_b
 # ---- One after another ----
 
 for part in $wanted; do
-    if [ -z "$again" ] && [ -e "$out/$part.passed" ]; then
-        echo "$part: passed before ($(cat "$out/$part.passed"))"
+    if [ -z "$again" ] && grep -qsxF "$title" "$out/$part.passed"; then
+        echo "$part: passed before ($(tail -n 1 "$out/$part.passed"))"
         continue
     fi
     : >"$out/$part.rows"
@@ -216,7 +217,7 @@ for part in $wanted; do
     part_end=$((SECONDS + ${PART_SECONDS:-120}))
     "part_$part"
     failures=$((failures + failed))
-    [ $failed != 0 ] || grep -q 'not run' "$out/$part.rows" || date -u +%FT%TZ >"$out/$part.passed"
+    [ $failed != 0 ] || grep -q 'not run' "$out/$part.rows" || { echo "$title" && date -u +%FT%TZ; } >"$out/$part.passed"
 done
 {
     printf '%s\n\n| step | result | s |\n|---|---|---:|\n' "$title"

@@ -174,9 +174,13 @@ enum tarn_status tarn_json_parse(struct tarn_report *report, const char *text, s
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return tarn_json_bad(document,
                              "the text begins with a byte order mark; save it as plain UTF-8");
+    if (size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return tarn_json_bad(document, "the text is UTF-16; save it as plain UTF-8");
     const char *what = tarn_json_scan(text, &span);
     if (*span.begin != '{' && *span.begin != '[')
         return fault_at(report, span.begin, "an object or array was expected");
+    if (*span.next == '\0' && span.next != text + size)
+        return fault_at(report, span.next, "a NUL byte");
     if (what) return fault_at(report, span.next, what);
     if (span.next != text + size)
         return fault_at(report, span.next, "something follows the end of the document");
