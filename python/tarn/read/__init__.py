@@ -1,0 +1,56 @@
+"""Graphs from the files of others: one function a format, and `python -m tarn.read FILE -o GRAPH`.
+
+    reading = tarn.read.onnx("model.onnx", batch=32)
+    print(*reading.assumed, sep="\\n")
+    plan = tarn.plan(reading.graph, in_place=True)
+
+Every function returns a Reading: `graph`, what was `assumed`, and where the file says where its
+producer placed each storage, that `plan`. docs/reading.md has the formats. Libraries that a format
+needs are imported when it is read, and named if they are not there."""
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import tarn
+
+from .detect import FORMATS, detect
+from .network import Reading
+
+__all__ = ["FORMATS", "Reading", "detect", "onnx", "read", "somas"]
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+def _reader(module: str) -> Any:
+    return importlib.import_module("." + module, __name__)
+
+
+def read(path: Path, format: Optional[str] = None,  # pylint: disable=redefined-builtin
+         **options: Any) -> Reading:
+    """Reads a file with the function of its format, which is detected where it is not named."""
+    name = format or detect(path)
+    if name is None:
+        raise tarn.BadInput(f"{os.fspath(path)}: the format is not known; name it, one of "
+                            f"{', '.join(FORMATS)}")
+    if name not in FORMATS:
+        raise tarn.UsageError(f"format {name!r} is none of {', '.join(FORMATS)}")
+    reading: Reading = globals()[name](path, **options)
+    return reading
+
+
+def onnx(model: Any, *, dims: Optional[Mapping[str, int]] = None,
+         shapes: Optional[Mapping[str, Iterable[int]]] = None, **named: int) -> Reading:
+    """An ONNX model (a path or an onnx.ModelProto). Numbers of symbolic dimensions are given by
+    name (batch=32), or in dims where the name is no word; shapes: of tensors, by name."""
+    result: Reading = _reader("onnx_model").read(model, {**(dims or {}), **named}, shapes)
+    return result
+
+
+def somas(path: Path) -> Reading:
+    """A dump of MindSpore's SOMAS (*_somas_pre_processed_info_*.ir, *_somas_tensor_offset_*.ir);
+    the plan is SOMAS's own, in a dump that has its offsets."""
+    result: Reading = _reader("somas_dump").read(path)
+    return result
