@@ -19,7 +19,7 @@ import tarn
 from .detect import FORMATS, detect
 from .network import Reading
 
-__all__ = ["FORMATS", "Reading", "detect", "onnx", "read", "somas"]
+__all__ = ["FORMATS", "Reading", "detect", "hlo", "onnx", "read", "somas", "xla"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -53,4 +53,17 @@ def somas(path: Path) -> Reading:
     """A dump of MindSpore's SOMAS (*_somas_pre_processed_info_*.ir, *_somas_tensor_offset_*.ir);
     the plan is SOMAS's own, in a dump that has its offsets."""
     result: Reading = _reader("somas_dump").read(path)
+    return result
+
+
+def hlo(path: Path) -> Reading:
+    """HLO text of XLA: compiled.as_text() of JAX, or a module of --xla_dump_to."""
+    result: Reading = _reader("hlo_text").read(path)
+    return result
+
+
+def xla(path: Path, *, live_ranges: Optional[Path] = None) -> Reading:
+    """XLA's buffer assignment (*-buffer-assignment.txt); the plan is XLA's own. live_ranges:
+    *-live-range.txt, where it does not lie beside it."""
+    result: Reading = _reader("xla_buffers").read(path, live_ranges)
     return result

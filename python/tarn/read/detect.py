@@ -10,6 +10,8 @@ from typing import Any, Optional
 FORMATS = {
     "onnx": "an ONNX model",
     "somas": "a dump of MindSpore's SOMAS",
+    "hlo": "HLO text of XLA",
+    "xla": "a buffer assignment of XLA",
 }
 _LOOKED_AT = 1 << 16
 
@@ -17,7 +19,8 @@ _LOOKED_AT = 1 << 16
 def _is_onnx(data: bytes) -> bool:
     """ModelProto begins with ir_version (field 1, varint), or with a field of bytes that has the
     length that it says; opset_import (field 8) or graph (field 7) follow."""
-    place, seen = 0, set()
+    place = 0
+    seen: set[int] = set()
     while place < len(data) and len(seen) < 3:
         key, place = _varint(data, place)
         if key is None or key >> 3 not in (1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26):
@@ -54,6 +57,10 @@ def detect(path: Any) -> Optional[str]:
     text = data.decode("utf-8", "replace")
     if re.search(r"^All (Parameters|Tensors|Nodes):\s*$", text, re.M) and "_size:" in text:
         return "somas"
+    if re.search(r"^HloModule [\w.\-]+", text, re.M):
+        return "hlo"
+    if re.search(r"^BufferAssignment:\s*$", text, re.M):
+        return "xla"
     if _is_onnx(data) or os.fspath(path).endswith(".onnx"):
         return "onnx"
     return None

@@ -45,7 +45,7 @@ def size_of(shape: Sequence[Any], bits: int, what: str) -> int:
     for place, dim in enumerate(shape):
         if not isinstance(dim, int) or dim < 0:
             raise tarn.BadInput(f"dimension {place} of {what} is not known")
-    size = (math.prod(shape) * bits + 7) // 8
+    size: int = (math.prod(shape) * bits + 7) // 8
     if size > LARGEST:
         raise tarn.BadInput(f"{what} has {size} bytes, more than a graph can say")
     return size
@@ -70,6 +70,7 @@ class Network:
         self._tensors: list[_Tensor] = []
         self._ops: list[dict[str, Any]] = []
         self._groups: list[list[int]] = []
+        self._ids: dict[int, int] = {}
 
     def assume(self, text: str) -> None:
         """Notes an assumption, once."""
@@ -112,6 +113,14 @@ class Network:
     def name(self, tensor: int) -> str:
         """Its name."""
         return self._tensors[tensor].name
+
+    def rebind(self, root: int, other: int) -> None:
+        """What had a storage of its own lies in that of another tensor."""
+        target = self.root(other)
+        for number, tensor in enumerate(self._tensors):
+            if number == root or tensor.root == root:
+                tensor.root = target
+                tensor.space = self._tensors[target].space
 
     def is_persistent(self, tensor: int) -> bool:
         """Is its storage outside the arena?"""
@@ -164,7 +173,8 @@ class Network:
         if empty:
             self.assume(f"{counted(len(empty), 'tensor')} of no bytes left out "
                         f"({listed(t.name for t in empty)}); the orders that they carry are kept")
-        ids = {}
+        self._ids = {}
+        ids = self._ids
         for number in range(len(self._tensors)):
             if self.size(number):
                 ids[number] = len(ids)
@@ -199,7 +209,6 @@ class Network:
         groups = [group for group in self._groups if group]
         if groups:
             text["contiguous"] = [[ids[t] for t in group] for group in groups]
-        self._ids = ids
         return tarn.Graph.from_bytes(json.dumps(text).encode(errors="replace"),
                                      self._source + ".json")
 
@@ -215,16 +224,19 @@ def placed(graph: tarn.Graph, method: str, alignment: int, offsets: Mapping[int,
     refuses it, or None."""
     plan = tarn.plan(graph, alignment=alignment, effort=0, boundary="simple")
     text = json.loads(plan.to_bytes())
-    end = 0
-    for part, known in (("storages", offsets), ("workspaces", workspaces)):
+    ends = [0] * max(1, len(graph.spaces))
+    for part, known, records in (("storages", offsets, graph.tensors),
+                                 ("workspaces", workspaces, graph.ops)):
         for row in text[part]:
+            record: Any = records[row[0]]
             if row[0] not in known:
-                what = (graph.tensors if part == "storages" else graph.ops)[row[0]].name
-                raise tarn.BadInput(f"the file has no offset of {what!r}")
+                raise tarn.BadInput(f"the file has no offset of {record.name!r}")
             row[1] = known[row[0]]
-            end = max(end, row[1] + row[2])
-    text.update(method=method, bound_bytes=None, certificate=None,
-                footprint_bytes=-(-end // alignment) * alignment)
+            space = record.space if part == "storages" else record.workspace_space
+            ends[space] = max(ends[space], -(-(row[1] + row[2]) // alignment) * alignment)
+    text.update(method=method, bound_bytes=None, certificate=None, footprint_bytes=sum(ends))
+    for space, end in zip(text.get("spaces", ()), ends):
+        space.update(method=method, bound_bytes=None, certificate=None, footprint_bytes=end)
     text.pop("asked", None)
     data = json.dumps(text).encode()
     try:

@@ -37,7 +37,7 @@ def _operands(node: Any) -> list[str]:
 
 
 def _label(node: Any) -> str:
-    return node.name or next((name for name in node.output if name), node.op_type)
+    return str(node.name or next((name for name in node.output if name), node.op_type))
 
 
 def _kind(node: Any) -> str:

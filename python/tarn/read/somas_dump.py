@@ -210,7 +210,7 @@ class _Reader:
         self.early = [i for i in dict.fromkeys(early) if i in self.roots]
 
     def ops(self) -> None:
-        net, ids = self.net, {}
+        net, ids = self.net, self.op_ids
         streams = {s: net.stream(f"stream {s}") for s in sorted({n.stream for n in self.dump.nodes})}
         parameters = {i: net.tensor(name or f"%{i}P", size, "parameter")
                       for i, (size, name) in self.dump.parameters.items()}
@@ -247,7 +247,6 @@ class _Reader:
                                 streams[node.stream], control=arcs, workspace=size,
                                 **({"class": "collective"} if node.is_communication else {}))
             last[node.stream] = ids[place]
-        self.op_ids = ids
         if skipped:
             net.assume(f"{counted(len(skipped), 'input')} that a later node makes not counted, as "
                        f"SOMAS does not ({listed(skipped)}): its op clears them")
