@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "foreign.h"
 #include "interval_read.h"
 #include "streams/base/array.h"
 #include "streams/base/escape.h"
@@ -497,10 +498,14 @@ static enum tarn_status load(const struct tarn_reader *reader,
         tarn_options_take(&options, sizeof options, given, "load options", error);
     report.text_max = !status && options.text_max > 0 ? options.text_max : TARN_TEXT_MAX;
     if (!status) status = tarn_text_take(reader, report.text_max, &text, &size, error);
-    if (!status)
+    if (!status) {
+        struct tarn_foreign_head head;
+        tarn_foreign_keep(&head, text, size);
         status = tarn_interval_is(reader->name, text)
                      ? tarn_interval_decode(&report, text, size, graph)
                      : load_json(&report, text, size, graph);
+        if (status == TARN_BAD_INPUT) tarn_foreign_explain(&report, &head);
+    }
     if (!status) (*graph)->text_max = report.text_max;
     tarn_free(text);
     return status;

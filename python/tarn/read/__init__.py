@@ -19,7 +19,7 @@ import tarn
 from .detect import FORMATS, detect
 from .network import Reading
 
-__all__ = ["FORMATS", "Reading", "detect", "hlo", "onnx", "read", "somas", "xla"]
+__all__ = ["FORMATS", "Reading", "detect", "executorch", "hlo", "onnx", "read", "somas", "tflite", "xla"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -66,4 +66,17 @@ def xla(path: Path, *, live_ranges: Optional[Path] = None) -> Reading:
     """XLA's buffer assignment (*-buffer-assignment.txt); the plan is XLA's own. live_ranges:
     *-live-range.txt, where it does not lie beside it."""
     result: Reading = _reader("xla_buffers").read(path, live_ranges)
+    return result
+
+
+def tflite(path: Path) -> Reading:
+    """A TensorFlow Lite model."""
+    result: Reading = _reader("tflite_model").read(path)
+    return result
+
+
+def executorch(path: Path, *, method: Optional[str] = None) -> Reading:
+    """An ExecuTorch program (.pte); the plan has the offsets that are in it. method: None: forward,
+    or the first one."""
+    result: Reading = _reader("executorch_program").read(path, method)
     return result

@@ -10,10 +10,13 @@ from typing import Any, Optional
 FORMATS = {
     "onnx": "an ONNX model",
     "somas": "a dump of MindSpore's SOMAS",
+    "tflite": "a TensorFlow Lite model",
+    "executorch": "an ExecuTorch program",
     "hlo": "HLO text of XLA",
     "xla": "a buffer assignment of XLA",
 }
 _LOOKED_AT = 1 << 16
+_MAGIC = {b"TFL3": "tflite", b"ET12": "executorch"}
 
 
 def _is_onnx(data: bytes) -> bool:
@@ -54,6 +57,8 @@ def detect(path: Any) -> Optional[str]:
     """The name of the format, one of FORMATS; None: not known."""
     with open(path, "rb") as file:
         data = file.read(_LOOKED_AT)
+    if data[4:8] in _MAGIC:
+        return _MAGIC[data[4:8]]
     text = data.decode("utf-8", "replace")
     if re.search(r"^All (Parameters|Tensors|Nodes):\s*$", text, re.M) and "_size:" in text:
         return "somas"

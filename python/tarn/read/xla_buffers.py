@@ -11,21 +11,14 @@ from typing import Any, NamedTuple, Optional
 
 import tarn
 
-from .network import Network, Reading, counted, placed, text_of
+from .intervals import Value, reading
+from .network import Network, Reading, counted, text_of
 
 ALIGNMENT = 64  # of XLA on the CPU; the GPU's is 256, whose offsets are multiples of this one, too
 _ALLOCATION = re.compile(r"\s*allocation (\d+):(?: 0x\w+,)? size (\d+)(.*)$")
 _VALUE = re.compile(r"\s*value:\s*<\d+ (.*?)(?: \(phi\))? @(\d+)> \(size=(\d+),offset=(\d+)\)")
 _RANGE = re.compile(r"\s+(\S+?)(\{[\d,\s]*\}):(\d+)-(\d+)\s*$")
 _STEP = re.compile(r"\s+(\d+):(\S+)\s*$")
-
-
-class _Value(NamedTuple):
-    name: str
-    begin: int
-    end: int
-    size: int
-    offset: int  # in the arena of all allocations
 
 
 class _Allocation(NamedTuple):
@@ -97,18 +90,6 @@ class _Arena:
             ends[a.color] += -(-a.size // ALIGNMENT) * ALIGNMENT
 
 
-def _storages(values: list[_Value]) -> list[list[_Value]]:
-    """Values that have bytes and a moment in common: XLA lets them share, so they are one storage."""
-    found: list[list[_Value]] = []
-    for value in sorted(values, key=lambda v: (v.begin, v.end)):
-        same = [s for s in found if any(
-            v.begin <= value.end and value.begin <= v.end and
-            v.offset < value.offset + value.size and value.offset < v.offset + v.size for v in s)]
-        merged = [v for s in same for v in s] + [value]
-        found = [s for s in found if not any(s is t for t in same)] + [merged]
-    return found
-
-
 def read(path: Any, live_ranges: Optional[Any] = None) -> Reading:
     """See tarn.read.xla."""
     name = os.fspath(path)
@@ -126,26 +107,15 @@ def read(path: Any, live_ranges: Optional[Any] = None) -> Reading:
                   "XLA buffer assignment")
     net.assume("one stream, in the order of XLA's schedule, in which the bodies of loops and "
                "conditionals stand once")
-    arena = _Arena(net, allocations)
-    offsets, shared = _tensors(net, arena, allocations, steps, ranges)
-    if shared:
-        net.assume(f"{counted(shared, 'value')} in the bytes of another one while that is alive, as "
-                   "XLA placed them: one storage")
-    graph = net.finish()
-    known = {net.id(tensor): offset for tensor, offset in offsets.items()}
-    plan, refused = placed(graph, "xla", ALIGNMENT,
-                           {i: offset for i, offset in known.items() if i is not None}, {})
-    return Reading(graph, tuple(net.assumed), plan, refused)
+    values = _values(net, _Arena(net, allocations), allocations, len(steps), ranges)
+    return reading(net, [(step, "hlo") for step in steps], values, "xla", ALIGNMENT)
 
 
-def _tensors(net: Network, arena: _Arena, allocations: list[_Allocation], steps: list[str],
-             ranges: dict[str, tuple[int, int]]) -> tuple[dict[int, int], int]:
-    """Ops and tensors; the offsets of planned ones, and how many values share bytes."""
-    last = len(steps) - 1
-    made: list[list[int]] = [[] for _ in steps]
-    read: list[list[int]] = [[] for _ in steps]
-    offsets: dict[int, int] = {}
-    shared, lost, inside = 0, 0, 0
+def _values(net: Network, arena: _Arena, allocations: list[_Allocation], count: int,
+            ranges: dict[str, tuple[int, int]]) -> list[Value]:
+    """What is planned; what persists is added to the network."""
+    values = []
+    lost, inside = 0, 0
     for allocation in allocations:
         if allocation.is_of("thread-local"):
             continue
@@ -155,31 +125,16 @@ def _tensors(net: Network, arena: _Arena, allocations: list[_Allocation], steps:
             net.tensor(title, allocation.size, kind)
             inside += max(len(allocation.values) - 1, 0)
             continue
-        base = arena.bases[allocation.number]
-        values = []
+        base, space = arena.bases[allocation.number], arena.spaces[allocation.color]
         for title, size, offset in allocation.values:
             if title in ranges:
                 begin, end = ranges[title]
-                values.append(_Value(title, min(begin, last), end, size, base + offset))
+                values.append(Value(title, min(begin, count - 1), end, size, base + offset, space))
             else:
                 lost += 1
-        for storage in _storages(values):
-            shared += len(storage) - 1
-            low = min(v.offset for v in storage)
-            size = max(v.offset + v.size for v in storage) - low
-            kind = "output" if max(v.end for v in storage) > last else "intermediate"
-            root = net.tensor(storage[0].name, size, kind, arena.spaces[allocation.color])
-            offsets[root] = low
-            for value in storage:
-                tensor = root if value is storage[0] else net.alias(value.name, root)
-                made[value.begin].append(tensor)
-                if min(value.end, last) > value.begin:
-                    read[min(value.end, last)].append(tensor)
-    for place, step in enumerate(steps):
-        net.op(step, "hlo", [t for t in read[place] if t not in made[place]], made[place])
     if lost:
         net.assume(f"{counted(lost, 'value')} without a live range left out")
     if inside:
         net.assume(f"{counted(inside, 'value')} that XLA placed in the bytes of a donated parameter or "
                    "a constant left out")
-    return offsets, shared
+    return values
