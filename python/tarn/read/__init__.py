@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 import tarn
 
-from .detect import FORMATS, detect
+from .detect import FORMATS, TRACE, detect
 from .network import Reading
 
-__all__ = ["FORMATS", "Reading", "detect", "executorch", "hlo", "onnx", "read", "somas", "tflite", "xla"]
+__all__ = ["FORMATS", "Reading", "costs", "detect", "executorch", "exported", "hlo", "onnx", "read",
+           "snapshot", "somas", "stablehlo", "tflite", "xla"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -32,6 +33,9 @@ def read(path: Path, format: Optional[str] = None,  # pylint: disable=redefined-
          **options: Any) -> Reading:
     """Reads a file with the function of its format, which is detected where it is not named."""
     name = format or detect(path)
+    if name == TRACE:
+        raise tarn.UsageError(f"{os.fspath(path)} is a trace, which has times but no graph: "
+                              "tarn.read.costs(trace, graph), or --costs-of GRAPH")
     if name is None:
         raise tarn.BadInput(f"{os.fspath(path)}: the format is not known; name it, one of "
                             f"{', '.join(FORMATS)}")
@@ -79,4 +83,40 @@ def executorch(path: Path, *, method: Optional[str] = None) -> Reading:
     """An ExecuTorch program (.pte); the plan has the offsets that are in it. method: None: forward,
     or the first one."""
     result: Reading = _reader("executorch_program").read(path, method)
+    return result
+
+
+def stablehlo(path: Path, *, function: str = "main") -> Reading:
+    """A StableHLO module, text or portable bytecode."""
+    result: Reading = _reader("stablehlo_module").read(path, function)
+    return result
+
+
+def exported(program: Any, *, dims: Optional[Mapping[str, int]] = None,
+             kinds: Optional[Mapping[str, str]] = None, **named: int) -> Reading:
+    """A program of torch.export (the object, or a .pt2 file), or a torch.fx.GraphModule of ATen ops.
+    Numbers of symbolic dimensions by name (s77=32); kinds: of placeholders, by name, where they are
+    no inputs ("parameter", "optimizer_state")."""
+    result: Reading = _reader("fx_graph").read(program, {**(dims or {}), **named}, kinds)
+    return result
+
+
+def snapshot(path: Path, *, device: Optional[int] = None, one_stream: bool = False) -> Reading:
+    """A memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot): an op for each request and
+    release. one_stream: all streams in the order of the host's calls. See tarn.torch.snapshot, which
+    also says what PyTorch held."""
+    from ..torch import snapshot as snapshots
+    found = snapshots.load(path, device)
+    order = "the order of the host's calls" if one_stream else \
+        "no order but that of each stream: the snapshot says of none other"
+    assumed = (f"device {found.device}; {found.kept} bytes that were there all the time left out",
+               f"streams in {order}")
+    return Reading(found.graph(os.path.basename(os.fspath(path)), one_stream), assumed)
+
+
+def costs(trace: Path, graph: Union[tarn.Graph, Path], *, streams: bool = False) -> Reading:
+    """The graph with the times of a trace as costs of its ops: of PyTorch's profiler (Kineto), a
+    Chakra trace (JSON with times, or .et), or any trace of Chrome's format. streams: also on the
+    streams where the trace has them."""
+    result: Reading = _reader("trace_costs").read(trace, graph, streams)
     return result

@@ -8,7 +8,8 @@ from typing import Any, Optional
 
 import tarn
 
-from . import FORMATS, detect, read
+from . import FORMATS, Reading, costs, detect, read
+from .detect import TRACE
 
 
 def _dim(text: str) -> tuple[str, int]:
@@ -33,32 +34,61 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("-o", "--output", metavar="GRAPH", help="where the graph goes (.json, .gz)")
     parser.add_argument("--format", choices=list(FORMATS), help="in place of what FILE looks like")
-    parser.add_argument("--dim", type=_dim, action="append", default=[], metavar="NAME=NUMBER",
-                        help="a symbolic dimension (onnx)")
-    parser.add_argument("--shape", type=_shape, action="append", default=[],
-                        metavar="TENSOR=NUMBER,...", help="the shape of a tensor (onnx)")
-    parser.add_argument("--plan", metavar="PLAN",
-                        help="where the plan goes that the file's producer made (somas, xla)")
+    for option, meta, kind, text in _OPTIONS:
+        if kind is None:
+            parser.add_argument(option, action="store_true", help=text)
+        elif kind in (_dim, _shape):
+            parser.add_argument(option, type=kind, action="append", metavar=meta, help=text)
+        else:
+            parser.add_argument(option, type=kind, metavar=meta, help=text)
     return parser
+
+
+# Option, what stands behind it, its type (None: nothing), help.
+_OPTIONS: tuple[tuple[str, str, Any, str], ...] = (
+    ("--plan", "PLAN", str, "where the plan goes that FILE's producer made (somas, xla, executorch)"),
+    ("--dim", "NAME=NUMBER", _dim, "a symbolic dimension (onnx, exported)"),
+    ("--shape", "TENSOR=NUMBER,...", _shape, "the shape of a tensor (onnx)"),
+    ("--method", "NAME", str, "the method of a program (executorch)"),
+    ("--function", "NAME", str, "the function of a module (stablehlo)"),
+    ("--live-ranges", "FILE", str, "where they do not lie beside FILE (xla)"),
+    ("--device", "NUMBER", int, "the device (snapshot)"),
+    ("--one-stream", "", None, "streams in the order of the host's calls (snapshot)"),
+    ("--costs-of", "GRAPH", str, "FILE is a trace: GRAPH with its times as costs"),
+    ("--streams", "", None, "also on the trace's streams (with --costs-of)"),
+)
+# Of each option that is for some formats: the argument of their functions, and which.
+_TAKEN = {"dim": ("dims", ("onnx", "exported")), "shape": ("shapes", ("onnx",)),
+          "method": ("method", ("executorch",)), "function": ("function", ("stablehlo",)),
+          "live_ranges": ("live_ranges", ("xla",)), "device": ("device", ("snapshot",)),
+          "one_stream": ("one_stream", ("snapshot",)), "streams": ("streams", (TRACE,))}
 
 
 def _options(arguments: Any, name: str) -> dict[str, Any]:
     """What was given, for the format that takes it."""
-    given: dict[str, Any] = {"dims": dict(arguments.dim), "shapes": dict(arguments.shape)}
-    takes = {"onnx": ("dims", "shapes")}.get(name, ())
-    words = {"dims": "--dim", "shapes": "--shape"}
-    for option, value in given.items():
-        if value and option not in takes:
-            raise tarn.UsageError(f"{words[option]} says nothing to the format {name}")
-    return {option: value for option, value in given.items() if value}
+    result: dict[str, Any] = {}
+    for option, (argument, formats) in _TAKEN.items():
+        value = getattr(arguments, option)
+        if value in (None, False):
+            continue
+        if name not in formats:
+            raise tarn.UsageError(f"--{option.replace('_', '-')} says nothing to the format {name}")
+        result[argument] = dict(value) if isinstance(value, list) else value
+    return result
+
+
+def _reading(arguments: Any) -> Reading:
+    if arguments.costs_of:
+        return costs(arguments.file, arguments.costs_of, **_options(arguments, TRACE))
+    name = arguments.format or detect(arguments.file)
+    return read(arguments.file, name, **(_options(arguments, name) if name else {}))
 
 
 def run(words: Optional[Sequence[str]] = None) -> int:
     """The command; returns its exit code."""
     arguments = _parser().parse_args(words)
     try:
-        name = arguments.format or detect(arguments.file)
-        reading = read(arguments.file, name, **(_options(arguments, name) if name else {}))
+        reading = _reading(arguments)
         if arguments.output:
             reading.graph.save(arguments.output)
         if arguments.plan:

@@ -1,8 +1,11 @@
 """What the readers have in common: a network under construction, and what a reader hands back."""
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import os
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
@@ -246,6 +249,11 @@ def placed(graph: tarn.Graph, method: str, alignment: int, offsets: Mapping[int,
 
 
 def text_of(path: Union[str, bytes, Any]) -> str:
-    """The text of a file; bytes that are not UTF-8 become question marks."""
+    """The text of a file, plain or gzip; what is no UTF-8 is replaced."""
     with open(path, "rb") as file:
-        return file.read().decode("utf-8", "replace")
+        data = file.read()
+    try:
+        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (EOFError, OSError, zlib.error) as error:
+        raise tarn.BadInput(f"{os.fspath(path)} is damaged: {error}") from None
+    return data.decode("utf-8", "replace")
