@@ -5,6 +5,7 @@
  */
 #include "foreign.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "streams/base/array.h"
@@ -63,10 +64,12 @@ static bool is_stablehlo(const struct tarn_foreign_head *head)
 
 static bool is_trace(const struct tarn_foreign_head *head)
 {
-    bool is_json = head->size > 0 && (head->bytes[0] == '{' || head->bytes[0] == '[');
-    return is_json && !contains(head, "tarn.graph") &&
-           (contains(head, "\"traceEvents\"") || contains(head, "chakra") ||
-            (contains(head, "\"ph\"") && contains(head, "\"ts\"")));
+    size_t begin = 0;
+    while (begin < head->size && isspace(head->bytes[begin])) begin++;
+    bool is_json = begin < head->size && (head->bytes[begin] == '{' || head->bytes[begin] == '[');
+    return is_json && !contains(head, "tarn.") &&
+           (contains(head, "\"traceEvents\"") || contains(head, "\"deviceProperties\"") ||
+            contains(head, "chakra") || (contains(head, "\"ph\"") && contains(head, "\"ts\"")));
 }
 
 /* A varint of protobuf at *place, which moves behind it; false: there is none. */

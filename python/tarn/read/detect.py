@@ -61,7 +61,8 @@ def _of_text(text: str) -> Optional[str]:
     if re.search(r"^\s*(module|func\.func)\b", text, re.M) and \
             ("stablehlo." in text or "func.func" in text):
         return "stablehlo"
-    if text[:1] in ("{", "[") and re.search(r'"traceEvents"|chakra|"ph"\s*:', text):
+    if text.lstrip()[:1] in ("{", "[") and \
+            re.search(r'"traceEvents"|"deviceProperties"|chakra|"ph"\s*:', text):
         return TRACE
     return None
 

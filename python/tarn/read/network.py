@@ -7,7 +7,7 @@ import math
 import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 import tarn
 
@@ -248,12 +248,12 @@ def placed(graph: tarn.Graph, method: str, alignment: int, offsets: Mapping[int,
         return tarn.Plan.from_bytes(data, graph, verify=False), str(error)
 
 
-def text_of(path: Union[str, bytes, Any]) -> str:
+def text_of(path: Any) -> str:
     """The text of a file, plain or gzip; what is no UTF-8 is replaced."""
     with open(path, "rb") as file:
         data = file.read()
     try:
         data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     except (EOFError, OSError, zlib.error) as error:
-        raise tarn.BadInput(f"{os.fspath(path)} is damaged: {error}") from None
+        raise tarn.BadInput(f"{os.fspath(path)!s} is damaged: {error}") from None
     return data.decode("utf-8", "replace")

@@ -51,7 +51,7 @@ def _text(path: Any) -> Any:
 
 def _events(data: bytes, name: str) -> list[_Event]:
     """In the order in which they began."""
-    if data[:1] not in (b"{", b"["):
+    if data.lstrip()[:1] not in (b"{", b"["):
         found = _chakra_messages(data, name)
     else:
         try:
