@@ -17,11 +17,13 @@ from cases import raises, run, test
 
 import tarn
 import tarn.read
+from tarn import command as tool
 from tarn.read import __main__ as command
 
 SOURCE = os.path.abspath(sys.argv[1])
 FOLDER = tempfile.TemporaryDirectory()
-ROUNDS = 150
+COMMAND = os.environ.get("TARN_COMMAND")  # of this build; "": it has none
+ROUNDS = 100
 
 
 def data(name):
@@ -51,6 +53,7 @@ def judged(reading, **options):
     plan = tarn.plan(reading.graph, **options)
     plan.verify()
     assert plan.footprint >= plan.bound
+    assert not COMMAND or tool.run("run", reading.graph, plan, ["--check"])
     return plan
 
 
@@ -664,7 +667,7 @@ def streams_come_from_kernels_and_keep_what_was_in_order():
     x, y, z = b.tensor("x", 64, "parameter"), b.tensor("y", 64), b.tensor("z", 64, "output")
     b.op("a", s, [x], [y], kind="aten.mul")
     b.op("b", s, [x], [z], kind="aten.exp")
-    b.op("c", s, [y], [b.alias("x again", x)], kind="aten.add_")  # writes what b has read
+    b.op("c", s, [y], [b.alias(x, "x again")], kind="aten.add_")  # writes what b has read
     graph = b.finish()
     trace = kineto(("aten::mul", "cpu_op", 0, 5, {"External id": 1}), ("aten::exp", "cpu_op", 6, 5, {"External id": 2}),
                    ("aten::add_", "cpu_op", 12, 5, {"External id": 3}),

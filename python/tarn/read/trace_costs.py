@@ -27,8 +27,9 @@ _OPS = ("cpu_op", "user_annotation", "Op", "operator")
 
 class _Event(NamedTuple):
     name: str
-    begin: float
-    time: float           # in nanoseconds
+    begin: float          # all in nanoseconds
+    end: float            # on the host
+    time: float           # of it or of the kernels that it launched
     stream: Optional[str]
     thread: Any
 
@@ -67,7 +68,7 @@ def _events(data: bytes, name: str) -> list[_Event]:
             found = _chrome(listed_events)
     if not found:
         raise tarn.BadInput(f"{name} has no event with a name and a time")
-    return sorted(found, key=lambda e: (e.begin, -e.time))
+    return sorted(found, key=lambda e: (e.begin, -e.end))
 
 
 def _real(value: Any) -> Optional[float]:
@@ -92,7 +93,7 @@ def _chrome(records: list[Any]) -> list[_Event]:
             kernels[arguments.get("External id")].append(
                 (time * 1e3, None if stream is None else str(stream)))
         elif record.get("cat") in _OPS or record.get("cat") is None:
-            host.append((_Event(name, begin * 1e3, time * 1e3, None,
+            host.append((_Event(name, begin * 1e3, (begin + time) * 1e3, time * 1e3, None,
                                 (record.get("pid"), record.get("tid"))),
                          arguments.get("External id")))
     if not kernels:
@@ -109,9 +110,9 @@ def _with_kernels(host: Sequence[tuple[_Event, Any]], kernels: Any) -> Iterator[
         events.sort(key=lambda e: e[0].begin)
         begins = [event.begin for event, _ in events]
         for place, (event, _) in enumerate(events):
-            behind = bisect.bisect_right(begins, event.begin + event.time)
+            behind = bisect.bisect_right(begins, event.end)
             parts = [part for inner, number in events[place:behind]
-                     if inner.begin + inner.time <= event.begin + event.time + 1
+                     if inner.end <= event.end + 1
                      for part in kernels.get(number, ())]
             streams = Counter(stream for _, stream in parts if stream is not None)
             most = streams.most_common(1)
@@ -128,10 +129,11 @@ def _chakra_json(nodes: list[Any], name: str) -> list[_Event]:
             "inclusive_dur", "exclusive_dur", "duration_micros", "dur")) if t is not None), None)
         if micros is None or not node.get("name"):
             continue
-        begin = _real(node.get("ts", node.get("start_time_micros")))
+        given = _real(node.get("ts", node.get("start_time_micros")))
+        begin = float(place) if given is None else given * 1e3
         stream = node.get("stream")
-        found.append(_Event(str(node["name"]), place if begin is None else begin * 1e3, micros * 1e3,
-                            None if stream is None else str(stream), 0))
+        found.append(_Event(str(node["name"]), begin, begin if given is None else begin + micros * 1e3,
+                            micros * 1e3, None if stream is None else str(stream), 0))
     if not found:
         raise tarn.BadInput(f"{name} is an execution trace without times: give the profiler's trace "
                             "of the same run, or link both (chakra_trace_link)")
@@ -179,8 +181,9 @@ def _chakra_messages(data: bytes, name: str) -> list[_Event]:
             title, micros, begin = message.get(2), message.get(7, 0), message.get(6, 0)
             if count > 1 and isinstance(title, bytes) and isinstance(micros, int) and \
                     isinstance(begin, int):
-                found.append(_Event(title.decode("utf-8", "replace"), begin * 1e3 or count,
-                                    micros * 1e3, None, 0))
+                start = begin * 1e3 or float(count)
+                found.append(_Event(title.decode("utf-8", "replace"), start,
+                                    start + micros * 1e3 if begin else start, micros * 1e3, None, 0))
     except ValueError as error:
         raise tarn.BadInput(f"{name} is no trace: neither JSON nor Chakra's messages "
                             f"({error})") from None
@@ -197,7 +200,7 @@ def _taken(events: list[_Event], words: set[str], names: set[str]) -> list[_Even
         if (event.name in names or _word(event.name) in words) and \
                 event.begin >= ends.get(event.thread, -1.0):
             result.append(event)
-            ends[event.thread] = event.begin + max(event.time, 0)
+            ends[event.thread] = event.end
     return result
 
 
