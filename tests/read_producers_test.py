@@ -143,7 +143,7 @@ class Layer(nn.Module):
         self.wide = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Dropout(), nn.Linear(256, 64))
     def forward(self, x):
         q, k, v = (part.unflatten(2, (4, 16)).transpose(1, 2) for part in self.inside(x).chunk(3, -1))
-        x = self.norm(x + self.outside(((q @ k.mT).softmax(-1) @ v).transpose(1, 2).flatten(2)))
+        x = self.norm(x + self.outside(((q @ k.transpose(-1, -2)).softmax(-1) @ v).transpose(1, 2).flatten(2)))
         return x + self.wide(x)
 torch.onnx.export(Layer().eval(), (torch.randn(1, 16, 64),), sys.argv[2], dynamo=False)
 """

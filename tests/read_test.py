@@ -9,6 +9,9 @@ import json
 import os
 import pickle
 import random
+import re
+import shlex
+import subprocess
 import sys
 import tempfile
 
@@ -755,6 +758,27 @@ def the_command_has_documented_exit_codes():
         tensor["offset"] = 0
     code, _, err = called(written("w.ir", world.dump()), "-o", goal, "--plan", plan)
     assert code == 6 and "refused" in err, (code, err)
+
+
+@test
+def commands_of_the_document_on_files_of_these_tests_work():
+    with open(os.path.join(SOURCE, "docs/reading.md"), encoding="utf-8") as file:
+        commands = re.findall(r"^    python (-m tarn\.read .*)$", file.read(), re.M)
+    assert len(commands) >= 8
+    here = [words for words in commands if "tests/data/read" in words]
+    assert len(here) >= 3
+    for words in set(commands) - set(here):
+        command.parser().parse_args(shlex.split(words)[2:])
+    if not COMMAND:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(os.path.join(SOURCE, "tests"), os.path.join(folder, "tests"))
+        os.symlink(COMMAND, os.path.join(folder, "tarn"))
+        for words in here:
+            done = subprocess.run(["bash", "-c", f"{shlex.quote(sys.executable)} {words}"], cwd=folder, check=False,
+                                  capture_output=True, text=True, env={**os.environ, "PATH": folder + ":" + os.environ["PATH"]})
+            assert done.returncode == 0, (words, done.stderr)
+            assert "tarn compare" not in words or "verdict          better" in done.stdout, done.stdout
 
 
 if __name__ == "__main__":

@@ -27,21 +27,22 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(map(int, words))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Of the command's arguments."""
+    made = argparse.ArgumentParser(
         prog="python -m tarn.read", description="Makes a Tarn graph of another program's file.",
         epilog="formats: " + "; ".join(f"{name}: {what}" for name, what in FORMATS.items()))
-    parser.add_argument("file", metavar="FILE")
-    parser.add_argument("-o", "--output", metavar="GRAPH", help="where the graph goes (.json, .gz)")
-    parser.add_argument("--format", choices=list(FORMATS), help="in place of what FILE looks like")
+    made.add_argument("file", metavar="FILE")
+    made.add_argument("-o", "--output", metavar="GRAPH", help="where the graph goes (.json, .gz)")
+    made.add_argument("--format", choices=list(FORMATS), help="in place of what FILE looks like")
     for option, meta, kind, text in _OPTIONS:
         if kind is None:
-            parser.add_argument(option, action="store_true", help=text)
+            made.add_argument(option, action="store_true", help=text)
         elif kind in (_dim, _shape):
-            parser.add_argument(option, type=kind, action="append", metavar=meta, help=text)
+            made.add_argument(option, type=kind, action="append", metavar=meta, help=text)
         else:
-            parser.add_argument(option, type=kind, metavar=meta, help=text)
-    return parser
+            made.add_argument(option, type=kind, metavar=meta, help=text)
+    return made
 
 
 # Option, what stands behind it, its type (None: nothing), help.
@@ -86,7 +87,7 @@ def _reading(arguments: Any) -> Reading:
 
 def run(words: Optional[Sequence[str]] = None) -> int:
     """The command; returns its exit code."""
-    arguments = _parser().parse_args(words)
+    arguments = parser().parse_args(words)
     try:
         reading = _reading(arguments)
         if arguments.output:

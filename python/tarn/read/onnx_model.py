@@ -5,6 +5,7 @@ basic optimisations do anyway is done here: constants are folded, ops that nobod
 dropout in inference are removed. Control flow, sequences and strings are refused by name."""
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional
@@ -22,6 +23,10 @@ MAY_INPLACE = {
     "Tanh": (0, 0), "ThresholdedRelu": (0, 0), "Trilu": (0, 0)}
 # Ops that are another name for their first input (KernelDefBuilder: Alias).
 ALIAS = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
+_SMALL = 1 << 12  # elements of a constant that is computed
+_GROWING = frozenset(("ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile",
+                      "Upsample"))  # make much of little
+_DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
                     "RandomUniformLike"))
@@ -56,12 +61,11 @@ class _Model:
         model = self._inlined(model)
         self.refuse_control_flow(model)
         self.bind(model.graph, shapes)
-        self.model = self._inferred(model)
-        self.graph = self.model.graph
-        self.initializers = {i.name: i for i in self.graph.initializer}
-        self.infos = {i.name: i.type for part in ("input", "value_info", "output")
-                      for i in getattr(self.graph, part)}
+        self.folded = 0
         self.given = {name: tuple(shape) for name, shape in shapes.items()}
+        self.graph = self._folded(model).graph
+        self.initializers = {i.name: i for i in self.graph.initializer}
+        self.infos = self._infos(self.graph)
 
     def refuse_control_flow(self, model: Any) -> None:
         found = [f"{_label(node)} ({node.op_type})" for node in model.graph.node
@@ -143,13 +147,93 @@ class _Model:
         except Exception as error:  # pylint: disable=broad-except
             raise tarn.BadInput(f"{self.name}: onnx cannot infer shapes: {error}") from None
 
+    @staticmethod
+    def _infos(graph: Any) -> dict[str, Any]:
+        return {i.name: i.type for part in ("input", "value_info", "output")
+                for i in getattr(graph, part)}
+
+    def _folded(self, model: Any) -> Any:
+        """Shapes inferred, and small constants computed, until neither says more of the other: a shape
+        may follow from one that is computed (x.shape[1] // 3)."""
+        for tensor in model.graph.initializer:  # weights: their dimensions say all
+            if math.prod(tensor.dims) > _SMALL:
+                for field in _DATA:
+                    tensor.ClearField(field)
+        while True:
+            model = self._inferred(model)
+            if not self._compute(model):
+                return model
+
+    def _compute(self, model: Any) -> bool:
+        """Replaces ops of small known values by what they make. Was there one?"""
+        graph, helper = model.graph, self.onnx.numpy_helper
+        infos = self._infos(graph)
+        values = {t.name: helper.to_array(t) for t in graph.initializer
+                  if math.prod(t.dims) <= _SMALL and not t.external_data and t.data_type != 8}
+        kept, made = [], []
+        for node in graph.node:
+            results = self._evaluated(model, node, values, infos)
+            if results is None:
+                kept.append(node)
+                continue
+            self.folded += node.op_type != "Constant"
+            for name, value in zip(node.output, results):
+                if name:
+                    values[name] = value
+                    made.append(helper.from_array(value, name))
+        if made:
+            del graph.node[:]
+            graph.node.extend(kept)
+            graph.initializer.extend(made)
+        return bool(made)
+
+    def _evaluated(self, model: Any, node: Any, values: dict[str, Any],
+                   infos: Mapping[str, Any]) -> Optional[list[Any]]:
+        """The results of an op of known values; None: not known, or large."""
+        if node.op_type in RANDOM or not any(node.output) or node.domain not in ("", "ai.onnx"):
+            return None
+        inputs = [self._stand_in(name, values, infos) if node.op_type in ("Shape", "Size")
+                  else values.get(name) for name in _operands(node)]
+        if any(value is None for value in inputs):
+            return None
+        if node.op_type == "Constant" and any(
+                a.HasField("t") and math.prod(a.t.dims) > _SMALL or a.type in (3, 8)
+                for a in node.attribute):
+            return None
+        if node.op_type in _GROWING and any(
+                shape is None or math.prod(shape) > _SMALL for shape in (
+                    self._shape_in(name, infos) for name in node.output if name)):
+            return None
+        from onnx import reference
+        try:
+            part = self.onnx.helper.make_graph(
+                [node], "part", [self.onnx.helper.make_empty_tensor_value_info(name)
+                                 for name in dict.fromkeys(_operands(node))],
+                [self.onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name])
+            run = reference.ReferenceEvaluator(self.onnx.helper.make_model(
+                part, opset_imports=model.opset_import, ir_version=min(model.ir_version, 10)))
+            results = run.run(None, dict(zip(_operands(node), inputs)))
+        except Exception:  # pylint: disable=broad-except
+            return None  # which onnx cannot compute: it stays an op
+        small = all(hasattr(r, "nbytes") and r.size <= _SMALL for r in results)
+        return list(results) if small and len(results) == sum(map(bool, node.output)) else None
+
+    def _stand_in(self, name: str, values: dict[str, Any], infos: Mapping[str, Any]) -> Any:
+        """Something of a tensor's shape, without bytes of its own."""
+        import numpy
+        shape = values[name].shape if name in values else self._shape_in(name, infos)
+        return None if shape is None else numpy.broadcast_to(numpy.zeros((), numpy.int8), shape)
+
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
         """None: not known."""
+        if name in self.initializers and name not in self.given:
+            return tuple(self.initializers[name].dims)
+        return self._shape_in(name, self.infos)
+
+    def _shape_in(self, name: str, infos: Mapping[str, Any]) -> Optional[tuple[int, ...]]:
         if name in self.given:
             return self.given[name]
-        if name in self.initializers:
-            return tuple(self.initializers[name].dims)
-        kind = self.infos.get(name)
+        kind = infos.get(name)
         if kind is None or not kind.HasField("tensor_type") or \
                 not kind.tensor_type.HasField("shape"):
             return None
@@ -196,7 +280,7 @@ class _Reader:
         for sparse in model.graph.sparse_initializer:
             self.constants.add(sparse.values.name)
         self.tensors: dict[str, int] = {}
-        self.folded = 0
+        self.folded = model.folded
 
     def _live(self) -> list[Any]:
         """The nodes whose results reach an output, in the file's order, each after what it reads."""
