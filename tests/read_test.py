@@ -685,6 +685,41 @@ def streams_come_from_kernels_and_keep_what_was_in_order():
     judged(reading)
 
 
+@test
+def damaged_texts_are_bad_input_and_nothing_else():
+    def read(name):
+        with open(data(name), "rb") as file:
+            return file.read()
+
+    graph = traced("aten.addmm.default", "aten.gelu")
+    trace = kineto(("aten::addmm", "cpu_op", 1, 5, {"External id": 1}), ("k", "kernel", 1, 2, {"External id": 1, "stream": 3}))
+    ranges = data("step-live-range.txt")
+    readers = (
+        (tarn.read.somas, read("somas_tensor_offset.ir")), (tarn.read.hlo, ASYNC.encode()), (tarn.read.hlo, read("scan.hlo")),
+        (lambda path: tarn.read.xla(path, live_ranges=ranges), read("step-buffer-assignment.txt")),
+        (lambda path: tarn.read.xla(data("step-buffer-assignment.txt"), live_ranges=path), read("step-live-range.txt")),
+        (lambda path: tarn.read.costs(path, graph), trace.encode()))
+    pieces = (b"0", b"9", b"99999999999", b"-1", b"{", b"}", b"(", b")", b"%", b",", b" ", b"[", b"]", b"\n", b"\xff", b"")
+    draw = random.Random(7)
+    for reader, contents in readers:
+        for _ in range(150):
+            damaged = bytearray(contents)
+            for _ in range(draw.randint(1, 4)):
+                place = draw.randrange(len(damaged))
+                if draw.random() < 0.3:
+                    del damaged[place:place + draw.randint(1, 20)]
+                else:
+                    damaged[place:place + 1] = draw.choice(pieces)
+            path = written("damaged.txt", bytes(damaged))
+            with contextlib.suppress(tarn.BadInput, tarn.UsageError):
+                reader(path)
+    for old, new in (("call(%again), to_apply=%twice", "call(%again)"), ("all-reduce-done(%s)", "all-reduce-done()"),
+                     ("ROOT %n = f32[1024]{0} negate(%t)", "ROOT %n = f32[1024]{0} call(%t), to_apply=%twice")):
+        assert old in ASYNC
+        raises(tarn.BadInput, tarn.read.hlo, written("call.hlo", ASYNC.replace(old, new)))
+    raises(tarn.BadInput, tarn.read.costs, written("deep.json", "[" * 100000), graph)
+
+
 # ---- The command ----
 
 @test

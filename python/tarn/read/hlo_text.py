@@ -33,6 +33,7 @@ UPDATES = frozenset(("dynamic-update-slice", "scatter"))
 COMMUNICATION = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective", "send",
                  "recv", "ragged-all-to-all")
 PASSES = frozenset(("opt-barrier", "optimization-barrier", "domain", "add-dependency"))
+_OPERANDS = frozenset(("get-tuple-element", "while", "conditional", "async-update"))  # which need one
 NOTHING = frozenset(("after-all", "partition-id", "replica-id"))
 Leaf = tuple[tuple[int, ...], Optional[int]]  # index in a tuple; tensor, None: no bytes
 
@@ -272,6 +273,8 @@ class _Writer:
 
     def run(self, name: str, arguments: Optional[list[list[Leaf]]], prefix: str = "") -> list[Leaf]:
         """The result of a computation. arguments: None: its parameters are the network's inputs."""
+        if prefix.count("/") > 64:
+            raise self.module.bad(f"calls of {name} are more than 64 deep")
         values: dict[str, list[Leaf]] = {}
         result: list[Leaf] = []
         instructions = self.module.computations[name]
@@ -291,6 +294,9 @@ class _Writer:
                     values[i.name] = arguments[number]
                 else:
                     raise self.module.bad(f"parameter {i.raw} has no argument", i.line)
+            elif not operands and i.opcode in _OPERANDS | PASSES or \
+                    not operands and i.opcode.endswith("-done"):
+                raise self.module.bad(f"{i.name} ({i.opcode}) has no operand", i.line)
             else:
                 values[i.name] = self._value(i, operands, prefix)
             if i.is_root or i is instructions[-1] and not result:
@@ -323,6 +329,8 @@ class _Writer:
             return self._start(i, operands, reads, prefix)
         called = self.module.called(i)
         if code == "call":
+            if "to_apply" not in called:
+                raise self.module.bad(f"{i.name} is a call without to_apply=", i.line)
             return self.run(called["to_apply"][0], operands, f"{prefix}{i.name}/")
         value = self.fresh(i, "intermediate", prefix)
         made = [t for _, t in value if t is not None]

@@ -92,13 +92,19 @@ class _Dump:
         elif section == "nodes" and line.startswith("$"):
             self._node(line)
         elif "ref node" in section or "union" in section:
-            self.unions.append([int(i) for i, _ in _ID.findall(line)])
+            self._list(self.unions, line)
         elif "processed contiguous" in section:
-            self.processed.append([int(i) for i, _ in _ID.findall(line)])
+            self._list(self.processed, line)
         elif "contiguous" in section:
-            self.contiguous.append([int(i) for i, _ in _ID.findall(line)])
+            self._list(self.contiguous, line)
         elif section == "stream groups":
             self.groups.append([int(i) for i in re.findall(r"stm(\d+)", line)])
+
+    @staticmethod
+    def _list(lists: list[list[int]], line: str) -> None:
+        ids = [int(i) for i, _ in _ID.findall(line)]
+        if ids:
+            lists.append(ids)
 
     def _match(self, pattern: re.Pattern[str], line: str, what: str) -> re.Match[str]:
         found = pattern.match(line)

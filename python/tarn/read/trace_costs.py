@@ -57,7 +57,7 @@ def _events(data: bytes, name: str) -> list[_Event]:
     else:
         try:
             contents = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise tarn.BadInput(f"{name} is no trace: {error}") from None
         if isinstance(contents, dict) and isinstance(contents.get("nodes"), list):
             found = _chakra_json(contents["nodes"], name)
@@ -88,14 +88,17 @@ def _chrome(records: list[Any]) -> list[_Event]:
         name = str(arguments.get("hlo_op") or record.get("name", ""))
         if time is None or begin is None or not name:
             continue
-        if record.get("cat") in _KERNELS:
+        number = str(arguments.get("External id"))
+        kind = record.get("cat")
+        if kind is not None and not isinstance(kind, str):
+            continue
+        if kind in _KERNELS:
             stream = arguments.get("stream")
-            kernels[arguments.get("External id")].append(
+            kernels[number].append(
                 (time * 1e3, None if stream is None else str(stream)))
-        elif record.get("cat") in _OPS or record.get("cat") is None:
+        elif kind in _OPS or kind is None:
             host.append((_Event(name, begin * 1e3, (begin + time) * 1e3, time * 1e3, None,
-                                (record.get("pid"), record.get("tid"))),
-                         arguments.get("External id")))
+                                (str(record.get("pid")), str(record.get("tid")))), number))
     if not kernels:
         return [event for event, _ in host]
     return list(_with_kernels(host, kernels))
