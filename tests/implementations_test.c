@@ -280,6 +280,30 @@ static struct elementwise elementwise(void)
     return made;
 }
 
+static void tables_are_read_as_spreadsheets_write_them(void **state)
+{
+    static const char *const texts[] = {
+        "op,implementation,ns,workspace\nloss_backward,,7,0\nloss_backward,fast,3,64\n",
+        "\xef\xbb\xbf\"Op\";\"Implementation\";\"NS\";\"Workspace\"\r\n\"loss_backward\";;\"7\";"
+        "0\r\nloss_backward;"
+        "\"fast\";3;64\r\n",
+        "OP\tIMPLEMENTATION\tNS\tWORKSPACE\nloss_backward\t\t7\t0\nloss_"
+        "backward\tfast\t\"3\"\t64\n"};
+    struct elementwise made = elementwise();
+    struct tarn_hash hash = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct tarn_cost_table *costs = table_of(texts[i]);
+        struct tarn_graph *graph = implemented(made.graph, costs, false, NULL);
+        if (i == 0) hash = graph->hash;
+        assert_true(tarn_hash_equal(hash, graph->hash));
+        assert_false(tarn_hash_equal(hash, made.graph->hash));
+        tarn_graph_destroy(graph);
+        tarn_cost_table_destroy(costs);
+    }
+    tarn_graph_destroy(made.graph);
+}
+
 static void what_is_left_out_and_what_is_kept_instead(void **state)
 {
     struct elementwise made = elementwise();
@@ -613,6 +637,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costs_set_by_a_program_are_those_of_a_graph_built_with_them),
         cmocka_unit_test(costs_of_what_is_not_there_are_refused),
+        cmocka_unit_test(tables_are_read_as_spreadsheets_write_them),
         cmocka_unit_test(each_op_gets_what_the_table_says),
         cmocka_unit_test(what_needs_a_forward_op_is_passed_over_without_one),
         cmocka_unit_test(what_is_left_out_and_what_is_kept_instead),

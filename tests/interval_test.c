@@ -278,6 +278,12 @@ static void columns_have_any_order_and_the_usual_names(void **state)
         "buffer_id,begin,upper,size,gaps\na,0,3,5,\nb,2,4,6,\n",
         "id,lower,upper,size,offset\na,0,3,5,6\nb,2,4,6,0\n",
         "\xef\xbb\xbfid,lower,upper,size\r\n\r\n a , 0,3 ,5\r\nb,\t2,4,6 \r\n\r\n",
+        "ID,Lower,UPPER,sIzE\na,0,3,5\nb,2,4,6\n",
+        "\"id\",\"lower\",\"upper\",\"size\"\n\"a\",\"0\",\"3\",\"5\"\n\"b\" , \"2\",4,\"6\" \n",
+        "id;lower;upper;size;hint\na;0;3;5;-1\n b ;2;4;6;\n",
+        "id\tlower\tupper\tsize\thint\tgaps\na\t0\t3\t5\t0\t\n\"b\"\t2\t4\t6\t\t\r"
+        "\n \t \n",
+        "\xef\xbb\xbf\"Buffer\";\"Start\";\"End\";\"Size\"\r\n\"a\";0;2;5\r\nb;\"2\";3;6\r\n",
     };
     struct tarn_graph *plain = graph_of(texts[0]);
     for (size_t i = 1; i < sizeof texts / sizeof *texts; i++) {
@@ -289,12 +295,31 @@ static void columns_have_any_order_and_the_usual_names(void **state)
     tarn_graph_destroy(plain);
 }
 
+static void quoted_ids_hold_separators_and_quotes(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = graph_of(
+        "id,lower,upper,size\n\"a, b\",0,3,5\n\"say \"\"c\"\"; \",2,4,6\n\"\"\"\",2,4,6\n");
+    assert_string_equal(graph->tensors[0].name, "a, b");
+    assert_string_equal(graph->tensors[1].name, "say \"c\"; ");
+    assert_string_equal(graph->tensors[2].name, "\"");
+    struct folder folder = folder_create(); /* names that are not plain are written as ids */
+    save(graph, in_folder(&folder, "i.csv"));
+    struct tarn_graph *again = load(folder.name);
+    assert_string_equal(again->tensors[0].name, "0");
+    assert_int_equal(again->planned_count, 3);
+    tarn_graph_destroy(again);
+    tarn_graph_destroy(graph);
+    folder_destroy(&folder);
+}
+
 static void a_name_or_the_first_letter_tells_instances_from_json(void **state)
 {
     (void)state;
     assert_true(tarn_interval_is("a.csv", "{"));
     assert_true(tarn_interval_is("folder.json/a.csv.gz", "{"));
     assert_true(tarn_interval_is("-", " \n id,"));
+    assert_true(tarn_interval_is("-", "\"id\";"));
     assert_true(tarn_interval_is("/dev/fd/63", "\xef\xbb\xbf"
                                                "buffer,"));
     assert_false(tarn_interval_is("a.json", "id,"));
@@ -597,6 +622,7 @@ int main(void)
         cmocka_unit_test(round_trips_through_graph_and_json),
         cmocka_unit_test(reads_and_writes_compressed_instances),
         cmocka_unit_test(columns_have_any_order_and_the_usual_names),
+        cmocka_unit_test(quoted_ids_hold_separators_and_quotes),
         cmocka_unit_test(a_name_or_the_first_letter_tells_instances_from_json),
         cmocka_unit_test(a_graph_is_named_by_its_file_without_the_extension),
         cmocka_unit_test(refuses_more_lines_than_tensors_there_may_be),

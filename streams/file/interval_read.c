@@ -25,6 +25,7 @@ enum column {
     COLUMN_ALIGNMENT,
     COLUMN_GAPS,
     COLUMN_OFFSET,
+    COLUMN_HINT,
     COLUMNS,
     COLUMN_END /* upper - 1 */
 };
@@ -38,8 +39,9 @@ static const struct {
 } column_names[] = {
     {"id", COLUMN_ID},         {"lower", COLUMN_LOWER},         {"upper", COLUMN_UPPER},
     {"size", COLUMN_SIZE},     {"alignment", COLUMN_ALIGNMENT}, {"gaps", COLUMN_GAPS},
-    {"offset", COLUMN_OFFSET}, {"buffer", COLUMN_ID},           {"buffer_id", COLUMN_ID},
-    {"start", COLUMN_LOWER},   {"begin", COLUMN_LOWER},         {"end", COLUMN_END},
+    {"offset", COLUMN_OFFSET}, {"hint", COLUMN_HINT},           {"buffer", COLUMN_ID},
+    {"buffer_id", COLUMN_ID},  {"start", COLUMN_LOWER},         {"begin", COLUMN_LOWER},
+    {"end", COLUMN_END},
 };
 
 struct buffer {
@@ -54,6 +56,7 @@ struct table {
     uint32_t line;
     enum column order[COLUMNS]; /* what the columns of the file are */
     uint32_t columns_count;
+    char separator;
     struct buffer *buffers;
     uint32_t count;
     uint64_t
@@ -86,15 +89,22 @@ __attribute__((format(printf, 2, 3))) static enum tarn_status bad_line(const str
 static enum column find_column(const char *name)
 {
     for (size_t i = 0; i < sizeof column_names / sizeof *column_names; i++) {
-        if (strcmp(name, column_names[i].name) == 0) return column_names[i].column;
+        if (tarn_csv_is(name, column_names[i].name)) return column_names[i].column;
     }
     return COLUMNS;
+}
+
+static enum tarn_status bad_quotes(const struct table *table, const char *line)
+{
+    return bad_line(table, "a quoted value does not end with its quote: %s", tarn_quote(line).text);
 }
 
 static enum tarn_status read_header(struct table *table, char *line)
 {
     bool seen[COLUMNS] = {false};
-    for (char *cell; (cell = tarn_csv_next_cell(&line)) != NULL;) {
+    table->separator = tarn_csv_separator(line);
+    if (!tarn_csv_quotes_close(line, table->separator)) return bad_quotes(table, line);
+    for (char *cell; (cell = tarn_csv_next_cell(&line, table->separator)) != NULL;) {
         enum column column = find_column(cell);
         uint32_t fills = column == COLUMN_END ? COLUMN_UPPER : column;
         if (column == COLUMNS)
@@ -120,8 +130,6 @@ static enum tarn_status read_number(const struct table *table, const char *cell,
 
 static enum tarn_status read_id(const struct table *table, char *cell, struct buffer *buffer)
 {
-    if (*cell == '"')
-        return bad_line(table, "quoted values are not read: %s", tarn_quote(cell).text);
     if (*cell == 0) return bad_line(table, "the id is empty");
     buffer->id = cell;
     return TARN_OK;
@@ -146,6 +154,9 @@ static enum tarn_status read_cell(const struct table *table, enum column column,
     case COLUMN_GAPS:
         if (*cell == 0) return TARN_OK;
         return bad_line(table, "gaps in a lifetime cannot be planned: %s", tarn_quote(cell).text);
+    case COLUMN_HINT: /* -1: none */
+        if (*cell == 0 || strcmp(cell, "-1") == 0) return TARN_OK;
+        return read_number(table, cell, &ignored);
     default: return read_number(table, cell, &ignored); /* what somebody else's answer was */
     }
 }
@@ -155,8 +166,9 @@ static enum tarn_status read_buffer(struct table *table, char *line)
     struct buffer *buffer = &table->buffers[table->count];
     enum tarn_status status = TARN_OK;
     buffer->line = table->line;
+    if (!tarn_csv_quotes_close(line, table->separator)) return bad_quotes(table, line);
     for (uint32_t c = 0; c < table->columns_count; c++) {
-        char *cell = tarn_csv_next_cell(&line);
+        char *cell = tarn_csv_next_cell(&line, table->separator);
         if (!cell) return bad_line(table, "%u values for %u columns", c, table->columns_count);
         status = read_cell(table, table->order[c], cell, buffer);
         if (status != TARN_OK) return status;
@@ -371,5 +383,6 @@ bool tarn_interval_is(const char *path, const char *text)
 {
     if (tarn_text_is_named(path, "csv")) return true;
     if (tarn_text_is_named(path, "json")) return false;
-    return isalpha((unsigned char)text[strspn(text, " \t\r\n\xef\xbb\xbf")]);
+    char first = text[strspn(text, " \t\r\n\xef\xbb\xbf")];
+    return first == '"' || isalpha((unsigned char)first);
 }

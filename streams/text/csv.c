@@ -31,22 +31,107 @@ static char *without_blanks(char *begin, char *end)
     return begin + strspn(begin, " \t");
 }
 
+/* Tabs may separate empty cells: those at the ends of a line stay. */
 char *tarn_csv_next_line(char **text)
 {
     char *line = *text, *end;
     if (!line || *line == 0) return NULL;
     end = strchr(line, '\n');
     *text = end ? end + 1 : NULL;
-    return without_blanks(line, end ? end : line + strlen(line));
+    if (!end) end = line + strlen(line);
+    while (end > line && (end[-1] == '\r' || end[-1] == ' ')) end--;
+    *end = 0;
+    line += strspn(line, " ");
+    return line[strspn(line, " \t")] == 0 ? end : line;
 }
 
-char *tarn_csv_next_cell(char **line)
+/* ---- Cells ---- */
+
+/* Behind the quote that ends a cell which begins with one; NULL: there is none. */
+static const char *behind_quotes(const char *cell)
 {
-    char *cell = *line, *comma;
+    const char *at = cell + 1;
+    while (*at && (*at != '"' || at[1] == '"')) at += *at == '"' ? 2 : 1;
+    return *at ? at + 1 : NULL;
+}
+
+static const char *behind_blanks(const char *at, char separator)
+{
+    while (*at == ' ' || (*at == '\t' && separator != '\t')) at++;
+    return at;
+}
+
+/* Of the first cell: where its separator is, or the line's end. Quotes that do not end are letters.
+ */
+static const char *end_of_cell(const char *cell, char separator)
+{
+    const char *begin = behind_blanks(cell, separator);
+    const char *behind = *begin == '"' ? behind_quotes(begin) : NULL;
+    const char *end = strchr(behind ? behind : cell, separator);
+    return end ? end : cell + strlen(cell);
+}
+
+char tarn_csv_separator(const char *header)
+{
+    for (const char *at = header; *at; at++) {
+        const char *behind = *at == '"' ? behind_quotes(at) : NULL;
+        if (behind)
+            at = behind - 1;
+        else if (strchr(",;\t", *at))
+            return *at;
+    }
+    return ',';
+}
+
+bool tarn_csv_quotes_close(const char *line, char separator)
+{
+    for (;;) {
+        const char *begin = behind_blanks(line, separator), *end = end_of_cell(line, separator);
+        if (*begin == '"') {
+            const char *behind = behind_quotes(begin);
+            if (!behind || behind_blanks(behind, separator) != end) return false;
+        }
+        if (*end == 0) return true;
+        line = end + 1;
+    }
+}
+
+/* Takes the quotes off where the cell stands. */
+static char *without_quotes(char *cell)
+{
+    char *to = cell;
+    for (const char *from = cell + 1; *from; from++) {
+        if (*from == '"' && from[1] != '"') break;
+        from += *from == '"';
+        *to++ = *from;
+    }
+    *to = 0;
+    return cell;
+}
+
+char *tarn_csv_next_cell(char **line, char separator)
+{
+    char *cell = *line;
     if (!cell) return NULL;
-    comma = strchr(cell, ',');
-    *line = comma ? comma + 1 : NULL;
-    return without_blanks(cell, comma ? comma : cell + strlen(cell));
+    bool is_quoted = *behind_blanks(cell, separator) == '"';
+    char *end = cell + (end_of_cell(cell, separator) - cell);
+    *line = *end ? end + 1 : NULL;
+    cell = without_blanks(cell, end);
+    return is_quoted ? without_quotes(cell) : cell;
+}
+
+static int lower(char letter)
+{
+    return letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter;
+}
+
+bool tarn_csv_is(const char *cell, const char *name)
+{
+    while (*cell && lower(*cell) == lower(*name)) {
+        cell++;
+        name++;
+    }
+    return *cell == 0 && *name == 0;
 }
 
 bool tarn_csv_number(const char *cell, uint64_t *number)

@@ -40,6 +40,7 @@ struct reading {
     char *cells[CELLS_MAX];
     size_t cells_count;
     size_t columns_count; /* of the part; 0: no header yet */
+    char separator;       /* of the first header */
 };
 
 /* ---- Errors ---- */
@@ -105,8 +106,6 @@ static enum tarn_status read_name(const struct reading *reading, const char *cel
                                   const char **name)
 {
     if (*cell == 0) return bad_cell(reading, cell, "a name is missing");
-    if (*cell == '"')
-        return bad_cell(reading, cell, "quoted values are not read: %s", tarn_quote(cell).text);
     const char *fault = tarn_name_fault(cell);
     if (fault) return bad_cell(reading, cell, "the name %s %s", tarn_quote(cell).text, fault);
     *name = cell;
@@ -156,7 +155,7 @@ static bool is_header(const struct reading *reading, const char *const *columns,
 {
     if (reading->cells_count != count) return false;
     for (size_t i = 0; i < count; i++)
-        if (strcmp(reading->cells[i], columns[i]) != 0) return false;
+        if (!tarn_csv_is(reading->cells[i], columns[i])) return false;
     return true;
 }
 
@@ -164,8 +163,11 @@ static enum tarn_status cut_cells(struct reading *reading, char *line)
 {
     reading->begin = line;
     reading->cells_count = 0;
+    if (reading->columns_count == 0) reading->separator = tarn_csv_separator(line);
+    if (!tarn_csv_quotes_close(line, reading->separator))
+        return bad_cell(reading, NULL, "a quoted value does not end with its quote");
     while (line && reading->cells_count < CELLS_MAX)
-        reading->cells[reading->cells_count++] = tarn_csv_next_cell(&line);
+        reading->cells[reading->cells_count++] = tarn_csv_next_cell(&line, reading->separator);
     if (!line) return TARN_OK;
     return bad_cell(reading, line, "more than %d values", CELLS_MAX);
 }
