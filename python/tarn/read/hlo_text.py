@@ -452,8 +452,7 @@ class _Writer:
         for name in names:
             if name not in self.memory:
                 self.memory[name] = 0  # of a computation that calls itself nothing is known
-                self.memory[name] = _own_memory(self.module, name, name in called.get("body", []),
-                                                self.memory)
+                self.memory[name] = _own_memory(self.module, name, i.opcode, called, self.memory)
             most = max(most, self.memory[name])
         self.net.assume(f"memory of the computations that {i.opcode}s call is planned apart, and is a "
                         "workspace of the op")
@@ -479,14 +478,19 @@ class _Writer:
         return left
 
 
-def _own_memory(module: Module, name: str, is_body: bool, memory: dict[str, int]) -> int:
+def _own_memory(module: Module, name: str, opcode: str, called: dict[str, list[str]],
+                memory: dict[str, int]) -> int:
     """Bytes of a computation's arena. A loop's body hands its state on where its parameter lies, where
-    nobody reads that any more."""
+    nobody reads that any more. A branch makes its result where the conditional's lies."""
     net = Network(name, "HLO")
     writer = _Writer(module, net, memory)
     writer.parameters = {}
     result = writer.run(name, None)
-    if is_body:
+    if opcode == "conditional":
+        roots = {net.root(t) for _, t in result if t is not None and not net.is_persistent(t)}
+        for root in roots:
+            net.rebind(root, net.tensor("result", net.size(root), "parameter"))
+    elif name in called.get("body", []):
         state = dict(writer.parameters.get(0, []))
         pairs = [(t, state[at]) for at, t in result
                  if t is not None and state.get(at) is not None]
