@@ -409,6 +409,44 @@ ENTRY %main (i: pred[], x: f32[256]) -> f32[256] {
 
 
 @test
+def what_xla_may_write_in_place_may_be_written_in_place():
+    text = """HloModule s, is_scheduled=true
+%less (a: f32[], b: f32[], c: s32[], d: s32[]) -> pred[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  %c = s32[] parameter(2)
+  %d = s32[] parameter(3)
+  ROOT %l = pred[] compare(%a, %b), direction=LT
+}
+%fused (p: f32[1024], q: f32[]) -> f32[1024] {
+  %p = f32[1024]{0} parameter(0)
+  %q = f32[] parameter(1)
+  %w = f32[1024]{0} broadcast(%q), dimensions={}
+  ROOT %m = f32[1024]{0} multiply(%p, %w)
+}
+%turned (t: f32[1024]) -> f32[1024] {
+  %t = f32[1024]{0} parameter(0)
+  ROOT %v = f32[1024]{0} reverse(%t), dimensions={0}
+}
+ENTRY %main (x: f32[1024], y: f32[]) -> (f32[1024], s32[1024]) {
+  %x = f32[1024]{0} parameter(0)
+  %y = f32[] parameter(1)
+  %k = f32[1024]{0} copy(%x)
+  %f = f32[1024]{0} fusion(%k, %y), kind=kLoop, calls=%fused
+  %i = s32[1024]{0} iota(), iota_dimension=0
+  %s = (f32[1024]{0}, s32[1024]{0}) sort(%f, %i), dimensions={0}, to_apply=%less
+  %g = f32[1024]{0} get-tuple-element(%s), index=0
+  %h = s32[1024]{0} get-tuple-element(%s), index=1
+  %r = f32[1024]{0} fusion(%g), kind=kLoop, calls=%turned
+  ROOT %o = (f32[1024]{0}, s32[1024]{0}) tuple(%r, %h)
+}
+"""
+    reading = tarn.read.hlo(written("s.hlo", text))
+    assert judged(reading, in_place=True).footprint == 3 * 4096  # k, f, s{0} are one; i, s{1}; r
+    assert judged(reading).footprint == 4 * 4096
+
+
+@test
 def hlo_that_is_damaged_is_refused_with_its_line():
     for old, new, said in (("multiply(%q, %q)", "multiply(%q, %lost)", "line 18: g reads lost"),
                            ("f32[1024]{0} multiply", "f32[?]{0} multiply", "line 18: dimension '?'"),

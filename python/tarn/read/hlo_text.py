@@ -400,10 +400,9 @@ class _Writer:
     def _in_place(self, i: Instruction, operands: list[list[Leaf]],
                   value: list[Leaf]) -> list[list[int]]:
         """Pairs that XLA's buffer assignment may give the same bytes."""
-        if i.opcode == "while":
-            result = [[a, b] for (_, a), (_, b) in zip(operands[0], value)
-                      if a is not None and b is not None]
-            return result
+        if i.opcode in ("while", "sort"):  # each result over its operand
+            given = operands[0] if i.opcode == "while" else [leaf for o in operands for leaf in o]
+            return [[a, b] for (_, a), (_, b) in zip(given, value) if a is not None and b is not None]
         if len(value) != 1 or value[0][1] is None:
             return []
         out, shape = value[0][1], i.shape
