@@ -18,8 +18,8 @@ from .network import Network, Reading, counted, listed, needs, size_of
 # in onnxruntime/core/providers/cpu: MayInplace). Binary ops (Add, Mul) declare nothing there.
 MAY_INPLACE = {
     "Clip": (0, 0), "Elu": (0, 0), "HardSigmoid": (0, 0), "LeakyRelu": (0, 0), "Relu": (0, 0),
-    "Scatter": (0, 0), "Selu": (0, 0), "Sigmoid": (0, 0), "Softmax": (0, 0), "Softplus": (0, 0), "Softsign": (0, 0),
-    "Tanh": (0, 0), "ThresholdedRelu": (0, 0)}
+    "Scatter": (0, 0), "Selu": (0, 0), "Sigmoid": (0, 0), "Softmax": (0, 0), "Softplus": (0, 0),
+    "Softsign": (0, 0), "Tanh": (0, 0), "ThresholdedRelu": (0, 0)}
 # Ops that are another name for their first input (KernelDefBuilder: Alias).
 ALIAS = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
 _SMALL = 1 << 12  # elements of a constant that is computed
