@@ -177,7 +177,7 @@ static bool are_free(const struct seen *seen)
 /* Runs in a forked child; the test fails if it returns false or does not end. */
 static void assert_in_child(bool (*work)(void))
 {
-    int status;
+    int status = 0;
     pid_t child = fork();
     if (child == 0) _exit(work() ? 0 : 1);
     assert_true(child > 0 && waitpid(child, &status, 0) == child);

@@ -284,11 +284,11 @@ static void tables_are_read_as_spreadsheets_write_them(void **state)
 {
     static const char *const texts[] = {
         "op,implementation,ns,workspace\nloss_backward,,7,0\nloss_backward,fast,3,64\n",
-        "\xef\xbb\xbf\"Op\";\"Implementation\";\"NS\";\"Workspace\"\r\n\"loss_backward\";;\"7\";"
-        "0\r\nloss_backward;"
-        "\"fast\";3;64\r\n",
-        "OP\tIMPLEMENTATION\tNS\tWORKSPACE\nloss_backward\t\t7\t0\nloss_"
-        "backward\tfast\t\"3\"\t64\n"};
+        ("\xef\xbb\xbf\"Op\";\"Implementation\";\"NS\";\"Workspace\"\r\n\"loss_backward\";;\"7\";"
+         "0\r\nloss_backward;"
+         "\"fast\";3;64\r\n"),
+        ("OP\tIMPLEMENTATION\tNS\tWORKSPACE\nloss_backward\t\t7\t0\nloss_"
+         "backward\tfast\t\"3\"\t64\n")};
     struct elementwise made = elementwise();
     struct tarn_hash hash = {0};
     (void)state;

@@ -281,8 +281,8 @@ static void columns_have_any_order_and_the_usual_names(void **state)
         "ID,Lower,UPPER,sIzE\na,0,3,5\nb,2,4,6\n",
         "\"id\",\"lower\",\"upper\",\"size\"\n\"a\",\"0\",\"3\",\"5\"\n\"b\" , \"2\",4,\"6\" \n",
         "id;lower;upper;size;hint\na;0;3;5;-1\n b ;2;4;6;\n",
-        "id\tlower\tupper\tsize\thint\tgaps\na\t0\t3\t5\t0\t\n\"b\"\t2\t4\t6\t\t\r"
-        "\n \t \n",
+        ("id\tlower\tupper\tsize\thint\tgaps\na\t0\t3\t5\t0\t\n\"b\"\t2\t4\t6\t\t\r"
+         "\n \t \n"),
         "\xef\xbb\xbf\"Buffer\";\"Start\";\"End\";\"Size\"\r\n\"a\";0;2;5\r\nb;\"2\";3;6\r\n",
     };
     struct tarn_graph *plain = graph_of(texts[0]);
