@@ -96,7 +96,8 @@ static bool is_of_the_whole(const char *text)
                                         "the gzip data",        "bytes of text, the limit",
                                         "begins with a byte",   "holds a NUL",
                                         "has too many lines",   "cycle",
-                                        "add up to over"};
+                                        "add up to over",       "the text is UTF-16",
+                                        "it seems to be "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(text, words[i])) return true;
     return false;
