@@ -220,7 +220,9 @@ static void a_parallel_region_of_the_caller_has_no_other_in_it(void **state)
     (void)state;
     need_openmp();
     atomic_uint helped = 0;
+#ifdef _OPENMP
 #pragma omp parallel num_threads(3)
+#endif
     {
         struct tally *tally = run_team(4, true, ITEMS, 2);
         helped += tally->helped;
