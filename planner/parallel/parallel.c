@@ -41,18 +41,6 @@ static void do_items(struct round *round, uint32_t thread, uint32_t item)
 
 #ifdef _OPENMP
 
-/* ---- Forks ---- */
-
-static bool is_forked; /* written in a child, before any other thread of the child is there */
-
-static void note_fork(void) { is_forked = true; }
-
-/* As the library is loaded: OpenMP may have been used by others before Tarn is called. */
-__attribute__((constructor)) static void watch_forks(void)
-{
-    if (pthread_atfork(NULL, NULL, note_fork) != 0) is_forked = true;
-}
-
 /* ---- How many threads ---- */
 
 static pthread_once_t quota_read = PTHREAD_ONCE_INIT;
@@ -81,7 +69,7 @@ static uint32_t default_threads(void)
 
 static uint32_t threads_for(uint32_t threads)
 {
-    if (is_forked || omp_in_parallel()) return 1;
+    if (tarn_is_forked() || omp_in_parallel()) return 1;
     if (threads == 0) threads = default_threads();
     threads = smaller(threads, (uint32_t)omp_get_thread_limit());
     return smaller(threads, TARN_TEAM_THREADS_MAX);

@@ -10,24 +10,18 @@
 
 #include "streams/base/bitset.h"
 #include "streams/base/log.h"
+#include "streams/base/thread.h"
 
 static struct tarn_machine here;
 static atomic_bool is_read;
-static bool is_forked;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void before_fork(void) { pthread_mutex_lock(&lock); }
-static void in_parent(void) { pthread_mutex_unlock(&lock); }
-static void in_child(void)
-{
-    is_forked = true;
-    pthread_mutex_unlock(&lock);
-}
+static void lock_machine(void) { pthread_mutex_lock(&lock); }
+static void unlock_machine(void) { pthread_mutex_unlock(&lock); }
 
-/* When the library is loaded: a child that was forked before any other call is a child, too. */
 __attribute__((constructor)) static void prepare_for_forks(void)
 {
-    pthread_atfork(before_fork, in_parent, in_child);
+    pthread_atfork(lock_machine, unlock_machine, unlock_machine);
 }
 
 void tarn_machine_read_plain(struct tarn_machine *machine)
@@ -56,7 +50,7 @@ bool tarn_machine_read(struct tarn_machine *machine, enum tarn_machine_form form
 /* Under the lock. */
 static void read_here(void)
 {
-    if (!is_forked && tarn_machine_read(&here, TARN_MACHINE_HERE, NULL)) {
+    if (!tarn_is_forked() && tarn_machine_read(&here, TARN_MACHINE_HERE, NULL)) {
         tarn_log(TARN_LOG_INFO, "machine: %u processors, %u cores, %u caches, %u PCI devices%s",
                  tarn_set_size(here.cpus.word, TARN_CPUS_MAX / 64), here.cores_count,
                  here.caches_count, here.pci_count,
@@ -65,8 +59,9 @@ static void read_here(void)
     }
     tarn_machine_read_plain(&here);
     tarn_log(TARN_LOG_WARNING, "workers and memory are not bound: %s",
-             is_forked ? "the process was forked before the machine was read (tarn_host_cores)"
-                       : "the machine is not known, as hwloc has failed or is not in this build");
+             tarn_is_forked()
+                 ? "the process was forked before the machine was read (tarn_host_cores)"
+                 : "the machine is not known, as hwloc has failed or is not in this build");
 }
 
 const struct tarn_machine *tarn_machine(void)

@@ -21,3 +21,17 @@ bool tarn_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return is_started;
 }
+
+/* ---- Forks ---- */
+
+static bool is_forked; /* written in a child, before any other thread of the child is there */
+
+static void note_fork(void) { is_forked = true; }
+
+/* When the library is loaded: a child that was forked before any other call is a child, too. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+    if (pthread_atfork(NULL, NULL, note_fork) != 0) is_forked = true;
+}
+
+bool tarn_is_forked(void) { return is_forked; }

@@ -1,4 +1,5 @@
-/* Threads that leave the host's signals to the host. */
+/* Threads that leave the host's signals to the host; and forks, of whose threads a child has one.
+ */
 #ifndef TARN_STREAMS_BASE_THREAD_H
 #define TARN_STREAMS_BASE_THREAD_H
 
@@ -13,5 +14,9 @@ bool tarn_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
 /* Blocks the same signals in the calling thread, whose mask new threads inherit. Returns the mask
  * that it had, which the caller sets again. */
 sigset_t tarn_thread_block_signals(void);
+
+/* Is this process a child that was forked after the library was loaded? True as well if forks
+ * cannot be watched. */
+bool tarn_is_forked(void);
 
 #endif
