@@ -15,6 +15,15 @@
 #include "streams/graph/builder.h"
 #include "streams/text/text_file.h"
 
+/* The lists are those of the record that is being read; their memory is used again for the next. */
+struct loader {
+    struct tarn_builder *builder;
+    struct tarn_json_ids inputs, outputs, control, inplace, members, choices, common;
+    struct tarn_implementation *implementations;
+    size_t implementations_capacity;
+    struct tarn_region region; /* of the lists above */
+};
+
 /* The ops of a `tarn.graph`: their fields, lists and implementations. Cost: linear. */
 
 enum {
@@ -132,7 +141,7 @@ static enum tarn_status read_implementation(const struct tarn_json_at *at,
 }
 
 /* Now that `choices` moves no more. */
-static void find_choices(struct tarn_graph_loader *loader, size_t count)
+static void find_choices(struct loader *loader, size_t count)
 {
     const uint32_t *ids = loader->choices.ids;
     for (size_t i = 0; i < count && ids; i++) { /* NULL: no list has any */
@@ -144,8 +153,8 @@ static void find_choices(struct tarn_graph_loader *loader, size_t count)
     }
 }
 
-static enum tarn_status read_implementations(struct tarn_graph_loader *loader,
-                                             const struct tarn_json_at *at, size_t *count)
+static enum tarn_status read_implementations(struct loader *loader, const struct tarn_json_at *at,
+                                             size_t *count)
 {
     enum tarn_status status = tarn_json_array(at, count);
     if (status != TARN_OK) return status;
@@ -200,8 +209,8 @@ static enum tarn_status read_op_plain(const struct tarn_json_at *fields, struct 
 
 static const uint32_t no_ids[1]; /* where an empty list differs from none */
 
-static enum tarn_status read_op_lists(struct tarn_graph_loader *loader,
-                                      const struct tarn_json_at *fields, struct tarn_op_info *info)
+static enum tarn_status read_op_lists(struct loader *loader, const struct tarn_json_at *fields,
+                                      struct tarn_op_info *info)
 {
     enum tarn_status status = tarn_json_ids(&fields[OP_INPUTS], &loader->inputs);
     if (!status) status = tarn_json_ids(&fields[OP_OUTPUTS], &loader->outputs);
@@ -223,7 +232,7 @@ static enum tarn_status read_op_lists(struct tarn_graph_loader *loader,
     return status;
 }
 
-static enum tarn_status load_op(struct tarn_graph_loader *loader, const struct tarn_json_at *at)
+static enum tarn_status load_op(struct loader *loader, const struct tarn_json_at *at)
 {
     struct tarn_json_at fields[TARN_COUNT_OF(op_fields)];
     struct tarn_op_info info = {0};
@@ -294,7 +303,7 @@ static const struct tarn_json_field tensor_fields[] = {
 
 /* ---- Records ---- */
 
-static enum tarn_status read_stream(struct tarn_graph_loader *loader, const struct tarn_json_at *at)
+static enum tarn_status read_stream(struct loader *loader, const struct tarn_json_at *at)
 {
     struct tarn_json_at fields[TARN_COUNT_OF(stream_fields)];
     const char *name = NULL;
@@ -334,7 +343,7 @@ static enum tarn_status read_space_kind(const struct tarn_json_at *at, enum tarn
                          tarn_quote(text).text);
 }
 
-static enum tarn_status read_space(struct tarn_graph_loader *loader, const struct tarn_json_at *at)
+static enum tarn_status read_space(struct loader *loader, const struct tarn_json_at *at)
 {
     static const struct tarn_json_field names[] = {
         {"id", true}, {"name", true}, {"kind", false}, {"alignment", false}, {"capacity", false}};
@@ -350,7 +359,7 @@ static enum tarn_status read_space(struct tarn_graph_loader *loader, const struc
     return status;
 }
 
-static enum tarn_status read_tensor(struct tarn_graph_loader *loader, const struct tarn_json_at *at)
+static enum tarn_status read_tensor(struct loader *loader, const struct tarn_json_at *at)
 {
     struct tarn_json_at fields[TARN_COUNT_OF(tensor_fields)];
     struct tarn_tensor_info info = {0};
@@ -372,7 +381,7 @@ static enum tarn_status read_tensor(struct tarn_graph_loader *loader, const stru
 }
 
 /* A list of tensors, or an object with such a list that says more of the group. */
-static enum tarn_status read_group(struct tarn_graph_loader *loader, const struct tarn_json_at *at)
+static enum tarn_status read_group(struct loader *loader, const struct tarn_json_at *at)
 {
     static const struct tarn_json_field names[] = {{"tensors", true}, {"padded", false}};
     struct tarn_json_at fields[TARN_COUNT_OF(names)] = {*at, {.value = NULL}};
@@ -406,8 +415,8 @@ static void name_record(const struct tarn_json_at *record)
     tarn_escape_message(error->text);
 }
 
-static enum tarn_status read_list(struct tarn_graph_loader *loader, const struct tarn_json_at *at,
-                                  enum tarn_status (*read)(struct tarn_graph_loader *,
+static enum tarn_status read_list(struct loader *loader, const struct tarn_json_at *at,
+                                  enum tarn_status (*read)(struct loader *,
                                                            const struct tarn_json_at *))
 {
     size_t count = 0;
@@ -422,7 +431,7 @@ static enum tarn_status read_list(struct tarn_graph_loader *loader, const struct
 
 /* ---- The document ---- */
 
-static enum tarn_status read_meta(struct tarn_graph_loader *loader, const struct tarn_json_at *at)
+static enum tarn_status read_meta(struct loader *loader, const struct tarn_json_at *at)
 {
     const char *text = NULL;
     if (!at->value) return TARN_OK;
@@ -431,8 +440,7 @@ static enum tarn_status read_meta(struct tarn_graph_loader *loader, const struct
     return status;
 }
 
-static enum tarn_status read_document(struct tarn_graph_loader *loader,
-                                      const struct tarn_json_at *fields)
+static enum tarn_status read_document(struct loader *loader, const struct tarn_json_at *fields)
 {
     enum tarn_status status = read_meta(loader, &fields[TOP_META]);
     if (!status) status = read_list(loader, &fields[TOP_SPACES], read_space);
@@ -445,7 +453,7 @@ static enum tarn_status read_document(struct tarn_graph_loader *loader,
 
 static enum tarn_status decode(const struct tarn_json_at *document, struct tarn_graph **graph)
 {
-    struct tarn_graph_loader loader = {.builder = NULL};
+    struct loader loader = {.builder = NULL};
     struct tarn_json_ids *lists[] = {&loader.inputs,  &loader.outputs, &loader.control,
                                      &loader.inplace, &loader.members, &loader.choices,
                                      &loader.common};

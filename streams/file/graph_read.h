@@ -11,15 +11,4 @@ enum tarn_status tarn_graph_decode_inside(const struct tarn_json_at *at, struct 
 /* Writes the object, without a final newline; errors are the stream's. */
 void tarn_graph_print(const struct tarn_graph *graph, FILE *file);
 
-/* ---- Between the two parts of the loader: the document, and its ops ---- */
-
-/* The lists are those of the record that is being read; their memory is used again for the next. */
-struct tarn_graph_loader {
-    struct tarn_builder *builder;
-    struct tarn_json_ids inputs, outputs, control, inplace, members, choices, common;
-    struct tarn_implementation *implementations;
-    size_t implementations_capacity;
-    struct tarn_region region; /* of the lists above */
-};
-
 #endif

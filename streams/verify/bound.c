@@ -9,8 +9,6 @@
  *
  * "Comes before" is asked of forward clocks, kept for the launches that matter.
  * Cost: O(steps + waits S) for the clocks, O(touches S) for A; more for gaps. */
-#include "bound.h"
-
 #include <assert.h>
 #include <string.h>
 
@@ -19,18 +17,57 @@
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
 #include "streams/graph/report.h"
+#include "verdict.h"
+
+/* ---- What is proved, and with what ---- */
+
+/* Consecutive members of a group, or a lone storage. */
+struct proof_run {
+    const uint32_t *members;
+    uint32_t count;
+    uint32_t group;        /* TARN_NONE: a lone storage */
+    uint64_t size, within; /* bytes, and the byte of its group where it begins */
+    uint32_t left, right;  /* of a gap: the runs of A beside it; TARN_NONE: the group ends */
+};
+
+/* lone, items, gaps and sums are NULL until a gap is asked for. */
+struct proof {
+    struct tarn_region *region; /* of all arrays */
+    const struct tarn_plan *plan;
+    struct tarn_claim claim; /* the bound and its certificate */
+    uint32_t space;          /* that they are of */
+    const struct tarn_program *program;
+    uint64_t *reserved; /* by planned storage */
+    bool *inside;       /* by planned storage: in A */
+    bool *halved;       /* by stream: the cut goes through its next launch */
+    uint32_t *lone;     /* storage -> itself: a list of one member */
+    uint32_t *row_of;   /* step -> its row of clocks; TARN_NONE: not kept */
+    uint32_t *rows;     /* [row][stream]: the nodes of the stream that lie before the step */
+    uint32_t rows_count;
+    struct proof_run *items, *gaps; /* runs of A; gaps that the certificate names */
+    uint32_t items_count, gaps_count;
+    unsigned char *sums; /* [sum]: 1 when the sizes of some items add up to it */
+    uint64_t effort;     /* spent so far: tests of a pair of storages, and sums */
+};
+
+static uint32_t producer_of(const struct proof *proof, uint32_t storage)
+{
+    return proof->program->step_of[proof->plan->graph->storages[storage].producer];
+}
+
+/* ---- Clocks ---- */
 
 /* Rows of forward clocks for the steps that a certificate is about. They are worked out anew from
  * the compiled program (past.h), and owe nothing to the clocks that made the bound.
  * Cost: O(steps + waits S) to fill the rows, linear in users to ask. */
 
-static bool proof_init(struct tarn_proof *proof, const struct tarn_verification *verification,
+static bool proof_init(struct proof *proof, const struct tarn_verification *verification,
                        const struct tarn_claim *claim, uint32_t space)
 {
     const struct tarn_plan *plan = verification->plan;
     struct tarn_region *region = verification->region;
     size_t count = plan->graph->planned_count;
-    *proof = (struct tarn_proof){.region = region, .plan = plan, .program = verification->program};
+    *proof = (struct proof){.region = region, .plan = plan, .program = verification->program};
     proof->claim = *claim;
     proof->space = space;
     proof->reserved = tarn_region_take(region, count, sizeof *proof->reserved);
@@ -52,18 +89,18 @@ static enum tarn_status proof_refuse(struct tarn_verdict *verdict, uint32_t tens
 }
 
 /* Chooses the steps whose rows of clocks are wanted: none at first, then each that is kept. */
-static void proof_keep_row(struct tarn_proof *proof, uint32_t step)
+static void proof_keep_row(struct proof *proof, uint32_t step)
 {
     if (proof->row_of[step] == TARN_NONE) proof->row_of[step] = proof->rows_count++;
 }
 
-static void proof_forget_rows(struct tarn_proof *proof)
+static void proof_forget_rows(struct proof *proof)
 {
     proof->rows_count = 0;
     for (uint32_t i = 0; i < proof->program->steps_count; i++) proof->row_of[i] = TARN_NONE;
 }
 
-static enum tarn_status proof_fill_rows(struct tarn_proof *proof)
+static enum tarn_status proof_fill_rows(struct proof *proof)
 {
     const struct tarn_program *program = proof->program;
     struct tarn_past past;
@@ -85,7 +122,7 @@ static enum tarn_status proof_fill_rows(struct tarn_proof *proof)
     return status;
 }
 
-static bool proof_is_free_at(const struct tarn_proof *proof, uint32_t storage, uint32_t step)
+static bool proof_is_free_at(const struct proof *proof, uint32_t storage, uint32_t step)
 {
     const struct tarn_storage *record = &proof->plan->graph->storages[storage];
     assert(proof->row_of[step] < proof->rows_count);
@@ -109,7 +146,7 @@ enum { SUMS_MAX = 1 << 18 }; /* units of the sizes */
 
 /* ---- Items and gaps ---- */
 
-static bool is_named(const struct tarn_proof *proof, uint32_t storage)
+static bool is_named(const struct proof *proof, uint32_t storage)
 {
     uint32_t low = 0, high = proof->claim.gaps_count;
     uint32_t tensor = proof->plan->graph->storages[storage].tensor;
@@ -119,14 +156,14 @@ static bool is_named(const struct tarn_proof *proof, uint32_t storage)
 
 /* Cuts a group into runs inside and outside of A, which alternate; keeps those of A, and named
  * gaps. */
-static void cut_group(struct tarn_proof *proof, uint32_t g)
+static void cut_group(struct proof *proof, uint32_t g)
 {
     const struct tarn_group *group = &proof->plan->graph->groups[g];
     uint32_t left = TARN_NONE;
     uint64_t end = 0;
-    struct tarn_proof_run *open = NULL; /* a gap whose right side is not known yet */
+    struct proof_run *open = NULL; /* a gap whose right side is not known yet */
     for (uint32_t i = 0, begin = 0; begin < group->storages_count; begin = i) {
-        struct tarn_proof_run run = {group->storages + begin, 0, g, 0, end, left, TARN_NONE};
+        struct proof_run run = {group->storages + begin, 0, g, 0, end, left, TARN_NONE};
         bool inside = proof->inside[group->storages[begin]];
         for (; i < group->storages_count && proof->inside[group->storages[i]] == inside; i++)
             run.size += proof->reserved[group->storages[i]];
@@ -144,7 +181,7 @@ static void cut_group(struct tarn_proof *proof, uint32_t g)
     }
 }
 
-static bool runs_init(struct tarn_proof *proof)
+static bool runs_init(struct proof *proof)
 {
     size_t count = proof->plan->graph->planned_count;
     proof->lone = tarn_region_take(proof->region, count, sizeof *proof->lone);
@@ -155,7 +192,7 @@ static bool runs_init(struct tarn_proof *proof)
     return proof->lone && proof->items && proof->gaps && proof->sums;
 }
 
-static enum tarn_status find_runs(struct tarn_proof *proof, struct tarn_verdict *verdict)
+static enum tarn_status find_runs(struct proof *proof, struct tarn_verdict *verdict)
 {
     const struct tarn_graph *graph = proof->plan->graph;
     for (uint32_t i = 0; i < proof->claim.gaps_count; i++)
@@ -168,7 +205,7 @@ static enum tarn_status find_runs(struct tarn_proof *proof, struct tarn_verdict 
             cut_group(proof, g);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         if (proof->inside[a] && graph->storages[a].group == TARN_NONE)
-            proof->items[proof->items_count++] = (struct tarn_proof_run){
+            proof->items[proof->items_count++] = (struct proof_run){
                 &proof->lone[a], 1, TARN_NONE, proof->reserved[a], 0, TARN_NONE, TARN_NONE};
     }
     assert(proof->items_count <= graph->planned_count);
@@ -177,29 +214,29 @@ static enum tarn_status find_runs(struct tarn_proof *proof, struct tarn_verdict 
     return proof_refuse(verdict, TARN_NONE, "the certificate names a gap that is none");
 }
 
-static enum tarn_status fill_producer_rows(struct tarn_proof *proof)
+static enum tarn_status fill_producer_rows(struct proof *proof)
 {
     proof_forget_rows(proof);
     for (uint32_t a = 0; a < proof->plan->graph->planned_count; a++)
-        if (proof->inside[a]) proof_keep_row(proof, tarn_proof_producer(proof, a));
+        if (proof->inside[a]) proof_keep_row(proof, producer_of(proof, a));
     for (uint32_t i = 0; i < proof->gaps_count; i++)
         for (uint32_t k = 0; k < proof->gaps[i].count; k++)
-            proof_keep_row(proof, tarn_proof_producer(proof, proof->gaps[i].members[k]));
+            proof_keep_row(proof, producer_of(proof, proof->gaps[i].members[k]));
     return proof_fill_rows(proof);
 }
 
 /* ---- What A can fill ---- */
 
 /* Is storage a safe with b, a member of a gap? */
-static bool is_safe(const struct tarn_proof *proof, uint32_t a, uint32_t b)
+static bool is_safe(const struct proof *proof, uint32_t a, uint32_t b)
 {
     const struct tarn_graph *graph = proof->plan->graph;
-    return proof_is_free_at(proof, a, tarn_proof_producer(proof, b)) ||
-           proof_is_free_at(proof, b, tarn_proof_producer(proof, a)) ||
+    return proof_is_free_at(proof, a, producer_of(proof, b)) ||
+           proof_is_free_at(proof, b, producer_of(proof, a)) ||
            tarn_storages_take_turns(graph, a, b); /* members are no workspaces */
 }
 
-static bool spend(struct tarn_proof *proof, uint64_t effort)
+static bool spend(struct proof *proof, uint64_t effort)
 {
     bool enough = effort <= EFFORT_MAX - proof->effort;
     proof->effort = enough ? proof->effort + effort : EFFORT_MAX;
@@ -207,7 +244,7 @@ static bool spend(struct tarn_proof *proof, uint64_t effort)
 }
 
 /* Is a storage safe with some member of a gap? When out of effort, it might be. */
-static bool meets(struct tarn_proof *proof, uint32_t storage, const struct tarn_proof_run *gap)
+static bool meets(struct proof *proof, uint32_t storage, const struct proof_run *gap)
 {
     if (!spend(proof, gap->count)) return true;
     for (uint32_t i = 0; i < gap->count; i++)
@@ -216,8 +253,8 @@ static bool meets(struct tarn_proof *proof, uint32_t storage, const struct tarn_
 }
 
 /* May all of an item lie inside a gap that A closes on both sides? */
-static bool may_enter(struct tarn_proof *proof, const struct tarn_proof_run *item,
-                      const struct tarn_proof_run *gap)
+static bool may_enter(struct proof *proof, const struct proof_run *item,
+                      const struct proof_run *gap)
 {
     if (!spend(proof, 1)) return true;
     if (item->group == gap->group || item->size > gap->size) return false;
@@ -234,7 +271,7 @@ static bool may_enter(struct tarn_proof *proof, const struct tarn_proof_run *ite
 static uint64_t divisor_of(uint64_t a, uint64_t b) { return b == 0 ? a : divisor_of(b, a % b); }
 
 /* The greatest sum of some of the sizes up to `room`; sizes and room count units. */
-static uint64_t greatest_sum(struct tarn_proof *proof, const uint64_t *sizes, uint32_t count,
+static uint64_t greatest_sum(struct proof *proof, const uint64_t *sizes, uint32_t count,
                              uint64_t room)
 {
     if (room >= SUMS_MAX || !spend(proof, count * room)) return room;
@@ -247,8 +284,7 @@ static uint64_t greatest_sum(struct tarn_proof *proof, const uint64_t *sizes, ui
     return room;
 }
 
-static uint64_t fill_of_closed(struct tarn_proof *proof, const struct tarn_proof_run *gap,
-                               uint64_t *sizes)
+static uint64_t fill_of_closed(struct proof *proof, const struct proof_run *gap, uint64_t *sizes)
 {
     uint64_t sum = 0, unit = 0;
     uint32_t count = 0;
@@ -263,7 +299,7 @@ static uint64_t fill_of_closed(struct tarn_proof *proof, const struct tarn_proof
     return greatest_sum(proof, sizes, count, gap->size / unit) * unit;
 }
 
-static uint64_t fill_of_open(struct tarn_proof *proof, const struct tarn_proof_run *gap)
+static uint64_t fill_of_open(struct proof *proof, const struct proof_run *gap)
 {
     const struct tarn_graph *graph = proof->plan->graph;
     uint64_t sum = 0;
@@ -273,15 +309,14 @@ static uint64_t fill_of_open(struct tarn_proof *proof, const struct tarn_proof_r
     return sum < gap->size ? sum : gap->size;
 }
 
-static bool is_closed(const struct tarn_proof_run *gap)
+static bool is_closed(const struct proof_run *gap)
 {
     return gap->left != TARN_NONE && gap->right != TARN_NONE;
 }
 
 /* ---- Gaps beside each other ---- */
 
-static bool are_disjoint(struct tarn_proof *proof, const struct tarn_proof_run *a,
-                         const struct tarn_proof_run *b)
+static bool are_disjoint(struct proof *proof, const struct proof_run *a, const struct proof_run *b)
 {
     if (a->group == b->group) return true;
     bool may_meet = false;
@@ -296,7 +331,7 @@ static bool are_disjoint(struct tarn_proof *proof, const struct tarn_proof_run *
            !(a_left && b_right);
 }
 
-static bool are_all_disjoint(struct tarn_proof *proof)
+static bool are_all_disjoint(struct proof *proof)
 {
     uint64_t count = proof->gaps_count;
     if (!spend(proof, count * (count - 1) / 2)) return false;
@@ -306,7 +341,7 @@ static bool are_all_disjoint(struct tarn_proof *proof)
     return true;
 }
 
-static enum tarn_status proof_add_waste(struct tarn_proof *proof, uint64_t *proved,
+static enum tarn_status proof_add_waste(struct proof *proof, uint64_t *proved,
                                         struct tarn_verdict *verdict)
 {
     if (proof->claim.gaps_count == 0) return TARN_OK;
@@ -317,7 +352,7 @@ static enum tarn_status proof_add_waste(struct tarn_proof *proof, uint64_t *prov
     if (status == TARN_OK && !are_all_disjoint(proof))
         status = proof_refuse(verdict, TARN_NONE, "gaps of the certificate might share bytes");
     for (uint32_t i = 0; i < proof->gaps_count && status == TARN_OK; i++) {
-        const struct tarn_proof_run *gap = &proof->gaps[i];
+        const struct proof_run *gap = &proof->gaps[i];
         *proved += gap->size -
                    (is_closed(gap) ? fill_of_closed(proof, gap, sizes) : fill_of_open(proof, gap));
         if (proof->effort == EFFORT_MAX)
@@ -329,7 +364,7 @@ static enum tarn_status proof_add_waste(struct tarn_proof *proof, uint64_t *prov
 
 /* ---- Reserved sizes ---- */
 
-static bool is_sum_small(const struct tarn_proof *proof)
+static bool is_sum_small(const struct proof *proof)
 {
     uint64_t sum = 0;
     for (uint32_t a = 0; a < proof->plan->graph->planned_count; a++)
@@ -339,7 +374,7 @@ static bool is_sum_small(const struct tarn_proof *proof)
 
 /* The verifier's own sizes: the planner's (order/reserved.c) are what is to be checked. False when
  * they exceed 64 bits together; after this no sum of them does. */
-static bool reserve(struct tarn_proof *proof)
+static bool reserve(struct proof *proof)
 {
     const struct tarn_plan *plan = proof->plan;
     for (uint32_t a = 0; a < plan->graph->planned_count; a++)
@@ -350,24 +385,24 @@ static bool reserve(struct tarn_proof *proof)
 /* ---- The antichain ---- */
 
 /* The last launch of a stream of which some part lies before the cut; TARN_NONE: there is none. */
-static uint32_t last_before_cut(const struct tarn_proof *proof, uint32_t s)
+static uint32_t last_before_cut(const struct proof *proof, uint32_t s)
 {
     uint32_t count = proof->claim.threshold[s] + proof->halved[s];
     return count > 0 ? proof->program->begin[s] + count - 1 : TARN_NONE;
 }
 
 /* The workspace of an op that is done with it before it writes its outputs. */
-static bool is_done_early(const struct tarn_proof *proof, uint32_t storage)
+static bool is_done_early(const struct proof *proof, uint32_t storage)
 {
     const struct tarn_graph *graph = proof->plan->graph;
     return graph->storages[storage].tensor == TARN_NONE &&
            graph->ops[graph->storages[storage].producer].workspace_first;
 }
 
-static bool is_inside(const struct tarn_proof *proof, uint32_t storage)
+static bool is_inside(const struct proof *proof, uint32_t storage)
 {
     const struct tarn_program *program = proof->program;
-    uint32_t producer = tarn_proof_producer(proof, storage);
+    uint32_t producer = producer_of(proof, storage);
     if (proof->plan->graph->storages[storage].space != proof->space) return false;
     uint32_t stream = program->steps[producer].stream, last = last_before_cut(proof, stream);
     if (last == TARN_NONE || producer > last) return false;
@@ -381,7 +416,7 @@ static bool is_inside(const struct tarn_proof *proof, uint32_t storage)
     return true;
 }
 
-static bool may_be_halved(const struct tarn_proof *proof, uint32_t s)
+static bool may_be_halved(const struct proof *proof, uint32_t s)
 {
     const struct tarn_program *program = proof->program;
     uint32_t step = program->begin[s] + proof->claim.threshold[s];
@@ -389,7 +424,7 @@ static bool may_be_halved(const struct tarn_proof *proof, uint32_t s)
            proof->plan->graph->ops[program->steps[step].op].workspace_first;
 }
 
-static enum tarn_status find_members(struct tarn_proof *proof, uint64_t *proved,
+static enum tarn_status find_members(struct proof *proof, uint64_t *proved,
                                      struct tarn_verdict *verdict)
 {
     const struct tarn_program *program = proof->program;
@@ -416,7 +451,7 @@ static enum tarn_status find_members(struct tarn_proof *proof, uint64_t *proved,
 
 /* ---- All of it ---- */
 
-static enum tarn_status prove(struct tarn_proof *proof, struct tarn_verdict *verdict)
+static enum tarn_status prove(struct proof *proof, struct tarn_verdict *verdict)
 {
     uint64_t proved = 0;
     if (!reserve(proof))
@@ -438,7 +473,7 @@ static enum tarn_status prove(struct tarn_proof *proof, struct tarn_verdict *ver
 static enum tarn_status prove_one(const struct tarn_verification *verification,
                                   const struct tarn_claim *claim, uint32_t space)
 {
-    struct tarn_proof proof;
+    struct proof proof;
     if (!claim->threshold) return TARN_OK;
     struct tarn_region_mark mark = tarn_region_mark(verification->region);
     enum tarn_status status = proof_init(&proof, verification, claim, space)

@@ -7,17 +7,60 @@
  * Order is transitive, so whoever overwrites next need only be after the latest content of each
  * byte; and what holds between the first two iterations holds between any two.
  * Cost: near-linear in steps, waits times streams, and touches. */
-#include "replay.h"
-
 #include <assert.h>
 #include <stdio.h>
 
+#include "byte_map.h"
+#include "control.h"
+#include "past.h"
 #include "streams/graph/report.h"
+#include "verdict.h"
+
+/* ---- What is known while it runs ---- */
+
+struct touch {
+    uint32_t stream, node;
+    uint32_t next; /* index into the pool, or TARN_NONE */
+};
+
+struct touch_pool {
+    struct touch *items;
+    size_t room;
+    uint32_t count;
+    uint32_t free; /* list of those given back */
+};
+
+struct content {
+    uint32_t touches; /* the last touch of every stream that touched this version */
+    uint32_t writer;  /* node that made this version; TARN_NONE: nobody yet */
+    uint32_t made_in; /* iteration of its first write; TARN_NONE: never written */
+    uint32_t spoiler; /* node that overwrote some of its bytes, or TARN_NONE */
+    uint32_t spoiler_storage;
+    bool dubious; /* what lay beneath was not bound to come first: being after this content says
+                     nothing about being after that */
+};
+
+struct replay {
+    struct tarn_region *region; /* of all arrays */
+    const struct tarn_plan *plan;
+    const struct tarn_graph *graph;
+    struct tarn_verdict *verdict;
+    struct tarn_past past;
+    struct tarn_byte_map map;
+    struct touch_pool pool;
+    struct content *contents; /* by storage */
+    struct tarn_control control;
+    uint64_t looks_left; /* storages that may still be looked at beneath dubious content */
+    bool no_memory;
+};
+
+/* ---- What is said ---- */
 
 /* What the replay says of a broken plan: the violation, the nodes where the search for a witness
- * begins, and a sentence with both ops, the storages and their bytes. */
+ * begins, and a sentence with both ops, the storages and their bytes. In messages "it" is the step
+ * that runs now. */
 
-static uint32_t op_at(const struct tarn_proof_replay *replay, uint32_t node)
+static uint32_t op_at(const struct replay *replay, uint32_t node)
 {
     return tarn_past_step(&replay->past, node)->op;
 }
@@ -27,7 +70,7 @@ struct node_label {
 };
 
 /* What messages about the step that runs now call a node. */
-static struct node_label label(const struct tarn_proof_replay *replay, uint32_t node)
+static struct node_label label(const struct replay *replay, uint32_t node)
 {
     struct node_label result;
     bool previous = tarn_past_iteration(&replay->past, node) < replay->past.iteration;
@@ -43,7 +86,7 @@ struct bytes_label {
 
 /* A storage with its exact bytes, as its memory space counts them, and with the end of what it
  * reserves where that is another. */
-static struct bytes_label bytes(const struct tarn_proof_replay *replay, uint32_t storage)
+static struct bytes_label bytes(const struct replay *replay, uint32_t storage)
 {
     struct bytes_label result;
     const struct tarn_storage *record = &replay->graph->storages[storage];
@@ -62,7 +105,7 @@ static struct bytes_label bytes(const struct tarn_proof_replay *replay, uint32_t
 }
 
 /* Between the step that runs now and another node (TARN_NONE: none). */
-static struct tarn_violation violation_with(const struct tarn_proof_replay *replay,
+static struct tarn_violation violation_with(const struct replay *replay,
                                             enum tarn_violation_kind kind, uint32_t other,
                                             uint32_t storage, uint32_t other_storage)
 {
@@ -75,8 +118,7 @@ static struct tarn_violation violation_with(const struct tarn_proof_replay *repl
     return violation;
 }
 
-static struct tarn_suspects suspects(const struct tarn_proof_replay *replay, uint32_t other,
-                                     uint32_t third)
+static struct tarn_suspects suspects(const struct replay *replay, uint32_t other, uint32_t third)
 {
     struct tarn_suspects result = {{replay->past.node, other, third}, 1};
     if (other != TARN_NONE) result.count = third != TARN_NONE ? 3 : 2;
@@ -84,8 +126,8 @@ static struct tarn_suspects suspects(const struct tarn_proof_replay *replay, uin
 }
 
 /* It writes `storage` over bytes of `victim`, which `user` uses, unordered. */
-static void replay_report_overlap(const struct tarn_proof_replay *replay, uint32_t storage,
-                                  uint32_t victim, uint32_t user)
+static void replay_report_overlap(const struct replay *replay, uint32_t storage, uint32_t victim,
+                                  uint32_t user)
 {
     bool self = user == replay->past.node;
     tarn_verdict_add(
@@ -97,7 +139,7 @@ static void replay_report_overlap(const struct tarn_proof_replay *replay, uint32
         self ? "uses itself" : "uses", self ? "" : ", and nothing orders the use before the write");
 }
 
-static void replay_report_lost_output(const struct tarn_proof_replay *replay, uint32_t storage,
+static void replay_report_lost_output(const struct replay *replay, uint32_t storage,
                                       uint32_t victim)
 {
     uint32_t writer = replay->contents[victim].writer;
@@ -109,9 +151,9 @@ static void replay_report_lost_output(const struct tarn_proof_replay *replay, ui
                      bytes(replay, victim).text);
 }
 
-static void replay_report_spoiled(const struct tarn_proof_replay *replay, uint32_t storage)
+static void replay_report_spoiled(const struct replay *replay, uint32_t storage)
 {
-    const struct tarn_content *content = &replay->contents[storage];
+    const struct content *content = &replay->contents[storage];
     uint32_t spoiler = content->spoiler;
     bool ordered =
         tarn_past_has(&replay->past, tarn_past_step(&replay->past, spoiler)->stream, spoiler);
@@ -125,8 +167,8 @@ static void replay_report_spoiled(const struct tarn_proof_replay *replay, uint32
         bytes(replay, content->spoiler_storage).text);
 }
 
-static void replay_report_hazard(const struct tarn_proof_replay *replay, uint32_t storage,
-                                 uint32_t other, const char *does, const char *other_does)
+static void replay_report_hazard(const struct replay *replay, uint32_t storage, uint32_t other,
+                                 const char *does, const char *other_does)
 {
     tarn_verdict_add(
         replay->verdict, violation_with(replay, TARN_HAZARD_LOST, other, storage, TARN_NONE),
@@ -136,7 +178,7 @@ static void replay_report_hazard(const struct tarn_proof_replay *replay, uint32_
         tarn_storage_label(replay->graph, storage).text, label(replay, other).text, other_does);
 }
 
-static void replay_report_unwritten(const struct tarn_proof_replay *replay, uint32_t storage)
+static void replay_report_unwritten(const struct replay *replay, uint32_t storage)
 {
     const struct tarn_graph *graph = replay->graph;
     uint32_t producer = graph->storages[storage].producer;
@@ -150,7 +192,7 @@ static void replay_report_unwritten(const struct tarn_proof_replay *replay, uint
                      tarn_op_label(graph, producer).text);
 }
 
-static void replay_report_lost_arc(const struct tarn_proof_replay *replay, uint32_t node)
+static void replay_report_lost_arc(const struct replay *replay, uint32_t node)
 {
     tarn_verdict_add(replay->verdict,
                      violation_with(replay, TARN_HAZARD_LOST, node, TARN_NONE, TARN_NONE),
@@ -159,8 +201,7 @@ static void replay_report_lost_arc(const struct tarn_proof_replay *replay, uint3
                      label(replay, replay->past.node).text, label(replay, node).text);
 }
 
-static void replay_report_persistent(const struct tarn_proof_replay *replay, uint32_t storage,
-                                     uint32_t other)
+static void replay_report_persistent(const struct replay *replay, uint32_t storage, uint32_t other)
 {
     struct tarn_violation violation = tarn_violation_of(TARN_UNORDERED_OVERLAP);
     violation.tensor = replay->graph->storages[storage].tensor;
@@ -174,23 +215,23 @@ static void replay_report_persistent(const struct tarn_proof_replay *replay, uin
 
 /* ---- Touches ---- */
 
-static uint32_t new_touch(struct tarn_proof_replay *replay)
+static uint32_t new_touch(struct replay *replay)
 {
-    struct tarn_touch_pool *pool = &replay->pool;
+    struct touch_pool *pool = &replay->pool;
     if (pool->free != TARN_NONE) {
         uint32_t touch = pool->free;
         pool->free = pool->items[touch].next;
         return touch;
     }
-    struct tarn_touch *items = tarn_region_grow(replay->region, pool->items, &pool->room,
-                                                (size_t)pool->count + 1, sizeof *items);
+    struct touch *items = tarn_region_grow(replay->region, pool->items, &pool->room,
+                                           (size_t)pool->count + 1, sizeof *items);
     if (!items) return TARN_NONE;
     pool->items = items;
     return pool->count++;
 }
 
 /* The step that runs now touches this version of a storage. */
-static void add_touch(struct tarn_proof_replay *replay, struct tarn_content *content)
+static void add_touch(struct replay *replay, struct content *content)
 {
     uint32_t stream = replay->past.step->stream, node = replay->past.node;
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
@@ -204,11 +245,11 @@ static void add_touch(struct tarn_proof_replay *replay, struct tarn_content *con
         replay->no_memory = true;
         return;
     }
-    replay->pool.items[touch] = (struct tarn_touch){stream, node, content->touches};
+    replay->pool.items[touch] = (struct touch){stream, node, content->touches};
     content->touches = touch;
 }
 
-static void drop_touches(struct tarn_proof_replay *replay, struct tarn_content *content)
+static void drop_touches(struct replay *replay, struct content *content)
 {
     while (content->touches != TARN_NONE) {
         uint32_t touch = content->touches;
@@ -220,12 +261,11 @@ static void drop_touches(struct tarn_proof_replay *replay, struct tarn_content *
 
 /* A touch that does not lie before the step that runs now; TARN_NONE: all do. Reads first, since
  * it is them that an overwrite harms. */
-static uint32_t find_unordered(const struct tarn_proof_replay *replay,
-                               const struct tarn_content *content)
+static uint32_t find_unordered(const struct replay *replay, const struct content *content)
 {
     uint32_t found = TARN_NONE;
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
-        const struct tarn_touch *touch = &replay->pool.items[t];
+        const struct touch *touch = &replay->pool.items[t];
         if (tarn_past_has(&replay->past, touch->stream, touch->node)) continue;
         if (touch->node != content->writer) return touch->node;
         found = touch->node;
@@ -235,14 +275,14 @@ static uint32_t find_unordered(const struct tarn_proof_replay *replay,
 
 /* ---- Reading and writing ---- */
 
-static bool is_first_write(const struct tarn_proof_replay *replay, uint32_t storage)
+static bool is_first_write(const struct replay *replay, uint32_t storage)
 {
     return replay->graph->storages[storage].producer == replay->past.step->op;
 }
 
-static void read_storage(struct tarn_proof_replay *replay, uint32_t storage)
+static void read_storage(struct replay *replay, uint32_t storage)
 {
-    struct tarn_content *content = &replay->contents[storage];
+    struct content *content = &replay->contents[storage];
     uint32_t writer = content->writer;
     bool persistent = replay->graph->storages[storage].persistent;
     if (!persistent && content->made_in != replay->past.iteration)
@@ -256,11 +296,11 @@ static void read_storage(struct tarn_proof_replay *replay, uint32_t storage)
 }
 
 /* Another write to the same storage: after all that touched it. */
-static void check_hazards(struct tarn_proof_replay *replay, uint32_t storage)
+static void check_hazards(struct replay *replay, uint32_t storage)
 {
-    const struct tarn_content *content = &replay->contents[storage];
+    const struct content *content = &replay->contents[storage];
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
-        const struct tarn_touch *touch = &replay->pool.items[t];
+        const struct touch *touch = &replay->pool.items[t];
         if (touch->node == replay->past.node ||
             tarn_past_has(&replay->past, touch->stream, touch->node))
             continue;
@@ -272,9 +312,9 @@ static void check_hazards(struct tarn_proof_replay *replay, uint32_t storage)
 
 /* A storage that lies under the bytes of `storage`, which is being written for the first time.
  * False: it was not bound to come first, or that was not known of what lay beneath it. */
-static bool overwrite(struct tarn_proof_replay *replay, uint32_t storage, uint32_t victim)
+static bool overwrite(struct replay *replay, uint32_t storage, uint32_t victim)
 {
-    struct tarn_content *content = &replay->contents[victim];
+    struct content *content = &replay->contents[victim];
     bool is_done = tarn_storages_take_turns(replay->graph, victim, storage);
     uint32_t user = is_done ? TARN_NONE : find_unordered(replay, content);
     if (user != TARN_NONE)
@@ -288,7 +328,7 @@ static bool overwrite(struct tarn_proof_replay *replay, uint32_t storage, uint32
 
 /* Once an order is broken, what was overwritten before counts again: every storage of those bytes
  * is asked for itself, so that a harmless violation does not hide a harmful one. */
-static void look_beneath(struct tarn_proof_replay *replay, uint32_t storage)
+static void look_beneath(struct replay *replay, uint32_t storage)
 {
     const struct tarn_byte_map *map = &replay->map;
     uint32_t count = replay->graph->planned_count;
@@ -304,7 +344,7 @@ static void look_beneath(struct tarn_proof_replay *replay, uint32_t storage)
     }
 }
 
-static void take_bytes(struct tarn_proof_replay *replay, uint32_t storage)
+static void take_bytes(struct replay *replay, uint32_t storage)
 {
     struct tarn_byte_map *map = &replay->map;
     bool dubious = false;
@@ -320,9 +360,9 @@ static void take_bytes(struct tarn_proof_replay *replay, uint32_t storage)
 }
 
 /* A write in place may be partial: it reads what it leaves. */
-static void write_storage(struct tarn_proof_replay *replay, uint32_t storage)
+static void write_storage(struct replay *replay, uint32_t storage)
 {
-    struct tarn_content *content = &replay->contents[storage];
+    struct content *content = &replay->contents[storage];
     bool first = is_first_write(replay, storage);
     if (!first) read_storage(replay, storage);
     check_hazards(replay, storage);
@@ -339,7 +379,7 @@ static void write_storage(struct tarn_proof_replay *replay, uint32_t storage)
 
 static void check_demand(void *context, uint32_t earlier)
 {
-    const struct tarn_proof_replay *replay = context;
+    const struct replay *replay = context;
     uint32_t node = replay->past.iteration * replay->past.program->steps_count +
                     replay->past.program->step_of[earlier];
     if (!tarn_past_has(&replay->past, tarn_past_step(&replay->past, node)->stream, node))
@@ -348,7 +388,7 @@ static void check_demand(void *context, uint32_t earlier)
 
 /* ---- The two iterations ---- */
 
-static void run_node(struct tarn_proof_replay *replay, uint32_t node)
+static void run_node(struct replay *replay, uint32_t node)
 {
     tarn_past_enter(&replay->past, node);
     const struct tarn_graph_op *op = &replay->graph->ops[replay->past.step->op];
@@ -366,7 +406,7 @@ static void run_node(struct tarn_proof_replay *replay, uint32_t node)
 }
 
 /* The caller writes persistent storages before the first iteration. */
-static void place_persistent(struct tarn_proof_replay *replay)
+static void place_persistent(struct replay *replay)
 {
     struct tarn_byte_map *map = &replay->map;
     for (uint32_t a = replay->graph->planned_count; a < replay->graph->storages_count; a++) {
@@ -379,23 +419,23 @@ static void place_persistent(struct tarn_proof_replay *replay)
     }
 }
 
-static enum tarn_status replay_init(struct tarn_proof_replay *replay,
+static enum tarn_status replay_init(struct replay *replay,
                                     const struct tarn_verification *verification)
 {
     const struct tarn_program *program = verification->program;
     const struct tarn_graph *graph = verification->plan->graph;
     struct tarn_region *region = verification->region;
-    *replay = (struct tarn_proof_replay){.region = region,
-                                         .plan = verification->plan,
-                                         .graph = graph,
-                                         .verdict = verification->verdict,
-                                         .pool.free = TARN_NONE,
-                                         .looks_left = LOOKS_MAX};
+    *replay = (struct replay){.region = region,
+                              .plan = verification->plan,
+                              .graph = graph,
+                              .verdict = verification->verdict,
+                              .pool.free = TARN_NONE,
+                              .looks_left = LOOKS_MAX};
     replay->contents = tarn_region_take(region, graph->storages_count, sizeof *replay->contents);
     if (!replay->contents) return TARN_SYSTEM;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         replay->contents[a] =
-            (struct tarn_content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, false};
+            (struct content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, false};
     }
     enum tarn_status status =
         tarn_byte_map_init(&replay->map, region, verification->plan, TARN_RESERVED_BYTES);
@@ -407,7 +447,7 @@ static enum tarn_status replay_init(struct tarn_proof_replay *replay,
 enum tarn_status tarn_verify_replay(const struct tarn_verification *verification)
 {
     const struct tarn_program *program = verification->program;
-    struct tarn_proof_replay replay;
+    struct replay replay;
     struct tarn_region_mark mark = tarn_region_mark(verification->region);
     enum tarn_status status = replay_init(&replay, verification);
     if (status == TARN_OK) place_persistent(&replay);
