@@ -486,7 +486,8 @@ def executorch_edge(model, inputs):
 
 
 def what_the_documents_show_works():
-    """All blocks of code, one after the other, where there are a program to export and a memory snapshot."""
+    """All blocks of code (indented lines after an empty one: others are text of a list), one after the other, beside a program to export and a
+    memory snapshot."""
     model, inputs = make_exported("tiny GPT")
     with torch.no_grad():
         edge = executorch_edge(model, inputs)
@@ -497,7 +498,7 @@ def what_the_documents_show_works():
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(told):
             entry = {"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "frames": []}
             Path("snapshot.pickle").write_bytes(pickle.dumps({"segments": [], "device_traces": [[entry]]}))
-            for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE):
+            for block in re.findall(r"(?<=\n\n)(?:    .*\n|\n(?=    ))+", section):
                 block = textwrap.dedent(block).strip("\n").removeprefix("$ python\n")
                 if not block.startswith("$"):  # what the shell runs has a test of its own
                     exec(block, names)  # pylint: disable=exec-used
