@@ -19,7 +19,7 @@ same=yes
 for network in digits text; do
     bits=
     for ranks in 1 2; do
-        mpirun -n $ranks --oversubscribe --bind-to none build/tests/train --network $network --steps 120 \
+        mpirun -n $ranks --oversubscribe --bind-to none build/examples/train --network $network --steps 120 \
             --save-graph "build/train_$network.json" --trace "build/train_$network.trace.json" >"$out" ||
             { cat "$out" && echo "Verdict: FAILED. The run above ended with an error." && exit 1; }
         of_run="$(value '^bits: losses ([0-9a-f]+)'), $(value '^bits:.*parameters ([0-9a-f]+)')"

@@ -17,7 +17,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-LONG_TESTS=(worlds property damage recompute_oracle recompute_optimum failing_calls signals crowd)
+LONG_TESTS=(exhaustive_plans property damage recompute_oracle recompute_optimum failing_calls signals many_threads)
 
 usage() {
     sed -n '2,17s/^# \{0,1\}//p' "$0" >&2

@@ -8,7 +8,7 @@
 #   TRANSFORMS="--reorder --couple" tests/campaign_graphs.sh ...   plans of transformed graphs
 #   TARN_CAMPAIGN=10 tests/campaign_graphs.sh ...     begins none after five minutes, half of that; in a shuffled order
 #   ITERATIONS=1 tests/campaign_graphs.sh ...
-#   SDK=build/tests/custom_sdk tests/campaign_graphs.sh ...     the same on an OpenCL device
+#   SDK=build/examples/custom_sdk tests/campaign_graphs.sh ...     the same on an OpenCL device
 set -u
 folder=${1:?usage: campaign_graphs.sh FOLDER [TARN [PATTERN]]}
 tarn=${2:-build/tarn}

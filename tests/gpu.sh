@@ -52,13 +52,13 @@ bench_words=() nccl_words=()
 if [ -n "$stand_in" ]; then
     export LD_LIBRARY_PATH=$build/tests/fake_cudart FAKE_CUDART=${FAKE_CUDART:-host}
     bench_words=(--stand-in "$build/tests/fake_cudart/libcudart.so.13")
-    nccl_words=("$build/tests/libnccl_stand_in.so" "$build/tests/fake_cudart/libcudart.so.13")
+    nccl_words=("$build/tests/runtime/libnccl_stand_in.so" "$build/tests/fake_cudart/libcudart.so.13")
 fi
 gpu=$(timeout 60 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | xargs)
 title="${gpu:-no GPU is here${stand_in:+: a stand-in}}, commit $(git -C "$source" rev-parse --short HEAD 2>/dev/null || echo unknown)"
 graphs=$source/examples/graphs
 small=$graphs/figure2.json
-suite=("$build/tests/device_cuda_test" cuda_gpu)
+suite=("$build/tests/runtime/device_cuda_test" cuda_gpu)
 failures=0
 
 # row NAME RESULT SECONDS: of the part under way.
@@ -109,7 +109,7 @@ part_environments() {
     step digest_blocking env CUDA_LAUNCH_BLOCKING=1 bash -c 'same_digest "$@"' - "$small"
     step conformance_eager env CUDA_MODULE_LOADING=EAGER "${suite[@]}"
     step conformance_one_connection env CUDA_DEVICE_MAX_CONNECTIONS=1 "${suite[@]}"
-    step conformance_pool "$build/tests/device_cuda_test" cuda_gpu_pool
+    step conformance_pool "$build/tests/runtime/device_cuda_test" cuda_gpu_pool
 }
 
 # digest WORDS...: of a checked run of three iterations; what goes wrong goes to the log.
@@ -164,8 +164,8 @@ part_second() {
 }
 
 part_nccl() {
-    timeout 60 "$build/tests/nccl_check" "${nccl_words[@]}" >"$out/nccl_look.log" 2>&1
-    if [ $? = 77 ]; then absent "$(tail -1 "$out/nccl_look.log")"; else step nccl "$build/tests/nccl_check" "${nccl_words[@]}"; fi
+    timeout 60 "$build/tests/runtime/nccl_check" "${nccl_words[@]}" >"$out/nccl_look.log" 2>&1
+    if [ $? = 77 ]; then absent "$(tail -1 "$out/nccl_look.log")"; else step nccl "$build/tests/runtime/nccl_check" "${nccl_words[@]}"; fi
 }
 
 has_torch() {
@@ -194,15 +194,15 @@ END' - "${suite[@]}"
 
 part_torch() {
     has_torch || return
-    STEP_SECONDS=${PART_SECONDS:-120} step torch_steps python3 "$source/tests/torch/gpu_test.py" gpu
+    STEP_SECONDS=${PART_SECONDS:-120} step torch_steps python3 "$source/tests/python/torch/gpu_test.py" gpu
 }
 
 part_allocator() {
     has_torch || return
-    CUBLAS_WORKSPACE_CONFIG=:4096:8 step torch_allocator python3 "$source/tests/torch/iterations.py" cuda
+    CUBLAS_WORKSPACE_CONFIG=:4096:8 step torch_allocator python3 "$source/tests/python/torch/iterations.py" cuda
 }
 
-part_bench() { STEP_SECONDS=${PART_SECONDS:-120} step bench "$build/tests/cuda_bench" "${bench_words[@]}" "$graphs/bert_base_b1_adam.ddp.json.gz"; }
+part_bench() { STEP_SECONDS=${PART_SECONDS:-120} step bench "$build/tests/bench/cuda_bench" "${bench_words[@]}" "$graphs/bert_base_b1_adam.ddp.json.gz"; }
 
 # ---- One after another ----
 

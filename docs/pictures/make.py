@@ -9,7 +9,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(SOURCE, "tests/show"))
+sys.path.insert(0, os.path.join(SOURCE, "tests/cli/show"))
 from chromium import Chromium  # noqa: E402
 from subjects import write_graph  # noqa: E402
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/training.md: bytes, step times, overlap and budgets of the trainer, measured here.
 
-    examples/train/measure.py build/tests/train > docs/training.md
+    examples/train/measure.py build/examples/train > docs/training.md
 
 Runs that are compared take turns; a time is the median of the rounds. About five minutes; the machine
 should have nothing else to do.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "build/tests/train"
+PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "build/examples/train"
 ROUNDS = 4
 STEPS = {"digits": 60, "text": 30}
 LARGE = {"digits": "64", "text": "32"}  # samples in the shard of the overlap table
@@ -192,9 +192,9 @@ def main():
     lines = [line for path in glob.glob(os.path.join(os.path.dirname(__file__), "*.[ch]")) for line in open(path)]
     print("# Training with Tarn, measured\n")
     print("`examples/train/` trains a convolutional net on digits and a transformer on a text ([its README](../examples/train/README.md)). "
-          "Losses and\nparameters have the same bits in every row of these tables that has the same shards; `tests/train_test.sh` holds that for "
+          "Losses and\nparameters have the same bits in every row of these tables that has the same shards; `tests/project/train_test.sh` holds that for "
           f"1, 2 and 4 ranks. It has\n{len(lines):,} lines of C, of which {sum(bool(re.search('tarn_|TARN', line)) for line in lines)} name Tarn.\n")
-    print(f"Made by `examples/train/measure.py build/tests/train > docs/training.md` on {os.cpu_count()} cores ({platform.machine()}, "
+    print(f"Made by `examples/train/measure.py build/examples/train > docs/training.md` on {os.cpu_count()} cores ({platform.machine()}, "
           f"virtual machine), load at the\nbegin {load:.1f}. Bytes are the same in every run. Times are not: with a load above 1 other programs take "
           "part of the cores, and a row\nsays no more than its fastest round.\n")
     with tempfile.TemporaryDirectory() as folder:

@@ -3,8 +3,8 @@
  *
  * Handles point to the same opaque structs as CUDA's own, and an enumeration is what the platform's
  * C makes of one without negative values, an unsigned int: so each type below is compatible with
- * CUDA's, and tests/cuda_api_check.c lets the compiler say so where the real header is found. What
- * is declared is the same in CUDA 12 and 13. */
+ * CUDA's, and tests/runtime/cuda_api_check.c lets the compiler say so where the real header is
+ * found. What is declared is the same in CUDA 12 and 13. */
 #ifndef TARN_RUNTIME_CUDA_API_H
 #define TARN_RUNTIME_CUDA_API_H
 

@@ -23,7 +23,7 @@ while [[ ${1:-} == --* ]]; do
 done
 graphs=${1:?usage: tables.sh [--build FOLDER] [--csv FOLDER] [--same FILE]... GRAPHS [INSTANCES]}
 instances=${2:-}
-bench=$build/tests
+bench=$build/tests/bench
 
 # table NAME TITLE COMMAND...: prints a table as the command does, and keeps its rows as CSV.
 table() {

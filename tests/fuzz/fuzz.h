@@ -1,6 +1,6 @@
 /* Fuzz targets: each takes any bytes, makes calls of them, and ends the process where a promise of
  * the library is broken. libFuzzer drives them one by one (libfuzzer.c), the ordinary test builds
- * replay seeds and former findings (tests/fuzz_test.c). */
+ * replay seeds and former findings (tests/library/fuzz_test.c). */
 #ifndef TARN_TESTS_FUZZ_H
 #define TARN_TESTS_FUZZ_H
 

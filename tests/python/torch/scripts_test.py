@@ -1,7 +1,7 @@
 """tarn.torch.step in training scripts that change something between steps or within them: each runs
 eagerly and planned, and all that it returns and leaves is compared bit by bit. TAP on stdout.
 
-    tests/with_torch.sh tests/torch/scripts_test.py [NAMES...]"""
+    tests/with_torch.sh tests/python/torch/scripts_test.py [NAMES...]"""
 import collections
 import copy
 import logging

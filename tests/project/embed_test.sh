@@ -32,7 +32,7 @@ skip() {
     echo "ok $number - $1 # SKIP $2" >&3
 }
 
-cp "$source"/tests/embed_project/* "$project" 2>/dev/null
+cp "$source"/tests/project/embed_project/* "$project" 2>/dev/null
 ln -sfn "$source" "$project/subprojects/tarn"
 
 # Optimised code, kernels for a GPU and the methods of papers would only take time here.

@@ -1,7 +1,7 @@
 """tarn.torch.estimate against what an H100 has measured, without a GPU: nine networks of transformers and torchvision. The
 figures hold for these versions (tests/setup.sh torch-models): other ones have other ops. TAP on stdout.
 
-    tests/with_torch.sh --models tests/torch/measured_test.py [measured | large | budgets | models NAMES... | larger]
+    tests/with_torch.sh --models tests/python/torch/measured_test.py [measured | large | budgets | models NAMES... | larger]
 
 With arguments it prints the tables of docs/estimate.md: those networks; Llama of 7 and of 70 billion parameters; budgets;
 models of libraries, small and larger ones, against what tarn.torch.step plans for them on the CPU."""

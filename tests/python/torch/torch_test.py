@@ -1,7 +1,7 @@
 """tarn.torch and tarn.executorch against PyTorch and ExecuTorch. Everything is compared bit by bit.
 TAP on stdout.
 
-    tests/with_torch.sh tests/torch/torch_test.py SOURCE [-v] [NAMES...]"""
+    tests/with_torch.sh tests/python/torch/torch_test.py SOURCE [-v] [NAMES...]"""
 import contextlib
 import copy
 import ctypes

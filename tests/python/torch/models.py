@@ -2,7 +2,7 @@
 what the arena needs; or why it ran eagerly. Needs torchvision, timm and transformers beside PyTorch, which nothing installs.
 
     pip install torchvision timm transformers
-    TARN_LIBRARY=build/libtarn.so PYTHONPATH=python OMP_NUM_THREADS=1 python tests/torch/models.py [NAMES...]"""
+    TARN_LIBRARY=build/libtarn.so PYTHONPATH=python OMP_NUM_THREADS=1 python tests/python/torch/models.py [NAMES...]"""
 import copy
 import sys
 import warnings

@@ -280,5 +280,5 @@ int main(void)
         cmocka_unit_test(every_graph_of_4_and_5_ops_is_planned_right),
         cmocka_unit_test(every_graph_of_6_ops_is_planned_right_in_a_campaign),
     };
-    return cmocka_run_group_tests_name("worlds", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("exhaustive_plans", tests, NULL, NULL);
 }

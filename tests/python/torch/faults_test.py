@@ -1,7 +1,7 @@
 """tarn.torch.step where tensors lie elsewhere than before, where something fails in the middle, and where optimizers are
 not PyTorch's own. As scripts_test.py, with the same comparison. TAP on stdout.
 
-    tests/with_torch.sh tests/torch/faults_test.py [NAMES...]"""
+    tests/with_torch.sh tests/python/torch/faults_test.py [NAMES...]"""
 import contextvars
 import dataclasses
 import gc

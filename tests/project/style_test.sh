@@ -97,13 +97,13 @@ report only_tarn_names_are_global "$(
 
 report every_public_function_is_called_with_null "$(
     exported | sed 's/_sized$//' | while read -r name; do # the inline function calls that
-        grep -qw "$name" tests/null_test.c || echo "$name is not in tests/null_test.c"
+        grep -qw "$name" tests/library/null_test.c || echo "$name is not in tests/library/null_test.c"
     done
 )"
 
 library() { find include streams planner runtime cli tests/conformance -name "*.[ch]" "$@" | sort; }
 
-symbols=$(python3 tests/symbols.py . "$build" 2>&1)
+symbols=$(python3 tests/project/symbols.py . "$build" 2>&1)
 report no_circles_of_files_or_folders "$(grep -v '^unused' <<<"$symbols")"
 
 # But for tarn_executor, of which runtime/state declares what host and queues each define.

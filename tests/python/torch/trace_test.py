@@ -2,7 +2,7 @@
 batches that are parts of other tensors, layouts that change; and steps that no trace holds, which
 have to run eagerly and say why. Everything is compared bit by bit. TAP on stdout.
 
-    tests/with_torch.sh tests/torch/trace_test.py [NAMES...]"""
+    tests/with_torch.sh tests/python/torch/trace_test.py [NAMES...]"""
 import random
 import sys
 import warnings

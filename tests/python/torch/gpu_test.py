@@ -2,7 +2,7 @@
 with eager execution. Without a GPU PyTorch runs on no_gpu.c, which computes nothing: then the calls are tested, and no
 results. TAP on stdout.
 
-    tests/with_torch.sh tests/torch/gpu_test.py [gpu] [-v]     gpu: there has to be one (tests/gpu.sh); -v: with times"""
+    tests/with_torch.sh tests/python/torch/gpu_test.py [gpu] [-v]     gpu: there has to be one (tests/gpu.sh); -v: with times"""
 import functools
 import os
 import random

@@ -1,7 +1,7 @@
 """The tables of docs/pytorch.md, as Markdown.
 
-    TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/torch/tables.py steps [NETWORKS...]
-    TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/torch/tables.py exported [NETWORKS...]
+    TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/python/torch/tables.py steps [NETWORKS...]
+    TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/python/torch/tables.py exported [NETWORKS...]
 
 steps: each network is trained for 5 steps eagerly and by each plan; losses, parameters, buffers and
 optimizer states have to be equal bit by bit. Times are those of this thread's processor, medians of

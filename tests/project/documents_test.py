@@ -66,7 +66,7 @@ NOT_RUN_HERE = {
     "tests/fuzz/run.sh build-fuzz 600": "ten minutes a fuzzer; tests/run.sh --with fuzz runs it for one",
     "TARN_CAMPAIGN=60 tests/fuzz/run.sh build-fuzz": "an hour; tests/run.sh --with fuzz runs it for minutes",
     "meson setup build --prefix /opt/tarn": "embed_ways does it, with another prefix",
-    "TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/torch/tables.py": "half an hour with PyTorch; torch runs it on a small network",
+    "TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/python/torch/tables.py": "half an hour with PyTorch; torch runs it on a small network",
     "TARN_LIBRARY=build/libtarn.so TARN_REQUIRE=torch-models tests/with_torch.sh": "minutes with PyTorch; torch_estimate_measured is the same program",
     "python": "torch runs these blocks",
     "tarn explain": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",
@@ -127,7 +127,7 @@ class Place:
 
 def is_lacking(command):
     """A part that is not here, which is a failure where it was asked for."""
-    needs = (["mpirun"] if "mpirun" in command else []) + (["build/tests/train"] if "build/tests/train" in command else [])
+    needs = (["mpirun"] if "mpirun" in command else []) + (["build/examples/train"] if "build/examples/train" in command else [])
     lacking = [need for need in needs if not (shutil.which(need) or os.path.exists(os.path.join(os.path.dirname(build), need)))]
     assert not lacking or "train" not in os.environ.get("TARN_REQUIRE", "").split(","), lacking
     return lacking

@@ -2,7 +2,7 @@
 that works beside the first one. TAP on stdout. tests/gpu.sh runs it; the tests run it on the CPU,
 where there are no streams.
 
-    tests/with_torch.sh tests/torch/iterations.py cuda|cpu"""
+    tests/with_torch.sh tests/python/torch/iterations.py cuda|cpu"""
 import contextlib
 import sys
 

@@ -167,7 +167,7 @@ def is_in_padding(key, listed, facts, version):
 
 HEAD = """# What programs may have been built with: version, kind, name, and
 # function: version of the symbol (or the library), and its type; struct: size; member: offset+size
-# in its struct; constant: value. Written by tests/abi.py, which is also the test.
+# in its struct; constant: value. Written by tests/project/abi.py, which is also the test.
 """
 
 

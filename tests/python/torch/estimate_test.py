@@ -1,7 +1,7 @@
 """tarn.torch.estimate: against what tarn.torch.step plans on the CPU, autograd's own backward pass, and PyTorch's rules for
 GPUs. No GPU is needed. TAP on stdout.
 
-    tests/with_torch.sh tests/torch/estimate_test.py [NAMES...]"""
+    tests/with_torch.sh tests/python/torch/estimate_test.py [NAMES...]"""
 import contextlib
 import io
 import json

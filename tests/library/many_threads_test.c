@@ -35,10 +35,10 @@ struct subject {
     uint64_t footprint, digest;
 };
 
-struct crowd;
+struct run;
 
 struct member {
-    struct crowd *crowd;
+    struct run *run;
     pthread_t thread;
     struct random_source source;
     bool stop;                    /* of its search; set by others, atomically */
@@ -49,7 +49,7 @@ struct member {
     uint64_t acts;
 };
 
-struct crowd {
+struct run {
     struct subject subjects[SUBJECTS];
     struct member members[THREADS];
     time_t end; /* of a campaign; 0: ROUNDS acts each */
@@ -156,7 +156,7 @@ static bool run_until_cancelled(struct member *member, const struct subject *sub
 static bool disturb_others(struct member *member, const struct subject *subject)
 {
     (void)subject;
-    struct member *other = &member->crowd->members[random_below(&member->source, THREADS)];
+    struct member *other = &member->run->members[random_below(&member->source, THREADS)];
     __atomic_store_n(&other->stop, true, __ATOMIC_RELAXED);
     pthread_mutex_lock(&other->lock);
     if (other->session) tarn_session_cancel(other->session);
@@ -169,12 +169,12 @@ static bool (*const acts[])(struct member *member, const struct subject *subject
     keep_for_a_while, run_checked,        run_until_cancelled, disturb_others};
 enum { ACTS = sizeof acts / sizeof *acts };
 
-/* ---- The crowd ---- */
+/* ---- The threads ---- */
 
 static bool goes_on(const struct member *member)
 {
     if (member->is_wrong) return false;
-    return member->crowd->end ? time(NULL) < member->crowd->end : member->acts < ROUNDS;
+    return member->run->end ? time(NULL) < member->run->end : member->acts < ROUNDS;
 }
 
 static void *live(void *argument)
@@ -182,7 +182,7 @@ static void *live(void *argument)
     struct member *member = argument;
     for (; goes_on(member); member->acts++) {
         const struct subject *subject =
-            &member->crowd->subjects[random_below(&member->source, SUBJECTS)];
+            &member->run->subjects[random_below(&member->source, SUBJECTS)];
         uint32_t act = random_below(&member->source, ACTS);
         member->is_wrong = !acts[act](member, subject);
         if (member->is_wrong) printf("# act %u: %s\n", act, member->error.text);
@@ -216,33 +216,32 @@ static struct subject make_subject(uint64_t seed)
     return subject;
 }
 
-static void a_crowd_on_shared_graphs_and_plans_gets_the_answers_of_one(void **state)
+static void many_threads_on_shared_graphs_and_plans_gets_the_answers_of_one(void **state)
 {
     (void)state;
-    static struct crowd crowd;
+    static struct run run;
     const char *minutes = getenv("TARN_CAMPAIGN");
     time_t begin = time(NULL);
     uint64_t done = 0;
-    crowd.end = minutes ? begin + (time_t)(atof(minutes) * 60) : 0;
-    for (uint32_t i = 0; i < SUBJECTS; i++) crowd.subjects[i] = make_subject(i);
+    run.end = minutes ? begin + (time_t)(atof(minutes) * 60) : 0;
+    for (uint32_t i = 0; i < SUBJECTS; i++) run.subjects[i] = make_subject(i);
     for (uint32_t i = 0; i < THREADS; i++) {
-        struct member *member = &crowd.members[i];
-        member->crowd = &crowd;
+        struct member *member = &run.members[i];
+        member->run = &run;
         member->source.state = i;
         pthread_mutex_init(&member->lock, NULL);
     }
     for (uint32_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&crowd.members[i].thread, NULL, live, &crowd.members[i]),
-                         0);
-    for (uint32_t i = 0; i < THREADS; i++) pthread_join(crowd.members[i].thread, NULL);
+        assert_int_equal(pthread_create(&run.members[i].thread, NULL, live, &run.members[i]), 0);
+    for (uint32_t i = 0; i < THREADS; i++) pthread_join(run.members[i].thread, NULL);
     for (uint32_t i = 0; i < THREADS; i++) {
-        assert_false(crowd.members[i].is_wrong);
-        pthread_mutex_destroy(&crowd.members[i].lock);
-        done += crowd.members[i].acts;
+        assert_false(run.members[i].is_wrong);
+        pthread_mutex_destroy(&run.members[i].lock);
+        done += run.members[i].acts;
     }
     for (uint32_t i = 0; i < SUBJECTS; i++) {
-        tarn_plan_destroy(crowd.subjects[i].plan);
-        tarn_graph_destroy(crowd.subjects[i].graph);
+        tarn_plan_destroy(run.subjects[i].plan);
+        tarn_graph_destroy(run.subjects[i].graph);
     }
     if (minutes)
         printf("# campaign | 64 threads on shared graphs and plans%s | %llu | %lld | 0\n",
@@ -253,6 +252,6 @@ static void a_crowd_on_shared_graphs_and_plans_gets_the_answers_of_one(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_crowd_on_shared_graphs_and_plans_gets_the_answers_of_one)};
+        cmocka_unit_test(many_threads_on_shared_graphs_and_plans_gets_the_answers_of_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 """The wheel that `pip install .` makes: it carries the library, the command and all files of the package,
 and works without anything else, where neither the repository nor torch can be imported. TAP on stdout.
 
-    tests/with_torch.sh tests/torch/wheel_test.py SOURCE"""
+    tests/with_torch.sh tests/python/torch/wheel_test.py SOURCE"""
 import os
 import subprocess
 import sys

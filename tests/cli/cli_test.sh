@@ -302,7 +302,7 @@ the_flight_recorder_lands_in_a_file
 report the_flight_recorder_lands_in_a_file $?
 
 # valid INSTANCE ANSWER CAPACITY: asks a validator that knows nothing of Tarn.
-valid() { python3 tests/validate_intervals.py "$@" >"$folder/out" 2>"$folder/err"; }
+valid() { python3 tests/cli/validate_intervals.py "$@" >"$folder/out" 2>"$folder/err"; }
 
 every_verb_reads_packing_instances() {
     exits 0 info "$packing" --json && json 'o["tensors"] == 12 and o["serial_peak_bytes"] == 18' &&
