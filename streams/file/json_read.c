@@ -24,6 +24,9 @@
 #define PIECE 65536
 #define KEPT_DEPTH_MAX 64
 
+static const char after_object[] = "\"}\" or the end of the object was expected",
+                  after_array[] = "something follows the end of the array";
+
 /* ---- Syntax ---- */
 
 static enum tarn_status syntax_error(const struct tarn_report *report, uint32_t line,
@@ -46,16 +49,16 @@ static enum tarn_status fault_at(const struct tarn_report *report, const char *a
     return syntax_error(report, line, column, what);
 }
 
-/* What stands before jansson's words. */
+/* Faults in words of ours; NULL: in jansson's. */
 static const char *meaning(enum json_error_code code)
 {
     switch (code) {
-    case json_error_duplicate_key: return "a key is there twice: ";
-    case json_error_end_of_input_expected: return "something follows the end of the value: ";
-    case json_error_invalid_utf8: return "a string is not valid UTF-8: ";
-    case json_error_null_character: return "a string contains \\u0000: ";
-    case json_error_numeric_overflow: return "a number is too large: ";
-    default: return "";
+    case json_error_duplicate_key: return "the object has this key twice";
+    case json_error_end_of_input_expected: return "something follows the end of the value";
+    case json_error_invalid_utf8: return "a string is not valid UTF-8";
+    case json_error_null_character: return "a string contains \\u0000";
+    case json_error_numeric_overflow: return "a number is too large";
+    default: return NULL;
     }
 }
 
@@ -72,7 +75,11 @@ static enum tarn_status explain(const struct tarn_report *report, const char *be
     column = (fault->line > 1 ? 0 : column - 1) + (uint32_t)fault->column;
     line += (uint32_t)fault->line - 1;
     if (code == json_error_invalid_utf8) column++; /* the byte comes next */
-    snprintf(what, sizeof what, "%s%s", meaning(code), fault->text);
+    const char *words = meaning(code), *near = strstr(fault->text, " near ");
+    if (words)
+        snprintf(what, sizeof what, "%s%s", words, near ? near : "");
+    else
+        snprintf(what, sizeof what, "%s", fault->text);
     return syntax_error(report, line, column, what);
 }
 
@@ -86,9 +93,10 @@ struct large {
 
 static bool is_large(const json_t *value, struct large *large)
 {
-    if (!json_is_string(value) || json_string_length(value) != sizeof *large) return false;
+    if (!json_is_string(value) || json_string_value(value)[0] != '\0') return false;
+    if (json_string_length(value) != sizeof *large) return false;
     memcpy(large, json_string_value(value), sizeof *large);
-    return large->mark == '\0';
+    return true;
 }
 
 static enum tarn_status read_small(const struct tarn_report *report, const char *begin,
@@ -102,8 +110,8 @@ static enum tarn_status read_small(const struct tarn_report *report, const char 
     return *value ? TARN_OK : explain(report, begin, &fault);
 }
 
-static enum tarn_status read_members(const struct tarn_report *report,
-                                     const struct tarn_json_span *span, json_t *object);
+static enum tarn_status read_members(const struct tarn_report *report, const char *begin,
+                                     json_t *object, const char **end);
 
 /* Reads whole what is up to so many bytes long, and all that is neither array nor object. */
 static enum tarn_status read_value(const struct tarn_report *report,
@@ -118,7 +126,9 @@ static enum tarn_status read_value(const struct tarn_report *report,
     bool is_object = *span->begin == '{';
     *value = is_object ? json_object() : json_stringn_nocheck((const char *)&large, sizeof large);
     if (!*value) return tarn_error_no_memory(report->error);
-    enum tarn_status status = is_object ? read_members(report, span, *value) : TARN_OK;
+    const char *end = span->end;
+    enum tarn_status status = is_object ? read_members(report, span->begin, *value, &end) : TARN_OK;
+    if (!status && end != span->end) status = fault_at(report, end, after_object);
     if (status != TARN_OK) {
         json_decref(*value);
         *value = NULL;
@@ -149,42 +159,61 @@ static enum tarn_status read_member(const struct tarn_report *report, const char
     return status;
 }
 
-static enum tarn_status read_members(const struct tarn_report *report,
-                                     const struct tarn_json_span *span, json_t *object)
+/* Those of the object that begins there, up to the character after it. */
+static enum tarn_status read_members(const struct tarn_report *report, const char *begin,
+                                     json_t *object, const char **end)
 {
-    struct tarn_json_span member = {.next = span->begin};
-    const char *at = tarn_json_skip_blanks(span->begin + 1);
+    struct tarn_json_span member = {.next = begin};
+    const char *at = tarn_json_skip_blanks(begin + 1);
     enum tarn_status status = TARN_OK;
     if (*at == '}') member.next = at;
     while (!status && member.next < at) {
         status = read_member(report, at, &member, object);
         if (!status && *member.next == ',') at = tarn_json_skip_blanks(member.next + 1);
     }
-    if (!status && (*member.next != '}' || member.next + 1 != span->end))
-        status = fault_at(report, member.next, "\"}\" or the end of the object was expected");
+    if (!status && *member.next != '}') status = fault_at(report, member.next, after_object);
+    *end = member.next + 1;
     return status;
 }
 
-enum tarn_status tarn_json_parse(struct tarn_report *report, const char *text, size_t size,
-                                 struct tarn_json_at *document)
+/* Is the text UTF-8 without a mark and without NUL, and does it begin with an object or array? */
+static enum tarn_status check_begin(const struct tarn_json_at *document, const char *text,
+                                    size_t size)
 {
-    struct tarn_json_span span;
-    *document = (struct tarn_json_at){.report = report};
-    report->text = text;
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return tarn_json_bad(document,
                              "the text begins with a byte order mark; save it as plain UTF-8");
     if (size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
         return tarn_json_bad(document, "the text is UTF-16; save it as plain UTF-8");
-    const char *what = tarn_json_scan(text, &span);
-    if (*span.begin != '{' && *span.begin != '[')
-        return fault_at(report, span.begin, "an object or array was expected");
-    if (*span.next == '\0' && span.next != text + size)
-        return fault_at(report, span.next, "a NUL byte");
-    if (what) return fault_at(report, span.next, what);
-    if (span.next != text + size)
-        return fault_at(report, span.next, "something follows the end of the document");
-    return read_value(report, &span, PIECE, &document->value);
+    const char *at = tarn_json_skip_blanks(text), *nul = memchr(text, '\0', size);
+    if (!strchr("[{", *at) || !*at)
+        return fault_at(document->report, at, "an object or array was expected");
+    return nul ? fault_at(document->report, nul, "a NUL byte") : TARN_OK;
+}
+
+enum tarn_status tarn_json_parse(struct tarn_report *report, const char *text, size_t size,
+                                 struct tarn_json_at *document)
+{
+    const char *end;
+    *document = (struct tarn_json_at){.report = report};
+    report->text = text;
+    enum tarn_status status = check_begin(document, text, size);
+    if (status != TARN_OK) return status;
+    const char *begin = tarn_json_skip_blanks(text);
+    if (size > PIECE && *begin == '{') { /* as read_value, but its end is not known yet */
+        document->value = json_object();
+        if (!document->value) return tarn_error_no_memory(report->error);
+        status = read_members(report, begin, document->value, &end);
+    } else {
+        struct tarn_json_span span;
+        const char *what = tarn_json_scan(begin, &span);
+        end = span.next;
+        status =
+            what ? fault_at(report, end, what) : read_value(report, &span, PIECE, &document->value);
+    }
+    if (status) return status;
+    end = tarn_json_skip_blanks(end);
+    return *end ? fault_at(report, end, "something follows the end of the document") : TARN_OK;
 }
 
 enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_reader *reader,
@@ -354,10 +383,28 @@ struct tarn_json_at tarn_json_items(const struct tarn_json_at *array)
     return (struct tarn_json_at){.report = array->report, .parent = array, .index = SIZE_MAX};
 }
 
+/* Reads an element of up to PIECE bytes of a large array without looking for its end first. Leaves
+ * *value NULL if it is larger, or wrong, which the slower way then explains. */
+static enum tarn_status read_element(const struct tarn_report *report, const char *begin,
+                                     const char *array_end, json_t **value, const char **next)
+{
+    json_error_t fault;
+    ptrdiff_t rest = array_end - begin;
+    size_t size = (size_t)(rest < PIECE ? rest : PIECE);
+    errno = 0;
+    *value = json_loadb(begin, size,
+                        JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &fault);
+    if (!*value) return errno == ENOMEM ? tarn_error_no_memory(report->error) : TARN_OK;
+    *next = tarn_json_skip_blanks(begin + fault.position);
+    if ((size_t)fault.position < size) return TARN_OK;
+    json_decref(*value); /* a number may go on */
+    *value = NULL;
+    return TARN_OK;
+}
+
 /* The next element of a large array, which the item owns. */
 static enum tarn_status read_next(struct tarn_json_at *item, const struct tarn_json_span *array)
 {
-    static const char after_array[] = "something follows the end of the array";
     struct tarn_json_span span;
     const struct tarn_report *report = item->report;
     json_decref(item->value);
@@ -368,9 +415,15 @@ static enum tarn_status read_next(struct tarn_json_at *item, const struct tarn_j
     }
     if (item->next + 1 == array->end) return TARN_OK;
     if (*item->next == ']') return fault_at(report, item->next, after_array);
-    const char *what = tarn_json_scan(item->next + 1, &span);
-    if (what) return fault_at(report, span.next, what);
-    enum tarn_status status = read_value(report, &span, PIECE, &item->value);
+    span.begin = tarn_json_skip_blanks(item->next + 1);
+    enum tarn_status status =
+        read_element(report, span.begin, array->end, &item->value, &span.next);
+    if (status != TARN_OK) return status;
+    if (!item->value) {
+        const char *what = tarn_json_scan(span.begin, &span);
+        if (what) return fault_at(report, span.next, what);
+        status = read_value(report, &span, PIECE, &item->value);
+    }
     bool is_last = span.next + 1 == array->end;
     if (!status && *span.next != (is_last ? ']' : ',')) {
         json_decref(item->value);
@@ -439,7 +492,8 @@ static size_t find_field(const struct tarn_json_field *fields, size_t count, siz
 {
     for (size_t i = 0; i < count; i++) {
         size_t k = hint + i < count ? hint + i : hint + i - count;
-        if (strcmp(fields[k].name, key) == 0) return k;
+        const char *name = fields[k].name;
+        if (name[0] == key[0] && name[1] == key[1] && strcmp(name, key) == 0) return k;
     }
     return count;
 }

@@ -2,6 +2,8 @@
  * closes which is not looked at: the reader of the value finds a wrong one. Cost: linear. */
 #include "json_scan.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const char blanks[] = " \t\r\n", too_early[] = "the text ends too early";
@@ -25,16 +27,22 @@ const char *tarn_json_skip_string(const char *at)
     return *at == '"' ? at + 1 : NULL;
 }
 
+/* What the end of a value depends on; all other characters are passed over. */
+static const bool matters[UCHAR_MAX + 1] = {
+    ['"'] = true, ['['] = true, ['{'] = true, [']'] = true, ['}'] = true, [','] = true, [0] = true};
+
 /* The end of the value that `at` is in; returns what is wrong there. */
-static const char *find_end(const char **at, size_t *commas)
+static const char *find_end(const char **end, size_t *commas)
 {
     unsigned depth = 0;
-    for (;; ++*at) {
-        switch (**at) {
+    for (const char *at = *end;; at++) {
+        while (!matters[(unsigned char)*at]) at++;
+        *end = at;
+        switch (*at) {
         case '"':
-            *at = find_quote(*at);
-            if (**at == '\0') return too_early;
-            if (**at == '\n') return "a string contains a control character, the end of its line";
+            *end = at = find_quote(at);
+            if (*at == '\0') return too_early;
+            if (*at == '\n') return "a string contains a control character, the end of its line";
             break;
         case '[':
         case '{':
@@ -49,7 +57,7 @@ static const char *find_end(const char **at, size_t *commas)
             if (depth == 0) return NULL;
             *commas += depth == 1;
             break;
-        case '\0': return depth > 0 ? too_early : NULL;
+        default: return depth > 0 ? too_early : NULL;
         }
     }
 }

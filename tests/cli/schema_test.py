@@ -38,7 +38,7 @@ def refuse(constant):
 
 def once(pairs):
     if len(dict(pairs)) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("the object has this key twice")
     return dict(pairs)
 
 
