@@ -104,8 +104,8 @@ static void print_failure(struct tarn_printer *printer, const struct item *item,
 static enum tarn_status look(const struct tarn_batch *batch, struct item *item)
 {
     if (access(item->plan_path, F_OK) != 0) return TARN_OK;
-    enum tarn_status status = tarn_plan_load_with(item->plan_path, item->graph, TARN_VERIFY,
-                                                  batch->allowed, &item->plan, &item->error);
+    enum tarn_status status = tarn_plan_load(item->plan_path, item->graph, TARN_VERIFY,
+                                             batch->allowed, &item->plan, &item->error);
     if (status == TARN_OK) status = tarn_plan_answers(item->plan, batch->planning, &item->error);
     item->was_there = status == TARN_OK;
     if (status == TARN_OK) return TARN_OK;
@@ -132,7 +132,7 @@ static enum tarn_status plan_one(const struct tarn_batch *batch, const char *pat
                                  struct tarn_printer *printer, struct counts *counts)
 {
     struct item item = {.path = path};
-    enum tarn_status status = tarn_graph_load_with(path, batch->load, &item.graph, &item.error);
+    enum tarn_status status = tarn_graph_load(path, batch->load, &item.graph, &item.error);
     struct tarn_hash hash = tarn_graph_hash(item.graph);
     if (status == TARN_OK && !is_mine(batch, hash)) {
         tarn_graph_destroy(item.graph);

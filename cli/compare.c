@@ -155,7 +155,7 @@ static enum tarn_status load_side(struct side *side, const struct tarn_load_opti
 {
     enum tarn_status status = tarn_plan_outline_load(side->plan_path, &side->plan, error);
     if (!status && side->graph_path)
-        status = tarn_graph_load_with(side->graph_path, options, &side->source, error);
+        status = tarn_graph_load(side->graph_path, options, &side->source, error);
     if (status != TARN_OK) return status;
     side->names = side->plan->graph ? side->plan->graph : side->source;
     if (!side->source) return TARN_OK;

@@ -67,12 +67,11 @@ static enum tarn_status convert(const struct request *request)
     struct tarn_graph *graph = NULL;
     struct tarn_plan *plan = NULL;
     bool on_stdout = tarn_is_dash(request->paths[1]);
-    enum tarn_status status =
-        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
+    enum tarn_status status = tarn_graph_load(request->paths[0], &request->load, &graph, &error);
     if (status == TARN_OK) status = tarn_graph_summarize(graph, &given, &error);
     if (status == TARN_OK && request->plan_path)
-        status = tarn_plan_load_with(request->plan_path, graph, TARN_VERIFY,
-                                     &request->kinds.allowed, &plan, &error);
+        status = tarn_plan_load(request->plan_path, graph, TARN_VERIFY, &request->kinds.allowed,
+                                &plan, &error);
     if (status == TARN_OK) status = save(request, graph, plan, &error);
     if (status == TARN_OK)
         print_result(on_stdout ? stderr : stdout, request->json, graph, &given, plan);

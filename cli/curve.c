@@ -135,8 +135,7 @@ enum tarn_status tarn_curve(const struct tarn_curve_request *request)
     bool on_stdout = tarn_is_dash(request->output_path), of_orders = request->planning != NULL;
     uint32_t points = request->points;
     enum tarn_status saved = TARN_OK;
-    enum tarn_status status =
-        tarn_graph_load_with(request->graph_path, request->load, &graph, &error);
+    enum tarn_status status = tarn_graph_load(request->graph_path, request->load, &graph, &error);
     double begin = tarn_now_ms();
     if (status != TARN_OK)
         points = 0;

@@ -86,8 +86,8 @@ static enum tarn_status get_plan(const struct request *request, struct tarn_grap
                                  struct tarn_plan **plan, struct tarn_error *error)
 {
     if (request->paths[1])
-        return tarn_plan_load_with(request->paths[1], graph, TARN_VERIFY, &request->kinds.allowed,
-                                   plan, error);
+        return tarn_plan_load(request->paths[1], graph, TARN_VERIFY, &request->kinds.allowed, plan,
+                              error);
     struct tarn_plan_options *options =
         TARN_PLAN_OPTIONS(.threads = request->threads, .stop = tarn_interrupt_note());
     return tarn_plan_create(graph, options, plan, error);
@@ -99,8 +99,7 @@ static enum tarn_status carry_out(const struct tarn_command *command, const stru
     struct tarn_graph *graph = NULL;
     struct tarn_plan *plan = NULL;
     struct tarn_model model;
-    enum tarn_status status =
-        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
+    enum tarn_status status = tarn_graph_load(request->paths[0], &request->load, &graph, &error);
     if (!status) status = get_plan(request, graph, &plan, &error);
     if (!status) status = tarn_model_init(&model, plan, &error);
     if (status != TARN_OK) {

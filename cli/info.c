@@ -128,7 +128,7 @@ static enum tarn_status inform(const char *path, const struct tarn_load_options 
     struct tarn_graph_summary summary;
     struct tarn_simulation *simulation = NULL;
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_graph_load_with(path, load, &graph, &error);
+    enum tarn_status status = tarn_graph_load(path, load, &graph, &error);
     if (status != TARN_OK) return tarn_print_error(&error, status);
     double loaded = tarn_now_ms();
     uint64_t bound = 0;

@@ -56,7 +56,7 @@ static enum tarn_status find_pairs(const char *path, const struct tarn_load_opti
     struct tarn_error error;
     struct tarn_graph *graph;
     struct tarn_pairs pairs;
-    enum tarn_status status = tarn_graph_load_with(path, load, &graph, &error);
+    enum tarn_status status = tarn_graph_load(path, load, &graph, &error);
     if (status != TARN_OK) return tarn_print_error(&error, status);
     status = measure(graph, method, repeat, &pairs, &error);
     if (status == TARN_OK)

@@ -144,7 +144,7 @@ static enum tarn_status make(const struct request *request, struct result *resul
 {
     double begin = tarn_now_ms();
     enum tarn_status status =
-        tarn_graph_load_with(request->graph_path, &request->load, &result->graph, error);
+        tarn_graph_load(request->graph_path, &request->load, &result->graph, error);
     if (status != TARN_OK) return status;
     result->load_ms = tarn_now_ms() - begin;
     status = tarn_plan_create(result->graph, &request->planning, &result->plan, error);

@@ -48,14 +48,14 @@ static enum tarn_status load(const struct request *request, struct result *resul
 {
     double begin = tarn_now_ms();
     enum tarn_status status =
-        tarn_graph_load_with(request->paths[0], &request->load, &result->graph, error);
+        tarn_graph_load(request->paths[0], &request->load, &result->graph, error);
     if (status != TARN_OK) return status;
     double loaded = tarn_now_ms();
     result->load_ms = loaded - begin;
     if (request->paths[1]) {
         enum tarn_plan_trust trust = request->unverified ? TARN_TRUST : TARN_VERIFY;
-        status = tarn_plan_load_with(request->paths[1], result->graph, trust,
-                                     &request->kinds.allowed, &result->plan, error);
+        status = tarn_plan_load(request->paths[1], result->graph, trust, &request->kinds.allowed,
+                                &result->plan, error);
     } else {
         status = tarn_plan_create(result->graph, &request->planning, &result->plan, error);
     }

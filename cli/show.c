@@ -106,8 +106,8 @@ static enum tarn_status get_plan(const struct request *request, struct tarn_grap
                                  struct tarn_error *error)
 {
     if (!request->paths[1]) return make_plan(request, graph, plan, error);
-    enum tarn_status status = tarn_plan_load_with(request->paths[1], graph, TARN_TRUST,
-                                                  &request->kinds.allowed, plan, error);
+    enum tarn_status status =
+        tarn_plan_load(request->paths[1], graph, TARN_TRUST, &request->kinds.allowed, plan, error);
     return status == TARN_OK ? tarn_plan_verify(*plan, graph, NULL, verdict, error) : status;
 }
 
@@ -117,8 +117,7 @@ static enum tarn_status show(const struct request *request)
     struct tarn_graph *graph = NULL;
     struct tarn_plan *plan = NULL;
     struct tarn_verdict *verdict = NULL;
-    enum tarn_status status =
-        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
+    enum tarn_status status = tarn_graph_load(request->paths[0], &request->load, &graph, &error);
     if (status == TARN_OK) status = get_plan(request, graph, &plan, &verdict, &error);
     if (status != TARN_OK) tarn_print_error(&error, status);
     if (status == TARN_OK || (status == TARN_REJECTED && plan)) {

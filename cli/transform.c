@@ -141,7 +141,7 @@ static enum tarn_status make(struct request *request, struct result *result,
                              struct tarn_error *error)
 {
     enum tarn_status status =
-        tarn_graph_load_with(request->paths[0], &request->load, &result->loaded, error);
+        tarn_graph_load(request->paths[0], &request->load, &result->loaded, error);
     if (status != TARN_OK) return status;
     double begin = tarn_now_ms();
     watch(request);

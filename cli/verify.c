@@ -86,8 +86,7 @@ static enum tarn_status judge(const struct request *request)
     struct tarn_error error;
     struct tarn_graph *graph = NULL;
     struct tarn_verdict *verdict = NULL;
-    enum tarn_status status =
-        tarn_graph_load_with(request->paths[0], &request->load, &graph, &error);
+    enum tarn_status status = tarn_graph_load(request->paths[0], &request->load, &graph, &error);
     double begin = tarn_now_ms();
     if (status == TARN_OK)
         status = tarn_plan_verify_file(request->paths[1], graph, &request->kinds.allowed, &verdict,

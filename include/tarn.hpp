@@ -129,7 +129,7 @@ class graph
     static graph load(const char *path, tarn_error &error) noexcept
     {
         tarn_graph *loaded = nullptr;
-        tarn_graph_load(path, &loaded, &error);
+        tarn_graph_load(path, nullptr, &loaded, &error);
         return graph(loaded);
     }
     static graph load(const std::string &path, tarn_error &error) noexcept
@@ -279,7 +279,7 @@ class plan
     static plan load(const std::string &path, const graph &source, tarn_error &error) noexcept
     {
         tarn_plan *loaded = nullptr;
-        tarn_plan_load(path.c_str(), source.get(), TARN_VERIFY, &loaded, &error);
+        tarn_plan_load(path.c_str(), source.get(), TARN_VERIFY, nullptr, &loaded, &error);
         return plan(loaded);
     }
     // allowed: what the plan may do beyond what its graph says
@@ -287,7 +287,7 @@ class plan
                      const tarn_verify_options &allowed, tarn_error &error) noexcept
     {
         tarn_plan *loaded = nullptr;
-        tarn_plan_load_with(path.c_str(), source.get(), TARN_VERIFY, &allowed, &loaded, &error);
+        tarn_plan_load(path.c_str(), source.get(), TARN_VERIFY, &allowed, &loaded, &error);
         return plan(loaded);
     }
 
@@ -319,7 +319,7 @@ class plan
                      tarn_error &error) noexcept
     {
         tarn_plan *made = nullptr;
-        tarn_plan_read(&from, source.get(), trust, &made, &error);
+        tarn_plan_read(&from, source.get(), trust, nullptr, &made, &error);
         return plan(made);
     }
     // Proves the plan against the graph that it was made from. `error` has the first violation.

@@ -45,8 +45,9 @@ static enum tarn_status run_checked(struct run *run, char *const *words, uint32_
 {
     const struct tarn_check_options *check = TARN_CHECK_OPTIONS(.iterations = iterations);
     struct tarn_device device = opencl_device_table(&run->device);
-    enum tarn_status status = tarn_graph_load(words[0], &run->graph, error);
-    if (!status) status = tarn_plan_load(words[1], run->graph, TARN_VERIFY, &run->plan, error);
+    enum tarn_status status = tarn_graph_load(words[0], NULL, &run->graph, error);
+    if (!status)
+        status = tarn_plan_load(words[1], run->graph, TARN_VERIFY, NULL, &run->plan, error);
     if (!status) status = tarn_session_create(run->plan, device, NULL, &run->session, error);
     double begin = now_ms();
     if (!status) status = tarn_session_check(run->session, check, &run->report, error);

@@ -83,7 +83,7 @@ void set_costs(struct program *p)
     struct tarn_graph *saved = NULL, *bare = p->graph;
     struct tarn_op_info info = {0};
     if (options.graph)
-        TARN(tarn_graph_load(options.graph, &saved, &error));
+        TARN(tarn_graph_load(options.graph, NULL, &saved, &error));
     else
         measure(p, costs);
     for (tarn_op op = 0; op < count && tarn_graph_op(saved, op, &info); op++) {
@@ -129,7 +129,7 @@ static struct tarn_plan *make(struct tarn_graph *graph)
     struct tarn_plan *plan;
     if (options.budget) budget.budget = budget_of(graph), o.budget = &budget;
     if (options.plan)
-        TARN(tarn_plan_load(options.plan, graph, TARN_VERIFY, &plan, &error));
+        TARN(tarn_plan_load(options.plan, graph, TARN_VERIFY, NULL, &plan, &error));
     else
         TARN(tarn_plan_create(graph, &o, &plan, &error));
     tarn_plan_summarize(plan, &s);
@@ -162,7 +162,7 @@ void agree_on_plan(struct program *p)
         TARN(tarn_plan_create(p->graph, TARN_PLAN_OPTIONS(.alignment = 4096), &plan, &error));
     else if (rank > 0)
         TARN(tarn_plan_read(TARN_READER(.name = "rank 0's plan", .bytes = text, .size = size),
-                            p->graph, TARN_VERIFY, &plan, &error));
+                            p->graph, TARN_VERIFY, NULL, &plan, &error));
     TARN(tarn_plan_expect(plan, &first, &error));
     free(text);
     p->plan = plan;

@@ -218,14 +218,6 @@ TARN_API enum tarn_status tarn_builder_finish(struct tarn_builder *builder,
 
 /* ---- Files ---- */
 
-/* Reads a graph from a file, or from standard input when path is "-". The caller destroys it.
- * ".csv" is a packing instance, `id,lower,upper,size`: buffers alive in the steps [lower, upper),
- * which becomes a graph of one stream; ".json" is `tarn.graph`; ".gz" may be behind either. Without
- * such a name, text that begins with a letter is a packing instance.
- * TARN_BAD_INPUT: `error` has line and column (syntax) or JSON pointer and names (meaning).
- * TARN_SYSTEM: cannot be opened or read, or no memory. */
-TARN_API enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,
-                                          struct tarn_error *error);
 /* What a file may cost.
  *
  * `text_max` is the most bytes of text that it may have, decompressed. Loading then takes at most
@@ -243,11 +235,15 @@ struct tarn_load_options {
 #define TARN_LOAD_OPTIONS(...) \
     (&(struct tarn_load_options){.struct_size = sizeof(struct tarn_load_options), __VA_ARGS__})
 #endif
-/* tarn_graph_load with options; NULL: defaults. TARN_USAGE: bad options. TARN_BAD_INPUT: as above,
- * or more text or more streams than the options allow. */
-TARN_API enum tarn_status tarn_graph_load_with(const char *path,
-                                               const struct tarn_load_options *options,
-                                               struct tarn_graph **graph, struct tarn_error *error);
+/* Reads a graph from a file, or from standard input when path is "-". The caller destroys it.
+ * ".csv" is a packing instance, `id,lower,upper,size`: buffers alive in the steps [lower, upper),
+ * which becomes a graph of one stream; ".json" is `tarn.graph`; ".gz" may be behind either. Without
+ * such a name, text that begins with a letter is a packing instance. Options NULL: defaults.
+ * TARN_USAGE: bad options. TARN_BAD_INPUT: `error` has line and column (syntax) or JSON pointer and
+ * names (meaning); or the file has more text or more streams than the options allow. TARN_SYSTEM:
+ * it cannot be opened or read, or there is no memory. */
+TARN_API enum tarn_status tarn_graph_load(const char *path, const struct tarn_load_options *options,
+                                          struct tarn_graph **graph, struct tarn_error *error);
 /* The same from memory or a function. TARN_USAGE: the reader has neither bytes nor a function. */
 TARN_API enum tarn_status tarn_graph_read(const struct tarn_reader *reader,
                                           const struct tarn_load_options *options,

@@ -202,26 +202,18 @@ enum tarn_plan_trust {
     TARN_VERIFY, /* TARN_REJECTED when the verifier finds a violation */
     TARN_TRUST   /* well-formed is enough: for replaying what a bad plan does */
 };
-/* Reads a plan for `graph` (the source graph). TARN_BAD_INPUT: malformed, or refers to what the
- * graph does not have; `error` has line and column, or the JSON pointer. "-": standard input. */
+/* Reads a plan for `graph` (the source graph). Options are what the caller allows; NULL: nothing.
+ * "-": standard input. TARN_USAGE: a bad option. TARN_BAD_INPUT: malformed, or it refers to what
+ * the graph does not have; `error` has line and column, or the JSON pointer. */
 TARN_API enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
-                                         enum tarn_plan_trust trust, struct tarn_plan **plan,
-                                         struct tarn_error *error);
-
+                                         enum tarn_plan_trust trust,
+                                         const struct tarn_verify_options *options,
+                                         struct tarn_plan **plan, struct tarn_error *error);
 /* The same from memory or a function. */
 TARN_API enum tarn_status tarn_plan_read(const struct tarn_reader *reader, struct tarn_graph *graph,
-                                         enum tarn_plan_trust trust, struct tarn_plan **plan,
-                                         struct tarn_error *error);
-
-/* Both with what the caller allows; options NULL: nothing. TARN_USAGE: a bad option. */
-TARN_API enum tarn_status tarn_plan_load_with(const char *path, struct tarn_graph *graph,
-                                              enum tarn_plan_trust trust,
-                                              const struct tarn_verify_options *options,
-                                              struct tarn_plan **plan, struct tarn_error *error);
-TARN_API enum tarn_status tarn_plan_read_with(const struct tarn_reader *reader,
-                                              struct tarn_graph *graph, enum tarn_plan_trust trust,
-                                              const struct tarn_verify_options *options,
-                                              struct tarn_plan **plan, struct tarn_error *error);
+                                         enum tarn_plan_trust trust,
+                                         const struct tarn_verify_options *options,
+                                         struct tarn_plan **plan, struct tarn_error *error);
 
 /* What the plan was asked for, as one line of JSON: the options that its answer depends on, without
  * those left at their defaults; its file has the same under "asked", and docs/formats.md says what

@@ -198,7 +198,7 @@ class Graph(File):
     @classmethod
     def load(cls, path: PathLike) -> Graph:
         """Reads tarn.graph (JSON) or a packing instance (CSV), plain or gzip."""
-        return cls(result(n.graph, n.lib.graph_load, os.fsencode(path)))
+        return cls(result(n.graph, n.lib.graph_load, os.fsencode(path), None))
 
     @classmethod
     def from_bytes(cls, data: Any, name: str = "") -> Graph:

@@ -271,7 +271,7 @@ class Plan(File):
         in_place: kinds of op that may write over their inputs whatever the graph says, as when it
         was planned. A plan cannot allow that itself."""
         kinds = _kinds(in_place)
-        return cls(result(n.plan, n.lib.plan_load_with, os.fsencode(path), graph._handle,
+        return cls(result(n.plan, n.lib.plan_load, os.fsencode(path), graph._handle,
                           not verify, _allowed(kinds)), graph, kinds)
 
     @classmethod
@@ -280,7 +280,7 @@ class Plan(File):
         """Reads what a file would hold, from anything with a contiguous buffer; name: in messages;
         in_place: see load."""
         kinds = _kinds(in_place)
-        return cls(result(n.plan, n.lib.plan_read_with, n.reader_of(data, name), graph._handle,
+        return cls(result(n.plan, n.lib.plan_read, n.reader_of(data, name), graph._handle,
                           not verify, _allowed(kinds)), graph, kinds)
 
     @property

@@ -519,8 +519,8 @@ static enum tarn_status load(const struct tarn_reader *reader,
     return status;
 }
 
-enum tarn_status tarn_graph_load_with(const char *path, const struct tarn_load_options *options,
-                                      struct tarn_graph **graph, struct tarn_error *error)
+enum tarn_status tarn_graph_load(const char *path, const struct tarn_load_options *options,
+                                 struct tarn_graph **graph, struct tarn_error *error)
 {
     if (graph) *graph = NULL;
     if (!path || !graph) return tarn_error_null(error, __func__);
@@ -538,10 +538,4 @@ enum tarn_status tarn_graph_read(const struct tarn_reader *given,
     tarn_error_clear(error);
     enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
     return status ? status : load(&reader, options, graph, error);
-}
-
-enum tarn_status tarn_graph_load(const char *path, struct tarn_graph **graph,
-                                 struct tarn_error *error)
-{
-    return tarn_graph_load_with(path, NULL, graph, error);
 }

@@ -562,27 +562,20 @@ static enum tarn_status load_plan(const struct tarn_reader *from, struct tarn_gr
     return status;
 }
 
-enum tarn_status tarn_plan_load_with(const char *path, struct tarn_graph *graph,
-                                     enum tarn_plan_trust trust,
-                                     const struct tarn_verify_options *options,
-                                     struct tarn_plan **plan, struct tarn_error *error)
+enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
+                                enum tarn_plan_trust trust,
+                                const struct tarn_verify_options *options, struct tarn_plan **plan,
+                                struct tarn_error *error)
 {
     if (plan) *plan = NULL;
     if (!path || !graph || !plan) return tarn_error_null(error, __func__);
     return load_plan(&(struct tarn_reader){.name = path}, graph, trust, options, plan, error);
 }
 
-enum tarn_status tarn_plan_load(const char *path, struct tarn_graph *graph,
-                                enum tarn_plan_trust trust, struct tarn_plan **plan,
+enum tarn_status tarn_plan_read(const struct tarn_reader *given, struct tarn_graph *graph,
+                                enum tarn_plan_trust trust,
+                                const struct tarn_verify_options *options, struct tarn_plan **plan,
                                 struct tarn_error *error)
-{
-    return tarn_plan_load_with(path, graph, trust, NULL, plan, error);
-}
-
-enum tarn_status tarn_plan_read_with(const struct tarn_reader *given, struct tarn_graph *graph,
-                                     enum tarn_plan_trust trust,
-                                     const struct tarn_verify_options *options,
-                                     struct tarn_plan **plan, struct tarn_error *error)
 {
     struct tarn_reader reader;
     if (plan) *plan = NULL;
@@ -590,13 +583,6 @@ enum tarn_status tarn_plan_read_with(const struct tarn_reader *given, struct tar
     tarn_error_clear(error);
     enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
     return status ? status : load_plan(&reader, graph, trust, options, plan, error);
-}
-
-enum tarn_status tarn_plan_read(const struct tarn_reader *given, struct tarn_graph *graph,
-                                enum tarn_plan_trust trust, struct tarn_plan **plan,
-                                struct tarn_error *error)
-{
-    return tarn_plan_read_with(given, graph, trust, NULL, plan, error);
 }
 
 enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,

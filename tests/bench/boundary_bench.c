@@ -58,7 +58,7 @@ static struct tarn_graph *open_graph(const char *argument)
         enum cut_kind cut = strcmp(kind, "uncoupled") == 0 ? CUT_UNCOUPLED : CUT_CHAIN;
         return cut_graph(&(struct cut_graph_options){cut, storages, streams});
     }
-    need(tarn_graph_load(argument, &graph, &error), &error);
+    need(tarn_graph_load(argument, NULL, &graph, &error), &error);
     return graph;
 }
 

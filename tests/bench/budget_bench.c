@@ -124,7 +124,7 @@ static struct tarn_graph *load(const char *folder, const char *name)
     for (size_t i = 0; i < COUNT_OF(endings) && !graph; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s%s", folder, name, endings[i]);
-        tarn_graph_load(path, &graph, NULL);
+        tarn_graph_load(path, NULL, &graph, NULL);
     }
     return graph;
 }

@@ -34,7 +34,7 @@ static struct tarn_graph *load(const char *path, const struct tarn_cost_table *c
 {
     struct tarn_error error;
     struct tarn_graph *traced, *graph;
-    need(tarn_graph_load(path, &traced, &error), path, &error);
+    need(tarn_graph_load(path, NULL, &traced, &error), path, &error);
     need(tarn_graph_implementations(
              traced, TARN_IMPLEMENTATIONS_OPTIONS(.costs = costs, .split_backward = true), &graph,
              &error),

@@ -255,7 +255,7 @@ static void print_walls(struct bench *bench, const struct tarn_program *program,
 static void plan(struct bench *bench, const char *path, enum tarn_boundary boundary)
 {
     struct tarn_error error;
-    require(tarn_graph_load(path, &bench->graph, &error), &error);
+    require(tarn_graph_load(path, NULL, &bench->graph, &error), &error);
     require(tarn_plan_create(bench->graph, TARN_PLAN_OPTIONS(.boundary = boundary), &bench->plan,
                              &error),
             &error);

@@ -102,7 +102,7 @@ static double print_instance(char *argument, int seeds, double seconds,
     struct tarn_graph *graph;
     struct tarn_error error;
     int found = 0, impossible = 0;
-    stop_unless(!tarn_graph_load(argument, &graph, &error), error.text);
+    stop_unless(!tarn_graph_load(argument, NULL, &graph, &error), error.text);
     for (int i = 0; i < seeds; i++) {
         struct run run;
         options.seed = (uint64_t)i + 1;

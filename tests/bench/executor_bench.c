@@ -241,7 +241,7 @@ static struct subject open_subject(const char *path, uint32_t cores)
 {
     struct subject subject = {.name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path};
     struct tarn_error error;
-    check(tarn_graph_load(path, &subject.graph, &error), &error);
+    check(tarn_graph_load(path, NULL, &subject.graph, &error), &error);
     subject.plan = unshared_plan(subject.graph, 512);
     struct tarn_device device = {&address_table, NULL};
     check(tarn_session_create(subject.plan, device, NULL, &subject.session, &error), &error);

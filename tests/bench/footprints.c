@@ -63,7 +63,7 @@ static struct row measure(const char *folder, const char *file)
     struct tarn_error error;
     snprintf(path, sizeof path, "%s/%s", folder, file);
     snprintf(row.name, sizeof row.name, "%.*s", (int)(strstr(file, ".json") - file), file);
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK ||
+    if (tarn_graph_load(path, NULL, &graph, &error) != TARN_OK ||
         tarn_graph_summarize(graph, &row.graph, &error) != TARN_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);

@@ -61,7 +61,7 @@ static void print_graph(const char *path, bool csv, struct row *sums)
     struct tarn_graph *graph, *better;
     struct tarn_error error;
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail(path, &error);
+    if (tarn_graph_load(path, NULL, &graph, &error) != TARN_OK) fail(path, &error);
     if (tarn_graph_reorder(graph, NULL, &better, &error) != TARN_OK) fail(path, &error);
     const struct row rows[2] = {measure(graph, path), measure(better, path)};
     printf(csv ? "%.*s" : "| %.*s |", (int)strcspn(name, "."), name);

@@ -84,7 +84,7 @@ static struct tarn_graph *open_graph(const char *argument)
     char more;
     if (sscanf(argument, "%ux%u%c", &options.storages, &options.streams, &more) == 2)
         return dnn_graph(&options);
-    if (tarn_graph_load(argument, &graph, &error) != TARN_OK) {
+    if (tarn_graph_load(argument, NULL, &graph, &error) != TARN_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }

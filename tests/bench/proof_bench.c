@@ -78,7 +78,7 @@ static struct row measure(const struct options *options, const char *file)
     double ms[RUNS_MAX];
     snprintf(path, sizeof path, "%s/%s", options->folder, file);
     snprintf(row.name, sizeof row.name, "%.*s", (int)(strstr(file, ".json") - file), file);
-    need(tarn_graph_load(path, &graph, &error), file, &error);
+    need(tarn_graph_load(path, NULL, &graph, &error), file, &error);
     need(tarn_graph_summarize(graph, &graph_summary, &error), file, &error);
     row.streams = graph_summary.streams;
     row.storages = graph_summary.storages;

@@ -64,7 +64,7 @@ static struct tarn_graph *take_graph(const char *path)
         graph = dnn_graph(&(struct dnn_graph_options){storages, streams < 3 ? 3 : streams});
         return streams == 1 ? in_one_stream(graph) : graph;
     }
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail(path, &error);
+    if (tarn_graph_load(path, NULL, &graph, &error) != TARN_OK) fail(path, &error);
     return graph;
 }
 

@@ -79,7 +79,7 @@ static void measure_all(const char *folder, struct dirent **files, int count, bo
         char path[4096];
         struct tarn_graph *graph;
         snprintf(path, sizeof path, "%s/%s", folder, files[i]->d_name);
-        if (tarn_graph_load(path, &graph, NULL) != TARN_OK) continue;
+        if (tarn_graph_load(path, NULL, &graph, NULL) != TARN_OK) continue;
         bool has_one = tarn_graph_streams_count(graph) == 1;
         if (has_one && single) {
             assign(graph, 2);

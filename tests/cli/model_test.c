@@ -53,7 +53,7 @@ static struct tarn_graph *load(const char *path)
 {
     struct tarn_graph *graph;
     struct tarn_error error;
-    if (tarn_graph_load(path, &graph, &error)) fail_msg("%s: %s", path, error.text);
+    if (tarn_graph_load(path, NULL, &graph, &error)) fail_msg("%s: %s", path, error.text);
     return graph;
 }
 

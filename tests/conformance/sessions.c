@@ -245,8 +245,8 @@ static struct tarn_plan *spoilt_plan(struct tarn_kit *kit, struct tarn_graph *gr
         "\"boundary_waits\":[],\"storages\":[[0,0,1000],[1,448,1000]],\"workspaces\":[],"
         "\"persistent\":[]}",
         hash.text, hash.text);
-    MUST(tarn_plan_read(TARN_READER(.bytes = text, .size = (size_t)size), graph, TARN_TRUST, &plan,
-                        &error));
+    MUST(tarn_plan_read(TARN_READER(.bytes = text, .size = (size_t)size), graph, TARN_TRUST, NULL,
+                        &plan, &error));
     return plan;
 }
 

@@ -158,7 +158,7 @@ void call_plan_file(struct world *world)
     fuzz_answered("save", status, &error, statuses);
     if (status != TARN_OK || strstr(path, ".csv") || !of->source) return;
     error = fuzz_old_error();
-    status = tarn_plan_load(path, of->source, TARN_VERIFY, &again, &error);
+    status = tarn_plan_load(path, of->source, TARN_VERIFY, NULL, &again, &error);
     check_result("load", status, &error, ANY_OF(TARN_OK), again);
     struct tarn_plan_identity identity = tarn_plan_identify(of->plan);
     fuzz_answered("expect", tarn_plan_expect(again, &identity, &error), &error, ANY_OF(TARN_OK));

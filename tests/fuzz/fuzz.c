@@ -133,7 +133,7 @@ void fuzz_round_trip(const struct tarn_graph *graph, const char *name, uint64_t 
     PROMISED((access(path, F_OK) == 0) == (status == TARN_OK), "%s", path);
     if (status != TARN_OK) return;
     error = fuzz_old_error();
-    status = tarn_graph_load(path, &again, &error);
+    status = tarn_graph_load(path, NULL, &again, &error);
     fuzz_answered("load again", status, &error, ANY_OF(TARN_OK));
     fuzz_same_graph(graph, again);
     tarn_graph_destroy(again);

@@ -14,7 +14,7 @@ static struct tarn_graph *load(const char *path, const uint8_t *data, size_t siz
     struct tarn_graph *graph = (struct tarn_graph *)&error;
     fuzz_memory_begin();
     enum tarn_status status =
-        tarn_graph_load_with(path, TARN_LOAD_OPTIONS(.text_max = FUZZ_TEXT_MAX), &graph, &error);
+        tarn_graph_load(path, TARN_LOAD_OPTIONS(.text_max = FUZZ_TEXT_MAX), &graph, &error);
     fuzz_memory_check(data, size);
     fuzz_loaded("load", status, &error, path);
     PROMISED((graph != NULL) == (status == TARN_OK), "%s", error.text);
@@ -71,7 +71,7 @@ static struct tarn_graph *load_again(const char *path)
 {
     struct tarn_error error = fuzz_old_error();
     struct tarn_graph *graph = NULL;
-    enum tarn_status status = tarn_graph_load(path, &graph, &error);
+    enum tarn_status status = tarn_graph_load(path, NULL, &graph, &error);
     fuzz_answered("load again", status, &error, ANY_OF(TARN_OK));
     return graph;
 }

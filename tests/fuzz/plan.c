@@ -20,7 +20,7 @@ static struct tarn_plan *load(const char *path, struct tarn_graph *source,
 {
     struct tarn_plan *plan = (struct tarn_plan *)error;
     *error = fuzz_old_error();
-    enum tarn_status status = tarn_plan_load(path, source, trust, &plan, error);
+    enum tarn_status status = tarn_plan_load(path, source, trust, NULL, &plan, error);
     if (status == TARN_REJECTED)
         fuzz_answered("load", status, error, ANY_OF(TARN_REJECTED));
     else if (trust == TARN_TRUST && strstr(error->text, ": ") && !strstr(error->text, path))
@@ -166,7 +166,8 @@ static struct tarn_graph *sound_graph(void)
 {
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
-    if (tarn_graph_load(TARN_SOURCE_DIR "/tests/data/invalid_plans/graph.json", &graph, &error))
+    if (tarn_graph_load(TARN_SOURCE_DIR "/tests/data/invalid_plans/graph.json", NULL, &graph,
+                        &error))
         fuzz_broken(__FILE__, __LINE__, "graph", "%s", error.text);
     return graph;
 }
@@ -186,8 +187,7 @@ void fuzz_pair(const uint8_t *data, size_t size)
     if (!end) return;
     size_t graph_size = (size_t)(end - data);
     const char *path = fuzz_file("graph.json", data, graph_size);
-    if (tarn_graph_load_with(path, TARN_LOAD_OPTIONS(.text_max = FUZZ_TEXT_MAX), &graph, &error))
-        return;
+    if (tarn_graph_load(path, TARN_LOAD_OPTIONS(.text_max = FUZZ_TEXT_MAX), &graph, &error)) return;
     fuzz_plan_file(plan_file(end + 1, size - graph_size - 1, graph), graph);
     tarn_graph_destroy(graph);
 }

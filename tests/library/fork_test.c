@@ -73,9 +73,10 @@ static bool loads_and_verifies(void)
 {
     struct tarn_graph *loaded_graph = NULL;
     struct tarn_plan *loaded_plan = NULL;
-    bool is_right = !tarn_graph_load(graph_path, &loaded_graph, NULL) &&
-                    !tarn_plan_load(plan_path, loaded_graph, TARN_VERIFY, &loaded_plan, NULL) &&
-                    footprint_of(loaded_plan) == footprint;
+    bool is_right =
+        !tarn_graph_load(graph_path, NULL, &loaded_graph, NULL) &&
+        !tarn_plan_load(plan_path, loaded_graph, TARN_VERIFY, NULL, &loaded_plan, NULL) &&
+        footprint_of(loaded_plan) == footprint;
     tarn_plan_destroy(loaded_plan);
     tarn_graph_destroy(loaded_graph);
     return is_right;

@@ -130,7 +130,7 @@ static enum tarn_status travel(struct tarn_graph *graph, struct tarn_plan *plan)
     if (!status)
         status = tarn_plan_read(
             TARN_READER(.name = "plan.json.gz", .bytes = file.bytes, .size = file.size), graph,
-            TARN_VERIFY, &read, NULL);
+            TARN_VERIFY, NULL, &read, NULL);
     if (!status) status = tarn_graph_changes(graph, tarn_plan_graph(read), &changes, &count, NULL);
     if (!status) status = run(read);
     tarn_free(changes);

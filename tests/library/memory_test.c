@@ -62,7 +62,7 @@ static bool is_saved_as(const char *path)
 static enum tarn_status copy_graph(const char *from, const char *to, struct tarn_error *error)
 {
     struct tarn_graph *loaded = NULL;
-    enum tarn_status status = tarn_graph_load(from, &loaded, error);
+    enum tarn_status status = tarn_graph_load(from, NULL, &loaded, error);
     if (!status) status = tarn_graph_save(loaded, to, error);
     tarn_graph_destroy(loaded);
     return status;
@@ -126,9 +126,9 @@ static enum tarn_status load_graph(struct tarn_error *error)
 {
     struct tarn_graph *loaded = NULL;
     struct tarn_plan *made = NULL;
-    enum tarn_status status = tarn_graph_load(graph_path, &loaded, error);
+    enum tarn_status status = tarn_graph_load(graph_path, NULL, &loaded, error);
     /* the plan names its graph by a hash of all that the file says */
-    if (!status) status = tarn_plan_load(plan_path, loaded, TARN_TRUST, &made, error);
+    if (!status) status = tarn_plan_load(plan_path, loaded, TARN_TRUST, NULL, &made, error);
     tarn_plan_destroy(made);
     tarn_graph_destroy(loaded);
     return status;
@@ -137,7 +137,7 @@ static enum tarn_status load_graph(struct tarn_error *error)
 static enum tarn_status load_plan(struct tarn_error *error)
 {
     struct tarn_plan *loaded = NULL;
-    enum tarn_status status = tarn_plan_load(plan_path, graph, TARN_VERIFY, &loaded, error);
+    enum tarn_status status = tarn_plan_load(plan_path, graph, TARN_VERIFY, NULL, &loaded, error);
     if (!status) status = tarn_plan_save(loaded, saved_path, error);
     if (!status && !is_saved_as(plan_path)) status = TARN_REJECTED;
     tarn_plan_destroy(loaded);
@@ -239,7 +239,7 @@ static enum tarn_status save_intervals(struct tarn_error *error)
     struct tarn_graph *instance = NULL;
     struct tarn_plan *packed = NULL;
     enum tarn_status status =
-        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &instance, error);
+        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", NULL, &instance, error);
     if (!status)
         status = tarn_plan_create(instance, TARN_PLAN_OPTIONS(.threads = 1), &packed, error);
     if (!status) status = tarn_plan_save_intervals(packed, saved_path, error);

@@ -166,7 +166,7 @@ static void check_file(const struct tarn_plan *plan, struct tarn_graph *source,
     assert_true(file >= 0);
     close(file);
     if (tarn_plan_save(plan, path, &error) ||
-        tarn_plan_load_with(path, source, TARN_VERIFY, allowed, &loaded, &error))
+        tarn_plan_load(path, source, TARN_VERIFY, allowed, &loaded, &error))
         fail_msg("%s", error.text);
     unlink(path);
     char *before = text_of(plan), *after = text_of(loaded);

@@ -308,7 +308,7 @@ static struct tarn_plan *read_back(struct tarn_graph *graph, const char *text)
     struct tarn_plan *plan = NULL;
     struct tarn_error error;
     const struct tarn_reader *reader = TARN_READER(.bytes = text, .size = strlen(text));
-    if (tarn_plan_read(reader, graph, TARN_VERIFY, &plan, &error) != TARN_OK)
+    if (tarn_plan_read(reader, graph, TARN_VERIFY, NULL, &plan, &error) != TARN_OK)
         fail_msg("%s", error.text);
     return plan;
 }

@@ -181,7 +181,8 @@ static void a_captured_step_fits_in_one_of_two_orders(void **state)
     struct tarn_error error;
     struct told told;
     uint64_t least, footprint;
-    if (tarn_graph_load(TARN_SOURCE_DIR "/tests/data/torch/bert_base.json.gz", &graph, &error))
+    if (tarn_graph_load(TARN_SOURCE_DIR "/tests/data/torch/bert_base.json.gz", NULL, &graph,
+                        &error))
         fail_msg("%s", error.text);
     assert_int_equal(plan_within(graph, 1, false, &least), TARN_DOES_NOT_FIT);
     assert_int_equal(plan_and_tell(graph, least, true, &told, &footprint), TARN_OK);
@@ -200,7 +201,8 @@ static void what_keeps_to_a_budget_is_put_in_order(void **state)
     struct told told;
     struct tarn_budget_report given;
     uint64_t footprint;
-    if (tarn_graph_load(TARN_SOURCE_DIR "/tests/data/torch/bert_base.json.gz", &graph, &error))
+    if (tarn_graph_load(TARN_SOURCE_DIR "/tests/data/torch/bert_base.json.gz", NULL, &graph,
+                        &error))
         fail_msg("%s", error.text);
     uint64_t budget = budget_footprint_of(graph) / 2;
     assert_int_equal(budget_in(graph, budget, &given), TARN_OK);

@@ -115,7 +115,7 @@ static void the_caller_overrules_the_graph_and_the_plan_says_so(void **state)
         struct tarn_plan_summary summary;
         assert_group(plan, 0, padded);
         assert_int_equal(tarn_plan_save(plan, path, NULL), TARN_OK);
-        assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, &loaded, NULL), TARN_OK);
+        assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, NULL, &loaded, NULL), TARN_OK);
         tarn_plan_summarize(loaded, &summary);
         assert_int_equal(summary.pad_groups, padded ? TARN_GROUPS_PADDED : TARN_GROUPS_EXACT);
         assert_group(loaded, 1, padded);
@@ -308,7 +308,7 @@ static void files_say_of_a_group_that_it_is_padded(void **state)
     close(mkstemp(path));
     struct tarn_graph *graph = make_graph(true), *exact = make_graph(false), *loaded;
     assert_int_equal(tarn_graph_save(graph, path, NULL), TARN_OK);
-    assert_int_equal(tarn_graph_load(path, &loaded, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_load(path, NULL, &loaded, NULL), TARN_OK);
     assert_true(tarn_graph_group_is_padded(loaded, 1));
     assert_memory_equal(&loaded->hash, &graph->hash, sizeof graph->hash);
     assert_memory_not_equal(&exact->hash, &graph->hash, sizeof graph->hash);

@@ -495,7 +495,7 @@ static void check_sameness(struct tarn_graph *before, struct tarn_graph *graph,
     assert_true(fd >= 0);
     close(fd);
     assert_int_equal(tarn_graph_save(graph, path, NULL), TARN_OK);
-    assert_int_equal(tarn_graph_load(path, &reloaded, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_load(path, NULL, &reloaded, NULL), TARN_OK);
     assert_true(tarn_hash_equal(reloaded->hash, graph->hash));
     tarn_graph_destroy(reloaded);
     unlink(path);
@@ -507,7 +507,7 @@ static uint64_t check_file(const char *path)
     struct tarn_error error;
     struct tarn_implementations_report report;
     struct tarn_cost_table *costs = table_at(COSTS);
-    if (tarn_graph_load(path, &before, &error) != TARN_OK) fail_msg("%s", error.text);
+    if (tarn_graph_load(path, NULL, &before, &error) != TARN_OK) fail_msg("%s", error.text);
     graph = implemented(before, costs, true, &report);
     assert_int_equal(report.unpaired, 0);
     check_graph(graph, before);

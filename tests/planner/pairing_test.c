@@ -148,7 +148,7 @@ static uint64_t check_file(const char *path)
 {
     struct tarn_graph *graph;
     struct tarn_error error;
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    if (tarn_graph_load(path, NULL, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
     unsigned checked = check_graph(graph);
     tarn_graph_destroy(graph);
     return checked;

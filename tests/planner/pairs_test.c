@@ -22,7 +22,8 @@ static struct tarn_graph *load(const char *path)
 {
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail_msg("%s: %s", path, error.text);
+    if (tarn_graph_load(path, NULL, &graph, &error) != TARN_OK)
+        fail_msg("%s: %s", path, error.text);
     return graph;
 }
 

@@ -469,7 +469,7 @@ static struct tarn_graph *load_example(const char *name)
     struct tarn_error error;
     char path[512];
     snprintf(path, sizeof path, "%s/examples/graphs/%s", TARN_SOURCE_DIR, name);
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    if (tarn_graph_load(path, NULL, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
     return graph;
 }
 

@@ -356,7 +356,7 @@ static void a_graph_is_the_same_with_and_without_it_in_the_file(void **state)
     assert_true(file >= 0);
     close(file);
     if (tarn_graph_save(graph, path, &error)) fail_msg("%s", error.text);
-    if (tarn_graph_load(path, &again, &error)) fail_msg("%s", error.text);
+    if (tarn_graph_load(path, NULL, &again, &error)) fail_msg("%s", error.text);
     unlink(path);
     assert_int_equal(tarn_extra(&again->ops[0])->implementations_count, 1);
     assert_true(tarn_hash_equal(graph->hash, again->hash));

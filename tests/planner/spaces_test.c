@@ -86,14 +86,14 @@ static void every_space_has_its_own_arena_bound_and_certificate(void **state)
     assert_int_equal(summary.footprint, 1024 + 4096 + 48);
     assert_true(summary.optimal);
     assert_int_equal(tarn_graph_save(graph, graph_path, NULL), TARN_OK);
-    if (tarn_graph_load(graph_path, &loaded, &error)) fail_msg("%s", error.text);
+    if (tarn_graph_load(graph_path, NULL, &loaded, &error)) fail_msg("%s", error.text);
     assert_memory_equal(&loaded->hash, &graph->hash, sizeof graph->hash);
     assert_true(tarn_graph_space(loaded, 1, &info));
     assert_string_equal(info.name, "host");
     assert_int_equal(info.kind, TARN_SPACE_PINNED);
     assert_int_equal(info.capacity, 8192);
     assert_int_equal(tarn_plan_save(plan, path, NULL), TARN_OK);
-    if (tarn_plan_load(path, loaded, TARN_VERIFY, &again, &error)) fail_msg("%s", error.text);
+    if (tarn_plan_load(path, loaded, TARN_VERIFY, NULL, &again, &error)) fail_msg("%s", error.text);
     assert_spaces(again);
     unlink(path);
     unlink(graph_path);
@@ -351,7 +351,7 @@ static void refuses_a_plan_file_with_false_spaces_at_their_place(void **state)
     char *text = text_of(path);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         save_replaced(path, text, cases[i].from, cases[i].until, cases[i].by);
-        enum tarn_status status = tarn_plan_load(path, graph, TARN_VERIFY, &none, &error);
+        enum tarn_status status = tarn_plan_load(path, graph, TARN_VERIFY, NULL, &none, &error);
         if (status != (*cases[i].pointer ? TARN_BAD_INPUT : TARN_REJECTED) ||
             strcmp(error.pointer, cases[i].pointer) != 0 || !strstr(error.text, cases[i].part))
             fail_msg("%s: %s", cases[i].by, error.text);
@@ -374,7 +374,7 @@ static void a_space_may_come_without_a_bound(void **state)
     char *text = text_of(path);
     save_replaced(path, text, "\"bound_bytes\":4096", "}}",
                   "\"bound_bytes\":null,\"certificate\":null}");
-    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, &loaded, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, NULL, &loaded, NULL), TARN_OK);
     assert_true(tarn_plan_space(loaded, 1, &space));
     assert_null(space.certificate.launched);
     assert_false(space.optimal);

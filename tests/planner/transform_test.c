@@ -559,7 +559,7 @@ static void steps_are_counted_told_and_limited(void **state)
     struct tarn_graph *graph, *result[2];
     assert_int_equal(tarn_graph_load(TARN_SOURCE_DIR
                                      "/examples/graphs/googlenet_b1_adam.ddp_branch4.json.gz",
-                                     &graph, NULL),
+                                     NULL, &graph, NULL),
                      TARN_OK);
     for (int couple = 0; couple < 2; couple++) {
         struct watched free_run = {.stop_at = 0}, limited;
@@ -597,7 +597,7 @@ static void a_stop_of_the_plan_ends_transforms_that_are_watched(void **state)
         .struct_size = sizeof watched.control, .progress = watch, .user = &watched};
     assert_int_equal(tarn_graph_load(TARN_SOURCE_DIR
                                      "/examples/graphs/googlenet_b1_adam.ddp_branch4.json.gz",
-                                     &graph, NULL),
+                                     NULL, &graph, NULL),
                      TARN_OK);
     assert_int_equal(
         tarn_graph_transform(

@@ -155,12 +155,12 @@ static void files_keep_it_and_graphs_without_it_keep_their_hash(void **state)
     struct tarn_op_info info;
     struct tarn_certificate certificate;
     assert_int_equal(tarn_graph_save(chain.graph, graph_path, NULL), TARN_OK);
-    assert_int_equal(tarn_graph_load(graph_path, &loaded, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_load(graph_path, NULL, &loaded, NULL), TARN_OK);
     assert_memory_equal(&loaded->hash, &chain.graph->hash, sizeof loaded->hash);
     assert_memory_not_equal(&plain.graph->hash, &chain.graph->hash, sizeof loaded->hash);
     assert_true(tarn_graph_op(loaded, chain.op, &info) && info.workspace_first);
     assert_int_equal(tarn_plan_save(plan, plan_path, NULL), TARN_OK);
-    assert_int_equal(tarn_plan_load(plan_path, loaded, TARN_VERIFY, &again, NULL), TARN_OK);
+    assert_int_equal(tarn_plan_load(plan_path, loaded, TARN_VERIFY, NULL, &again, NULL), TARN_OK);
     assert_true(tarn_plan_certificate(again, &certificate));
     assert_int_equal(certificate.inside.count, 1);
     unlink(graph_path);

@@ -93,7 +93,7 @@ cat >"$work/run_only.c" <<'END'
 int main(void)
 {
     struct tarn_graph *graph;
-    return tarn_graph_load("/no/such/file", &graph, NULL) == TARN_SYSTEM ? 0 : 1;
+    return tarn_graph_load("/no/such/file", NULL, &graph, NULL) == TARN_SYSTEM ? 0 : 1;
 }
 END
 core_alone() {
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
     struct tarn_plan *plan;
     struct tarn_pairs pairs;
     struct tarn_error error;
-    if (argc != 2 || tarn_graph_load(argv[1], &graph, NULL) != TARN_OK) return 1;
+    if (argc != 2 || tarn_graph_load(argv[1], NULL, &graph, NULL) != TARN_OK) return 1;
     if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = 1), &plan, NULL) != TARN_OK) return 2;
     tarn_plan_destroy(plan);
     if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.method = "llfb"), &plan, &error) != TARN_USAGE) return 3;

@@ -349,7 +349,7 @@ static uint64_t judge_file(const char *path)
 {
     struct tarn_graph *graph;
     struct tarn_error error;
-    if (tarn_graph_load(path, &graph, &error)) fail_msg("%s: %s", path, error.text);
+    if (tarn_graph_load(path, NULL, &graph, &error)) fail_msg("%s: %s", path, error.text);
     struct tarn_plan *plan = refined_plan(graph, 512);
     judge(plan, 0, false);
     tarn_plan_destroy(plan);

@@ -117,7 +117,7 @@ static const struct shape tables[] = {
 static enum tarn_status load_graph(const char *path)
 {
     struct tarn_graph *graph = NULL;
-    enum tarn_status status = tarn_graph_load(path, &graph, NULL);
+    enum tarn_status status = tarn_graph_load(path, NULL, &graph, NULL);
     tarn_graph_destroy(graph);
     return status;
 }
@@ -126,8 +126,8 @@ static enum tarn_status load_plan(const char *path)
 {
     struct tarn_graph *graph = NULL;
     struct tarn_plan *plan = NULL;
-    tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/figure7.json", &graph, NULL);
-    enum tarn_status status = tarn_plan_load(path, graph, TARN_TRUST, &plan, NULL);
+    tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/figure7.json", NULL, &graph, NULL);
+    enum tarn_status status = tarn_plan_load(path, graph, TARN_TRUST, NULL, &plan, NULL);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
     return status;
@@ -273,7 +273,7 @@ static enum tarn_status load_text(const char *text, uint64_t text_max, struct ta
     close(file);
     assert_int_equal(tarn_text_write(path, text, strlen(text), NULL), TARN_OK);
     enum tarn_status status =
-        tarn_graph_load_with(path, TARN_LOAD_OPTIONS(.text_max = text_max), &graph, error);
+        tarn_graph_load(path, TARN_LOAD_OPTIONS(.text_max = text_max), &graph, error);
     tarn_graph_destroy(graph);
     unlink(path);
     return status;
@@ -317,19 +317,19 @@ static void a_plan_has_the_limit_of_its_graph(void **state)
     assert_true(file >= 0);
     close(file);
     const char *source = TARN_SOURCE_DIR "/examples/graphs/figure7.json";
-    assert_int_equal(tarn_graph_load(source, &graph, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_load(source, NULL, &graph, NULL), TARN_OK);
     assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
     assert_int_equal(tarn_plan_save(plan, path, NULL), TARN_OK);
     tarn_plan_destroy(plan);
     FILE *longer = fopen(path, "a");
     fprintf(longer, "%8000s", " ");
     fclose(longer);
-    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, &plan, &error), TARN_OK);
+    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, NULL, &plan, &error), TARN_OK);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
-    assert_int_equal(
-        tarn_graph_load_with(source, TARN_LOAD_OPTIONS(.text_max = 8000), &graph, NULL), TARN_OK);
-    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, &plan, &error), TARN_BAD_INPUT);
+    assert_int_equal(tarn_graph_load(source, TARN_LOAD_OPTIONS(.text_max = 8000), &graph, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, NULL, &plan, &error), TARN_BAD_INPUT);
     assert_non_null(strstr(error.text, "more than 8000 bytes"));
     tarn_graph_destroy(graph);
     unlink(path);

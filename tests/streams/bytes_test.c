@@ -121,9 +121,9 @@ static void plans_and_instances_go_through_memory(void **state)
     require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1), &plan, &error), &error);
     struct tarn_writer *writer = TARN_WRITER(.bytes = text, .room = sizeof text, .size = &size);
     require(tarn_plan_write(plan, writer, &error), &error);
-    require(
-        tarn_plan_read(TARN_READER(.bytes = text, .size = size), graph, TARN_VERIFY, &back, &error),
-        &error);
+    require(tarn_plan_read(TARN_READER(.bytes = text, .size = size), graph, TARN_VERIFY, NULL,
+                           &back, &error),
+            &error);
     struct tarn_plan_identity identity = tarn_plan_identify(plan);
     require(tarn_plan_expect(back, &identity, &error), &error);
     tarn_plan_destroy(back);

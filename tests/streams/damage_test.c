@@ -313,7 +313,7 @@ static void damage_to_a_real_plan_shows_in_checked_execution(void **state)
     struct tarn_error error;
     uint32_t witnessed = 0;
     if (tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/googlenet_b1_adam.ddp_branch4.json.gz",
-                        &graph, &error))
+                        NULL, &graph, &error))
         fail_msg("%s", error.text);
     struct tarn_plan *plan = plan_of(graph, 3);
     for (size_t kind = 0; kind < damages_count(); kind++) {

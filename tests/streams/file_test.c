@@ -71,7 +71,7 @@ static struct tarn_graph *load(const char *path)
 {
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    if (tarn_graph_load(path, NULL, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
     return graph;
 }
 
@@ -200,7 +200,7 @@ static void check_refused(const char *path)
     struct expected expected = expected_of(path);
     struct tarn_graph *graph = (struct tarn_graph *)&expected;
     struct tarn_error error;
-    enum tarn_status status = tarn_graph_load(path, &graph, &error);
+    enum tarn_status status = tarn_graph_load(path, NULL, &graph, &error);
     if (status != TARN_BAD_INPUT) fail_msg("%s: %s", path, tarn_status_text(status));
     assert_null(graph);
     assert_int_equal(error.status, status);
@@ -211,7 +211,7 @@ static void check_refused(const char *path)
         fail_msg("expected '%s' in '%s'", expected.message, error.text);
     assert_null(strchr(error.text, '\n'));
     assert_non_null(strstr(error.text, strrchr(path, '/')));
-    assert_int_equal(tarn_graph_load(path, &graph, NULL), TARN_BAD_INPUT);
+    assert_int_equal(tarn_graph_load(path, NULL, &graph, NULL), TARN_BAD_INPUT);
 }
 
 static void refuses_every_invalid_file_and_names_the_place(void **state)
@@ -225,13 +225,13 @@ static void names_op_and_tensor_in_the_error(void **state)
     (void)state;
     struct tarn_graph *graph;
     struct tarn_error error;
-    tarn_graph_load(DATA "/invalid/tensor_with_two_producers.json", &graph, &error);
+    tarn_graph_load(DATA "/invalid/tensor_with_two_producers.json", NULL, &graph, &error);
     assert_int_equal(error.op, 2);
     assert_int_equal(error.tensor, 3);
-    tarn_graph_load(DATA "/invalid/tensor_size_zero.json", &graph, &error);
+    tarn_graph_load(DATA "/invalid/tensor_size_zero.json", NULL, &graph, &error);
     assert_int_equal(error.op, TARN_NONE);
     assert_int_equal(error.tensor, 3);
-    tarn_graph_load(DATA "/invalid/op_input_not_an_id.json", &graph, &error);
+    tarn_graph_load(DATA "/invalid/op_input_not_an_id.json", NULL, &graph, &error);
     assert_int_equal(error.op, 4);
     assert_int_equal(error.tensor, TARN_NONE);
 }
@@ -240,7 +240,7 @@ static enum tarn_status load_status(const char *path, const char *message)
 {
     struct tarn_graph *graph;
     struct tarn_error error;
-    enum tarn_status status = tarn_graph_load(path, &graph, &error);
+    enum tarn_status status = tarn_graph_load(path, NULL, &graph, &error);
     if (status == TARN_OK) tarn_graph_destroy(graph);
     if (!strstr(error.text, message)) fail_msg("'%s' is not in '%s'", message, error.text);
     return status;
@@ -260,7 +260,7 @@ static void refuses_options_of_a_struct_that_was_not_filled(void **state)
     struct tarn_load_options options = {.struct_size = 3};
     struct tarn_graph *graph;
     struct tarn_error error;
-    assert_int_equal(tarn_graph_load_with(DATA "/valid/least.json", &options, &graph, &error),
+    assert_int_equal(tarn_graph_load(DATA "/valid/least.json", &options, &graph, &error),
                      TARN_USAGE);
     assert_null(graph);
     assert_non_null(strstr(error.text, "load options without their struct_size"));
@@ -774,7 +774,7 @@ static void with_descriptor(int fd, const char *path, int flags, void (*act)(voi
 
 static void load_standard(void *graph)
 {
-    if (tarn_graph_load("-", graph, NULL) != TARN_OK) *(struct tarn_graph **)graph = NULL;
+    if (tarn_graph_load("-", NULL, graph, NULL) != TARN_OK) *(struct tarn_graph **)graph = NULL;
 }
 
 static void save_standard(void *graph) { tarn_graph_save(graph, "-", NULL); }
@@ -924,7 +924,7 @@ static void survives_random_damage_to_the_text(void **state)
         }
         struct tarn_graph *graph = NULL;
         write_bytes(path, text, size);
-        enum tarn_status status = tarn_graph_load(path, &graph, &error);
+        enum tarn_status status = tarn_graph_load(path, NULL, &graph, &error);
         assert_true((status == TARN_OK) == (graph != NULL));
         tarn_graph_destroy(graph);
         if (status != TARN_OK && status != TARN_BAD_INPUT)
@@ -952,7 +952,7 @@ static void survives_random_damage_to_compressed_files(void **state)
         memcpy(bytes, original.bytes, original.size);
         bytes[random_below(&source, (uint32_t)original.size)] = (char)random_below(&source, 256);
         write_bytes(path, bytes, 1 + random_below(&source, (uint32_t)original.size));
-        enum tarn_status status = tarn_graph_load(path, &graph, NULL);
+        enum tarn_status status = tarn_graph_load(path, NULL, &graph, NULL);
         assert_true(status == TARN_OK || status == TARN_BAD_INPUT);
         tarn_graph_destroy(graph);
         free(bytes);

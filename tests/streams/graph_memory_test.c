@@ -48,7 +48,7 @@ static enum tarn_status build_cyclic(struct tarn_error *error)
 static enum tarn_status load(const char *path, struct tarn_error *error)
 {
     struct tarn_graph *graph = NULL;
-    enum tarn_status status = tarn_graph_load(path, &graph, error);
+    enum tarn_status status = tarn_graph_load(path, NULL, &graph, error);
     tarn_graph_destroy(graph);
     return status;
 }
@@ -72,7 +72,7 @@ static enum tarn_status save_intervals(struct tarn_error *error)
 {
     struct tarn_graph *graph = NULL;
     enum tarn_status status =
-        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &graph, error);
+        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", NULL, &graph, error);
     if (status == TARN_OK)
         status = tarn_interval_give(graph, NULL, &(struct tarn_writer){.name = "/dev/null"}, error);
     tarn_graph_destroy(graph);

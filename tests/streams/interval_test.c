@@ -140,7 +140,7 @@ static struct tarn_graph *load(const char *path)
 {
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
-    if (tarn_graph_load(path, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
+    if (tarn_graph_load(path, NULL, &graph, &error) != TARN_OK) fail_msg("%s", error.text);
     return graph;
 }
 

@@ -375,7 +375,7 @@ static struct tarn_plan *through_a_file(const struct tarn_plan *plan, struct tar
     assert_true(fd >= 0);
     close(fd);
     require(tarn_plan_save(plan, path, &error), &error);
-    require(tarn_plan_load(path, graph, TARN_VERIFY, &loaded, &error), &error);
+    require(tarn_plan_load(path, graph, TARN_VERIFY, NULL, &loaded, &error), &error);
     remove(path);
     return loaded;
 }
@@ -429,7 +429,7 @@ static void require_in_file(const struct tarn_plan *plan, struct tarn_graph *gra
     struct tarn_error error;
     require(tarn_plan_write(plan, writer, &error), &error);
     require(tarn_plan_read(TARN_READER(.bytes = bytes, .size = strlen(bytes)), graph, TARN_VERIFY,
-                           &read, &error),
+                           NULL, &read, &error),
             &error);
     size_t used = (size_t)snprintf(expected, sizeof expected, "%llu,\n\"certificate\":{",
                                    (unsigned long long)certificate->bound);

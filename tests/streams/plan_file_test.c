@@ -65,7 +65,7 @@ static struct tarn_graph *load_graph(const char *path)
 {
     struct tarn_graph *graph;
     struct tarn_error error;
-    if (tarn_graph_load(path, &graph, &error)) fail_msg("%s", error.text);
+    if (tarn_graph_load(path, NULL, &graph, &error)) fail_msg("%s", error.text);
     return graph;
 }
 
@@ -73,7 +73,7 @@ static struct tarn_plan *load_plan(const char *path, struct tarn_graph *graph)
 {
     struct tarn_plan *plan;
     struct tarn_error error;
-    if (tarn_plan_load(path, graph, TARN_VERIFY, &plan, &error)) fail_msg("%s", error.text);
+    if (tarn_plan_load(path, graph, TARN_VERIFY, NULL, &plan, &error)) fail_msg("%s", error.text);
     return plan;
 }
 
@@ -333,7 +333,7 @@ static void require_refused(struct tarn_graph *graph, const char *name)
     snprintf(path, sizeof path, "%s/%s", DATA, name);
     struct expected expected = read_expected(path);
     snprintf(path, sizeof path, "%s/%.*s.json", DATA, length, name);
-    int status = (int)tarn_plan_load(path, graph, TARN_VERIFY, &plan, &error);
+    int status = (int)tarn_plan_load(path, graph, TARN_VERIFY, NULL, &plan, &error);
     assert_null(plan);
     if (status != expected.status || strcmp(error.pointer, expected.pointer) != 0 ||
         !strstr(error.text, expected.part))
@@ -346,7 +346,7 @@ static void require_refused(struct tarn_graph *graph, const char *name)
     assert_false(begins_twice(error.text));
     assert_int_equal(verdict != NULL, status == TARN_REJECTED);
     tarn_verdict_destroy(verdict);
-    status = (int)tarn_plan_load(path, graph, TARN_TRUST, &plan, &error);
+    status = (int)tarn_plan_load(path, graph, TARN_TRUST, NULL, &plan, &error);
     if (expected.status == TARN_BAD_INPUT) assert_int_equal(status, TARN_BAD_INPUT);
     assert_true(status == TARN_OK || status == TARN_BAD_INPUT);
     tarn_plan_destroy(plan);
@@ -456,7 +456,8 @@ static void a_trusted_plan_is_complete_and_in_range_even_when_it_is_unsafe(void 
         struct tarn_error error;
         struct tarn_plan *plan;
         snprintf(path, sizeof path, "%s/%s.json", DATA, harmful[i]);
-        if (tarn_plan_load(path, graph, TARN_TRUST, &plan, &error)) fail_msg("%s", error.text);
+        if (tarn_plan_load(path, graph, TARN_TRUST, NULL, &plan, &error))
+            fail_msg("%s", error.text);
         assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, NULL), TARN_REJECTED);
         tarn_plan_destroy(plan);
     }
@@ -512,9 +513,9 @@ static void mutate_and_load(const char *path)
         struct tarn_plan *plan;
         memcpy(text, sound, size);
         write_text(file.path, text, mutate(text, size, &source));
-        if (tarn_plan_load(file.path, graph, TARN_VERIFY, &plan, NULL) == TARN_OK) verified++;
+        if (tarn_plan_load(file.path, graph, TARN_VERIFY, NULL, &plan, NULL) == TARN_OK) verified++;
         tarn_plan_destroy(plan);
-        if (tarn_plan_load(file.path, graph, TARN_TRUST, &plan, NULL) == TARN_OK) {
+        if (tarn_plan_load(file.path, graph, TARN_TRUST, NULL, &plan, NULL) == TARN_OK) {
             trusted++;
             require_executable(plan);
         }

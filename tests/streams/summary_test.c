@@ -99,7 +99,8 @@ static void arcs_that_others_imply_are_not_kept(void **state)
     (void)state;
     struct tarn_graph *graph = NULL;
     struct tarn_error error;
-    if (tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/figure2.json", &graph, &error) != TARN_OK)
+    if (tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/figure2.json", NULL, &graph, &error) !=
+        TARN_OK)
         fail_msg("%s", error.text);
     struct tarn_graph_summary summary = summary_of(graph);
     assert_int_equal(summary.arcs, 6);      /* 1-2, 1-7, 3-6, 3-7, 5-8, 6-8 */

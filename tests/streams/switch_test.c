@@ -274,7 +274,7 @@ static void pair_up(const char *path)
     struct tarn_graph *graph;
     struct tarn_error error;
     memset(&w, 0, sizeof w);
-    require(tarn_graph_load(path, &graph, &error), &error);
+    require(tarn_graph_load(path, NULL, &graph, &error), &error);
     plan_graph(&w, 0, previous ? previous : tarn_graph_retain(graph), 512);
     plan_graph(&w, 1, tarn_graph_retain(graph), 512);
     struct random_source source = {1};

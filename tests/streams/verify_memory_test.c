@@ -35,8 +35,8 @@ static bool is_foreign; /* the plan says that its graph comes from this one */
 static void load(const char *path)
 {
     struct tarn_error error;
-    if (tarn_graph_load(DATA "/graph.json", &graph, &error) ||
-        tarn_plan_load(path, graph, TARN_TRUST, &plan, &error))
+    if (tarn_graph_load(DATA "/graph.json", NULL, &graph, &error) ||
+        tarn_plan_load(path, graph, TARN_TRUST, NULL, &plan, &error))
         fail_msg("%s", error.text);
 }
 
@@ -91,7 +91,7 @@ static void plan_with(bool gaps)
 static void plan_with_spaces(void)
 {
     const struct tarn_plan_options *with = TARN_PLAN_OPTIONS(.threads = 1);
-    assert_int_equal(tarn_graph_load(spaces_path, &graph, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_load(spaces_path, NULL, &graph, NULL), TARN_OK);
     assert_int_equal(tarn_plan_create(graph, with, &plan, NULL), TARN_OK);
 }
 
@@ -99,8 +99,8 @@ static enum tarn_status reload_spaces(struct tarn_error *error)
 {
     struct tarn_graph *loaded;
     struct tarn_plan *again = NULL;
-    enum tarn_status status = tarn_graph_load(spaces_path, &loaded, error);
-    if (!status) status = tarn_plan_load(plan_path, loaded, TARN_TRUST, &again, error);
+    enum tarn_status status = tarn_graph_load(spaces_path, NULL, &loaded, error);
+    if (!status) status = tarn_plan_load(plan_path, loaded, TARN_TRUST, NULL, &again, error);
     assert_int_equal(again == NULL, status != TARN_OK);
     tarn_plan_destroy(again);
     tarn_graph_destroy(loaded);
@@ -113,8 +113,9 @@ static void foreign_plan(void)
     struct tarn_graph *other;
     load(DATA "/sound.json");
     tarn_plan_destroy(plan);
-    assert_int_equal(tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &other, NULL),
-                     TARN_OK);
+    assert_int_equal(
+        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", NULL, &other, NULL),
+        TARN_OK);
     assert_int_equal(tarn_plan_create(other, TARN_PLAN_OPTIONS(.threads = 1), &plan, NULL),
                      TARN_OK);
     plan->transformed = is_foreign = true;
@@ -149,7 +150,7 @@ static enum tarn_status refuse_file(const char *path, struct tarn_error *error)
 {
     struct tarn_plan *none;
     struct tarn_verdict *verdict = NULL;
-    enum tarn_status status = tarn_plan_load(path, graph, TARN_TRUST, &none, error);
+    enum tarn_status status = tarn_plan_load(path, graph, TARN_TRUST, NULL, &none, error);
     assert_null(none);
     status = instead(status, TARN_BAD_INPUT);
     if (!status)
@@ -164,7 +165,8 @@ static enum tarn_status refuse_incomplete(struct tarn_error *error)
     enum tarn_status status = refuse_file(DATA "/place_missing.json", error);
     if (!status) status = refuse_file(DATA "/streams_op_absent.json", error);
     if (status) return status;
-    status = tarn_plan_load(DATA "/place_misaligned.json", graph, TARN_TRUST, &misaligned, error);
+    status =
+        tarn_plan_load(DATA "/place_misaligned.json", graph, TARN_TRUST, NULL, &misaligned, error);
     assert_int_equal(misaligned == NULL, status != TARN_OK);
     tarn_plan_destroy(misaligned);
     return status;
@@ -213,7 +215,7 @@ static enum tarn_status read_the_rest(struct tarn_error *error)
     size_t count;
     struct tarn_graph *instance = NULL;
     enum tarn_status status =
-        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &instance, error);
+        tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", NULL, &instance, error);
     tarn_graph_destroy(instance);
     if (!status) status = tarn_order_save(steps, 3, order_path, error);
     if (!status) status = tarn_order_load(order_path, &loaded, &count, error);
@@ -231,8 +233,9 @@ static enum tarn_status refuse_a_switch(struct tarn_error *error)
     struct tarn_region region = {.chunks = NULL};
     struct tarn_plan *from = NULL, *to = NULL;
     uint32_t *same = NULL;
-    enum tarn_status status = tarn_plan_load(DATA "/sound.json", graph, TARN_TRUST, &from, error);
-    if (!status) status = tarn_plan_load(DATA "/sound.json", graph, TARN_TRUST, &to, error);
+    enum tarn_status status =
+        tarn_plan_load(DATA "/sound.json", graph, TARN_TRUST, NULL, &from, error);
+    if (!status) status = tarn_plan_load(DATA "/sound.json", graph, TARN_TRUST, NULL, &to, error);
     if (!status) status = tarn_switch_match(from, to, &region, &same, error);
     struct tarn_switch pair = {from, to, same};
     if (!status) status = instead(tarn_switch_verify(&pair, NULL, 0, error), TARN_REJECTED);
@@ -284,7 +287,7 @@ static void other_files_are_read_or_refused_for_memory(void **state)
 {
     (void)state;
     struct tarn_error error;
-    if (tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", &graph, &error) ||
+    if (tarn_graph_load(TARN_SOURCE_DIR "/examples/graphs/twelve.csv", NULL, &graph, &error) ||
         tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = 1), &plan, &error))
         fail_msg("%s", error.text);
     save_text(trace_path,

@@ -1043,7 +1043,7 @@ static void rejects_plans_that_were_accepted_once(void **state)
         struct fixture fixture = {0};
         char path[200];
         snprintf(path, sizeof path, UNSAFE_PLANS "/%s.graph.json", files[i].name);
-        assert_int_equal(tarn_graph_load(path, &fixture.graph, NULL), TARN_OK);
+        assert_int_equal(tarn_graph_load(path, NULL, &fixture.graph, NULL), TARN_OK);
         snprintf(path, sizeof path, UNSAFE_PLANS "/%s.plan.json", files[i].name);
         enum tarn_status status =
             tarn_plan_verify_file(path, fixture.graph, NULL, &fixture.verdict, &fixture.error);
@@ -1107,16 +1107,15 @@ static void who_loads_or_verifies_a_plan_says_what_it_may_do(void **state)
     struct tarn_plan *plan;
     struct tarn_error error;
     (void)state;
-    assert_int_equal(tarn_graph_load(graph_path, &graph, NULL), TARN_OK);
+    assert_int_equal(tarn_graph_load(graph_path, NULL, &graph, NULL), TARN_OK);
     assert_int_equal(tarn_plan_verify_file(path, graph, others, NULL, &error), TARN_REJECTED);
     assert_int_equal(tarn_plan_verify_file(path, graph, allowed, NULL, &error), TARN_OK);
-    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, &plan, &error), TARN_REJECTED);
-    assert_int_equal(tarn_plan_load(path, graph, TARN_TRUST, &plan, &error), TARN_OK);
+    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, NULL, &plan, &error), TARN_REJECTED);
+    assert_int_equal(tarn_plan_load(path, graph, TARN_TRUST, NULL, &plan, &error), TARN_OK);
     assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_REJECTED);
     assert_int_equal(tarn_plan_verify(plan, graph, allowed, NULL, &error), TARN_OK);
     tarn_plan_destroy(plan);
-    assert_int_equal(tarn_plan_load_with(path, graph, TARN_VERIFY, allowed, &plan, &error),
-                     TARN_OK);
+    assert_int_equal(tarn_plan_load(path, graph, TARN_VERIFY, allowed, &plan, &error), TARN_OK);
     assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error),
                      TARN_OK); /* it keeps that */
     tarn_plan_destroy(plan);
@@ -1154,7 +1153,7 @@ static void a_plans_graph_has_name_and_meta_of_the_source(void **state)
                         NULL),
         TARN_OK);
     assert_int_equal(tarn_plan_read(TARN_READER(.bytes = saved, .size = size), graphs[1],
-                                    TARN_VERIFY, &plans[1], NULL),
+                                    TARN_VERIFY, NULL, &plans[1], NULL),
                      TARN_OK);
     assert_string_equal(tarn_graph_name(tarn_plan_graph(plans[1])), "new");
     assert_string_equal(plans[1]->graph->meta, graphs[1]->meta);
