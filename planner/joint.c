@@ -10,21 +10,19 @@
 #include <assert.h>
 #include <string.h>
 
-#include "planner/transform/heartbeat.h"
 #include "planner/transform/reorder/reorder.h"
 #include "streams/base/deadline.h"
-#include "streams/base/options.h"
 #include "tarn/transform.h"
 
 struct joint {
-    struct tarn_plan_options quick;        /* how orders are compared */
-    struct tarn_couple_options couple;     /* if `couples` */
-    struct tarn_transform_control control; /* of both */
-    struct tarn_deadline deadline;         /* of all that is compared */
-    bool couples;                          /* waits are added before an order is placed */
-    bool lowest_will_do;                   /* the final plan may be made by the method of `quick` */
-    struct tarn_planned best; /* its plan, if it has one, is not of the coupled graph */
-    uint64_t footprint;       /* of the best */
+    const struct tarn_plan_settings *settings;
+    struct tarn_plan_options quick; /* how orders are compared */
+    struct tarn_couple_options couple;
+    struct tarn_deadline deadline; /* of all that is compared */
+    bool couples;                  /* waits are added before an order is placed */
+    bool lowest_will_do;           /* the final plan may be made by the method of `quick` */
+    struct tarn_planned best;      /* its plan, if it has one, is not of the coupled graph */
+    uint64_t footprint;            /* of the best */
     struct tarn_reorder_report report;
 };
 
@@ -35,10 +33,15 @@ static bool is_method(const struct tarn_plan_options *plan, const char *method)
 
 /* Waits that will be added may change which order is better, so they are added for comparing. */
 static enum tarn_status init(struct joint *joint, const struct tarn_graph *graph,
-                             const struct tarn_plan_options *plan, struct tarn_error *error)
+                             const struct tarn_plan_settings *settings, double seconds,
+                             struct tarn_error *error)
 {
-    *joint = (struct joint){.footprint = UINT64_MAX, .couples = plan->couple};
-    joint->deadline = tarn_deadline_in(NULL, plan->seconds);
+    const struct tarn_plan_options *plan = &settings->plan;
+    *joint = (struct joint){.settings = settings,
+                            .couple = settings->couple,
+                            .footprint = UINT64_MAX,
+                            .couples = plan->couple};
+    joint->deadline = tarn_deadline_in(NULL, seconds);
     joint->lowest_will_do = is_method(plan, "all") || is_method(plan, "lowest");
     joint->quick = (struct tarn_plan_options){
         .struct_size = sizeof joint->quick,
@@ -48,17 +51,9 @@ static enum tarn_status init(struct joint *joint, const struct tarn_graph *graph
         .effort = TARN_NO_EFFORT,
         .stop = plan->stop,
     };
-    if (!plan->couple) return TARN_OK;
-    enum tarn_status status = tarn_options_take(&joint->couple, sizeof joint->couple, plan->couple,
-                                                "couple options", error);
-    if (status == TARN_OK)
-        status = tarn_control_take(&joint->control, &joint->couple.control, error);
-    joint->control.heartbeat = NULL;
     joint->couple.report = NULL;
-    if (status == TARN_OK && joint->couple.capacity == 0)
-        status = tarn_plan_capacity(graph, plan, &joint->couple.capacity, error);
-    if (joint->couple.alignment == 0) joint->couple.alignment = plan->alignment;
-    return status;
+    if (!plan->couple || joint->couple.capacity > 0) return TARN_OK;
+    return tarn_plan_capacity(graph, plan, &joint->couple.capacity, error);
 }
 
 static bool has_groups(const struct tarn_graph *graph)
@@ -70,10 +65,10 @@ static bool has_groups(const struct tarn_graph *graph)
 }
 
 /* Searches one after another share the time of the plan. */
-static void limit(const struct joint *joint, struct tarn_transform_control *control)
+static struct tarn_transform_control within(const struct joint *joint,
+                                            const struct tarn_transform_control *control)
 {
-    double left = tarn_deadline_left(&joint->deadline);
-    if (left > 0 && (control->seconds == 0 || left < control->seconds)) control->seconds = left;
+    return tarn_plan_settings_control(control, tarn_deadline_left(&joint->deadline));
 }
 
 /* The plan by which an order is compared. */
@@ -81,11 +76,8 @@ static enum tarn_status make_plan(const struct joint *joint, struct tarn_graph *
                                   struct tarn_plan **plan, struct tarn_error *error)
 {
     struct tarn_graph *coupled = NULL;
-    struct tarn_transform_control control = {.struct_size = sizeof control,
-                                             .stop = joint->quick.stop};
+    struct tarn_transform_control control = within(joint, &joint->settings->couple_control);
     struct tarn_couple_options couple = joint->couple;
-    if (couple.control) control = *couple.control;
-    limit(joint, &control);
     if (!joint->couples)
         return tarn_plan_make(graph, &joint->quick, TARN_ALL_UNLIMITED, plan, error);
     couple.control = &control;
@@ -131,19 +123,17 @@ static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph, boo
 }
 
 static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
-                                  const struct tarn_reorder_options *options,
                                   struct tarn_error *error)
 {
+    const struct tarn_reorder_options *options = &joint->settings->reorder;
     enum tarn_status status = TARN_OK;
     for (uint32_t kind = 0; kind < 4 && status == TARN_OK; kind++) {
         struct tarn_graph *result;
         struct tarn_reorder_report report;
         struct tarn_reorder_options own = *options;
         bool better;
-        struct tarn_transform_control control = {.struct_size = sizeof control};
+        struct tarn_transform_control control = within(joint, &joint->settings->reorder_control);
         uint32_t left_out = kind & 1 ? 1u << TARN_REORDER_WITNESS : 0;
-        if (options->control) control = *options->control;
-        limit(joint, &control);
         own.control = &control;
         if (kind & 2) own.keep_time = true;
         if (kind > 0 && left_out == 0 && own.keep_time == options->keep_time) continue;
@@ -158,18 +148,19 @@ static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
 }
 
 static enum tarn_status try_orders(struct joint *joint, struct tarn_graph *graph,
-                                   const struct tarn_reorder_options *options,
-                                   const struct tarn_plan_options *plan, struct tarn_error *error)
+                                   struct tarn_error *error)
 {
     bool better;
-    if (!has_groups(graph) && !(plan->couple && graph->streams_count > 1)) {
-        struct tarn_reorder_options own = *options;
+    if (!has_groups(graph) && !(joint->couples && graph->streams_count > 1)) {
+        struct tarn_transform_control control = within(joint, &joint->settings->reorder_control);
+        struct tarn_reorder_options own = joint->settings->reorder;
+        own.control = &control;
         own.report = &joint->report;
         own.report_size = sizeof joint->report;
         return tarn_graph_reorder(graph, &own, &joint->best.graph, error);
     }
     enum tarn_status status = offer(joint, tarn_graph_retain(graph), &better, error);
-    return status == TARN_OK ? try_kinds(joint, graph, options, error) : status;
+    return status == TARN_OK ? try_kinds(joint, graph, error) : status;
 }
 
 void tarn_joint_tell_kept(struct tarn_reorder_report *report)
@@ -180,20 +171,20 @@ void tarn_joint_tell_kept(struct tarn_reorder_report *report)
 }
 
 enum tarn_status tarn_joint_reorder(struct tarn_graph *graph,
-                                    const struct tarn_reorder_options *options,
-                                    const struct tarn_plan_options *plan,
-                                    struct tarn_planned *result, struct tarn_error *error)
+                                    const struct tarn_plan_settings *settings, double seconds,
+                                    struct tarn_reorder_report *report, struct tarn_planned *result,
+                                    struct tarn_error *error)
 {
     struct joint joint;
-    enum tarn_status status = init(&joint, graph, plan, error);
+    enum tarn_status status = init(&joint, graph, settings, seconds, error);
     if (status != TARN_OK) return status;
-    status = try_orders(&joint, graph, options, plan, error);
+    status = try_orders(&joint, graph, error);
     if (joint.best.graph == graph) tarn_joint_tell_kept(&joint.report);
-    if (status == TARN_OK)
-        tarn_report_give(options->report, options->report_size, &joint.report, sizeof joint.report);
-    if (status == TARN_OK)
+    if (status == TARN_OK) {
+        *report = joint.report;
         *result = joint.best;
-    else
+    } else {
         tarn_planned_finish(&joint.best);
+    }
     return status;
 }

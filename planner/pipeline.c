@@ -1,146 +1,132 @@
-/* The transforms of a plan, one after another. Each is a row of a table: whether the options ask
- * for it, and how it is called. The budget is the last one, so that what it finds is the final
- * plan, and the least that it tells is the least of all of them together. After the first one that
- * changed something, origins are brought back to the source graph. Cost: the transforms'. */
+/* One candidate: its transforms, one after another, and the plan of the final graph. Each transform
+ * is a row of a table: whether it is asked for, and how it is called. The budget is the last one,
+ * so that what it finds is the final plan, and the least that it reports is the least of all of
+ * them together. After the first transform that changed something, origins are brought back to the
+ * source graph. Cost: the transforms' and the plan's. */
 #include "pipeline.h"
-#include "planner/budget/budget.h"
 
 #include <assert.h>
 
-#include "planner/transform/heartbeat.h"
+#include "planner/budget/budget.h"
 #include "planner/transform/in_place.h"
 #include "planner/transform/recipe.h"
 #include "streams/base/deadline.h"
-#include "streams/base/options.h"
+#include "streams/base/error.h"
 
-static enum tarn_status pad_groups(struct tarn_graph *graph,
-                                   const struct tarn_plan_options *options,
-                                   struct tarn_planned *result, struct tarn_error *error)
+#define NO_COUPLING UINT64_MAX /* bytes that are no reason for waits */
+
+/* What each transform gets, and what it says. */
+struct stage_call {
+    const struct tarn_plan_settings *settings;
+    const struct tarn_pipeline_candidate *candidate;
+    double seconds; /* that are left; 0: no limit */
+    struct tarn_outcome *outcome;
+    struct tarn_error *error;
+};
+
+typedef enum tarn_status stage_run(const struct stage_call *call, struct tarn_graph *graph,
+                                   struct tarn_planned *result);
+
+static enum tarn_status pad_groups(const struct stage_call *call, struct tarn_graph *graph,
+                                   struct tarn_planned *result)
 {
-    return tarn_graph_pad_groups(graph, options->pad_groups, &result->graph, error);
+    return tarn_graph_pad_groups(graph, call->candidate->padding, &result->graph, call->error);
 }
 
-static enum tarn_status assign(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                               struct tarn_planned *result, struct tarn_error *error)
+static enum tarn_status assign(const struct stage_call *call, struct tarn_graph *graph,
+                               struct tarn_planned *result)
 {
-    struct tarn_assign_options assign;
-    enum tarn_status status =
-        tarn_options_take(&assign, sizeof assign, options->assign, "assign options", error);
-    if (status != TARN_OK) return status;
-    if (assign.alignment == 0) assign.alignment = options->alignment;
-    return tarn_graph_assign(graph, &assign, &result->graph, error);
+    struct tarn_assign_options assign = call->settings->assign;
+    assign.report = &call->outcome->assigned;
+    assign.report_size = sizeof call->outcome->assigned;
+    return tarn_graph_assign(graph, &assign, &result->graph, call->error);
 }
 
-/* The plan's own stop and seconds end the searches of transforms, too, where their control has
- * none. */
-static enum tarn_status take_control(struct tarn_transform_control *taken,
-                                     const struct tarn_transform_control **control,
-                                     const struct tarn_plan_options *options,
-                                     struct tarn_error *error)
+static enum tarn_status reorder(const struct stage_call *call, struct tarn_graph *graph,
+                                struct tarn_planned *result)
 {
-    const struct tarn_transform_control none = {.struct_size = sizeof none};
-    if (!*control) *control = &none;
-    enum tarn_status status = tarn_control_take(taken, control, error);
-    if (!taken->stop) taken->stop = options->stop;
-    if (taken->seconds == 0 || (options->seconds > 0 && options->seconds < taken->seconds))
-        taken->seconds = options->seconds;
-    taken->heartbeat = NULL;
-    return status;
-}
-
-/* What reordering is asked for; what the options leave open is the plan's. */
-static enum tarn_status take_reorder(struct tarn_reorder_options *reorder,
-                                     struct tarn_transform_control *control,
-                                     const struct tarn_plan_options *options,
-                                     struct tarn_error *error)
-{
-    enum tarn_status status =
-        tarn_options_take(reorder, sizeof *reorder, options->reorder, "reorder options", error);
-    if (status != TARN_OK) return status;
-    if (reorder->alignment == 0) reorder->alignment = options->alignment;
-    return take_control(control, &reorder->control, options, error);
-}
-
-/* Where another order is asked for, what comes of the budget is put in order, too. */
-static enum tarn_status budget(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                               struct tarn_planned *result, struct tarn_error *error)
-{
-    struct tarn_budget_options budget;
-    struct tarn_reorder_options reorder;
-    struct tarn_transform_control control, of_reorder;
-    struct tarn_plan_options planning = *options;
-    enum tarn_status status =
-        tarn_options_take(&budget, sizeof budget, options->budget, "budget options", error);
-    if (status == TARN_OK && options->reorder)
-        status = take_reorder(&reorder, &of_reorder, options, error);
-    if (status != TARN_OK) return status;
-    if (options->reorder) planning.reorder = &reorder;
-    if (budget.alignment == 0) budget.alignment = options->alignment;
-    status = take_control(&control, &budget.control, options, error);
-    return status ? status : tarn_budgeting_run(graph, &budget, 0, &planning, result, error);
-}
-
-static enum tarn_status reorder(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                                struct tarn_planned *result, struct tarn_error *error)
-{
-    struct tarn_reorder_options reorder;
-    struct tarn_transform_control control;
-    enum tarn_status status = take_reorder(&reorder, &control, options, error);
-    if (status != TARN_OK) return status;
-    return tarn_joint_reorder(graph, &reorder, options, result, error);
+    return tarn_joint_reorder(graph, call->settings, call->seconds, &call->outcome->reordered,
+                              result, call->error);
 }
 
 /* Without a capacity of its own it aims at that of plan and graph. */
-static enum tarn_status couple(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                               struct tarn_planned *result, struct tarn_error *error)
+static enum tarn_status couple(const struct stage_call *call, struct tarn_graph *graph,
+                               struct tarn_planned *result)
 {
-    struct tarn_couple_options couple;
-    struct tarn_transform_control control;
-    enum tarn_status status =
-        tarn_options_take(&couple, sizeof couple, options->couple, "couple options", error);
-    if (status != TARN_OK) return status;
-    if (couple.alignment == 0) couple.alignment = options->alignment;
-    if (couple.capacity == 0) status = tarn_plan_capacity(graph, options, &couple.capacity, error);
-    if (status == TARN_OK) status = take_control(&control, &couple.control, options, error);
-    return status ? status : tarn_graph_couple(graph, &couple, &result->graph, error);
+    const struct tarn_plan_settings *settings = call->settings;
+    struct tarn_couple_options couple = settings->couple;
+    struct tarn_transform_control control =
+        tarn_plan_settings_control(&settings->couple_control, call->seconds);
+    couple.control = &control;
+    couple.report = &call->outcome->coupled;
+    couple.report_size = sizeof call->outcome->coupled;
+    enum tarn_status status = TARN_OK;
+    if (call->candidate->without_waits)
+        couple.capacity = NO_COUPLING;
+    else if (couple.capacity == 0)
+        status = tarn_plan_capacity(graph, &settings->plan, &couple.capacity, call->error);
+    if (status == TARN_OK) status = tarn_graph_couple(graph, &couple, &result->graph, call->error);
+    if (couple.capacity == NO_COUPLING)
+        call->outcome->coupled.target = call->outcome->coupled.bound;
+    return status;
 }
 
-static enum tarn_status in_place(struct tarn_graph *graph, const struct tarn_plan_options *options,
-                                 struct tarn_planned *result, struct tarn_error *error)
+static enum tarn_status in_place(const struct stage_call *call, struct tarn_graph *graph,
+                                 struct tarn_planned *result)
 {
-    return tarn_in_place_run(graph, options->in_place, options->budget, &result->graph, error);
+    struct tarn_in_place_options in_place = call->settings->in_place;
+    in_place.report = &call->outcome->merged;
+    in_place.report_size = sizeof call->outcome->merged;
+    return tarn_in_place_run(graph, &in_place, call->settings->plan.budget, &result->graph,
+                             call->error);
 }
 
-typedef enum tarn_status stage_run(struct tarn_graph *graph,
-                                   const struct tarn_plan_options *options,
-                                   struct tarn_planned *result, struct tarn_error *error);
+/* If another order is asked for, what comes of the budget is put in order, too. */
+static enum tarn_status budget(const struct stage_call *call, struct tarn_graph *graph,
+                               struct tarn_planned *result)
+{
+    const struct tarn_plan_settings *settings = call->settings;
+    struct tarn_budget_options budget = settings->budget;
+    struct tarn_reorder_options reorder = settings->reorder;
+    struct tarn_plan_options planning = settings->plan;
+    struct tarn_transform_control control = tarn_plan_settings_control(&settings->budget_control,
+                                                                       call->seconds),
+                                  of_reorder = tarn_plan_settings_control(
+                                      &settings->reorder_control, call->seconds);
+    budget.control = &control;
+    budget.report = &call->outcome->budgeted;
+    budget.report_size = sizeof call->outcome->budgeted;
+    reorder.control = &of_reorder;
+    if (planning.reorder) planning.reorder = &reorder;
+    return tarn_budgeting_run(graph, &budget, 0, &planning, result, call->error);
+}
 
 struct stage {
     bool is_wanted;
     stage_run *run;
 };
 
-/* source: what origins are brought back to. changed: by stage. The options' seconds are for all
- * stages together; where the first one has found another order, the budget leaves half of them for
- * the order that came in. */
-static enum tarn_status run_stages(const struct stage *stages, size_t count,
-                                   struct tarn_graph *source, struct tarn_graph *graph,
-                                   const struct tarn_plan_options *options, bool *changed,
-                                   struct tarn_planned *result, struct tarn_error *error)
+/* source: what origins are brought back to. changed: by stage. The seconds are for all stages
+ * together; if the first one has found another order, the budget leaves half of them for the order
+ * that came in. */
+static enum tarn_status run_stages(struct stage_call *call, const struct stage *stages,
+                                   size_t count, struct tarn_graph *source,
+                                   struct tarn_graph *graph, bool *changed,
+                                   struct tarn_planned *result)
 {
-    const struct tarn_deadline deadline = tarn_deadline_in(NULL, options->seconds);
+    const struct tarn_deadline deadline = tarn_deadline_in(NULL, call->seconds);
     struct tarn_planned now = {.graph = tarn_graph_retain(graph)};
     *result = (struct tarn_planned){0};
     for (size_t i = 0; i < count; i++) {
         struct tarn_planned next = {0};
-        struct tarn_plan_options within = *options;
+        bool leaves_half = call->settings->plan.budget && changed[0];
         if (!stages[i].is_wanted) continue;
-        within.seconds = tarn_deadline_left(&deadline) / (options->budget && changed[0] ? 2 : 1);
-        enum tarn_status status = stages[i].run(now.graph, &within, &next, error);
+        call->seconds = tarn_deadline_left(&deadline) / (leaves_half ? 2 : 1);
+        enum tarn_status status = stages[i].run(call, now.graph, &next);
         changed[i] = next.graph != now.graph;
         assert(status != TARN_OK || tarn_planned_is_valid(&next));
         if (status == TARN_OK && changed[i] && now.graph != source)
-            status = tarn_transform_compose(now.graph, next.graph, error);
+            status = tarn_transform_compose(now.graph, next.graph, call->error);
         if (status == TARN_OK && !changed[i] && !next.plan) {
             next.plan = now.plan; /* it is still a plan of the graph */
             now.plan = NULL;
@@ -155,34 +141,62 @@ static enum tarn_status run_stages(const struct stage *stages, size_t count,
     return TARN_OK;
 }
 
-enum tarn_status tarn_pipeline_begin(struct tarn_graph *graph,
-                                     const struct tarn_plan_options *options,
+enum tarn_status tarn_pipeline_begin(struct tarn_graph *source,
+                                     const struct tarn_plan_settings *settings,
+                                     const struct tarn_pipeline_candidate *candidate,
+                                     struct tarn_assign_report *assigned,
                                      struct tarn_graph **result, struct tarn_error *error)
 {
     const struct stage stages[] = {
-        {options->pad_groups != TARN_GROUPS_AS_GIVEN, pad_groups},
-        {options->assign, assign},
+        {candidate->padding != TARN_GROUPS_AS_GIVEN, pad_groups},
+        {settings->plan.assign, assign},
     };
+    struct tarn_outcome outcome = {0};
+    struct stage_call call = {settings, candidate, candidate->seconds, &outcome, error};
     struct tarn_planned begun;
     bool changed[2] = {false};
-    enum tarn_status status = run_stages(stages, 2, graph, graph, options, changed, &begun, error);
+    enum tarn_status status = run_stages(&call, stages, 2, source, source, changed, &begun);
     assert(!begun.plan);
+    *assigned = outcome.assigned;
     *result = begun.graph;
     return status;
 }
 
-enum tarn_status tarn_pipeline_end(struct tarn_graph *source, struct tarn_graph *graph,
-                                   const struct tarn_plan_options *options, bool *reorders,
-                                   struct tarn_planned *result, struct tarn_error *error)
+bool tarn_has_other_capacity(const struct tarn_graph *graph)
+{
+    for (uint32_t s = 1; s < graph->spaces_count; s++)
+        if (graph->spaces[s].capacity > 0) return true;
+    return false;
+}
+
+void tarn_pipeline_end(struct tarn_graph *source, struct tarn_graph *begun,
+                       const struct tarn_plan_settings *settings,
+                       const struct tarn_pipeline_candidate *candidate, tarn_pipeline_plan *plan,
+                       struct tarn_outcome *outcome)
 {
     const struct stage stages[] = {
-        {options->reorder && *reorders, reorder},
-        {options->couple, couple},
-        {options->in_place, in_place},
-        {options->budget, budget},
+        {settings->plan.reorder && !candidate->keeps_order, reorder},
+        {settings->plan.couple, couple},
+        {settings->plan.in_place && !candidate->without_waits, in_place},
+        {settings->plan.budget, budget},
     };
+    const struct tarn_deadline deadline = tarn_deadline_in(NULL, candidate->seconds);
+    struct stage_call call = {settings, candidate, candidate->seconds, outcome, &outcome->error};
+    struct tarn_pipeline_candidate rest = *candidate;
     bool changed[4] = {false};
-    enum tarn_status status = run_stages(stages, 4, source, graph, options, changed, result, error);
-    *reorders = changed[0];
-    return status;
+    tarn_error_clear(&outcome->error);
+    outcome->status = run_stages(&call, stages, 4, source, begun, changed, &outcome->made);
+    outcome->has_other_order = changed[0];
+    bool leaves_half = changed[0] && tarn_has_other_capacity(source);
+    rest.seconds = tarn_deadline_left(&deadline) / (leaves_half ? 2 : 1);
+    if (outcome->status == TARN_OK && plan)
+        outcome->status = plan(settings, &rest, &outcome->made, &outcome->error);
+    outcome->needed = outcome->made.needed;
+    if (outcome->status != TARN_OK) tarn_planned_finish(&outcome->made);
+}
+
+void tarn_outcome_finish(struct tarn_outcome *outcome)
+{
+    tarn_couple_report_finish(&outcome->coupled);
+    tarn_planned_finish(&outcome->made);
 }

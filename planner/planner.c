@@ -1,20 +1,21 @@
-/* From a graph to a plan that has been proved: transforms make the final graph and, where they have
- * to know what it comes to, its plan (pipeline.h), which is made here where they have none
- * (plan_graph.h); then the boundary of iterations is refined, and all is verified against the graph
- * that came in. Cost: the transforms', the placement's and the verifier's. */
+/* From a graph to a plan that has been proved: the options become settings (settings.h), candidate
+ * pipelines run (candidates.c, pipeline.c), each of which ends in a final graph and its plan, which
+ * is made here if no transform has made it (plan_graph.h); then the boundary of iterations is
+ * refined, and all is verified against the graph that came in. Cost: the transforms', the
+ * placement's and the verifier's. */
 #include <assert.h>
 #include <stdatomic.h>
 
 #include "asked.h"
 #include "pipeline.h"
-#include "planner/budget/budget.h"
 #include "planner/plan_graph/plan_graph.h"
 #include "planner/transform/heartbeat.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/log.h"
-#include "streams/base/options.h"
 #include "tarn/transform.h"
+
+/* ---- The plan of a final graph ---- */
 
 static bool is_stopped(const struct tarn_plan_options *options)
 {
@@ -23,50 +24,53 @@ static bool is_stopped(const struct tarn_plan_options *options)
 }
 
 /* A budget is a capacity, too, once the work has been changed to fit; and a placement that keeps to
- * it is looked for even where the caller wants to wait for nothing better. */
-static void take_budget(struct tarn_plan_options *options)
+ * it is looked for even if the caller wants to wait for nothing better. */
+static struct tarn_plan_options placing_options(const struct tarn_plan_settings *settings,
+                                                const struct tarn_pipeline_candidate *candidate)
 {
-    struct tarn_budget_options budget;
-    if (!options->budget || options->capacity > 0) return;
-    if (tarn_options_take(&budget, sizeof budget, options->budget, "budget options", NULL) !=
-        TARN_OK)
-        return;
-    options->capacity = budget.budget;
-    if (budget.budget > 0 && options->effort == 0 && is_stopped(options)) {
-        options->stop = NULL;
-        options->seconds = 0;
+    struct tarn_plan_options options = settings->plan;
+    options.seconds = candidate->seconds;
+    if (!options.budget || options.capacity > 0) return options;
+    options.capacity = settings->budget.budget;
+    if (options.capacity > 0 && options.effort == 0 && is_stopped(&options)) {
+        options.stop = NULL;
+        options.seconds = 0;
     }
+    return options;
 }
 
-/* A plan that a step has made keeps what these options ask for, too. */
+/* A plan that a transform has made keeps what these options ask for, too. */
 static bool is_kept(const struct tarn_plan *plan, const struct tarn_plan_options *options)
 {
     return plan && plan->alignment == options->alignment && tarn_plan_keeps_capacities(plan) &&
            (options->capacity == 0 || tarn_plan_footprint(plan) <= options->capacity);
 }
 
-static enum tarn_status make_plan(struct tarn_plan_options *options, struct tarn_planned *final,
-                                  struct tarn_error *error)
+static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
+                                  const struct tarn_pipeline_candidate *candidate,
+                                  struct tarn_planned *final, struct tarn_error *error)
 {
-    take_budget(options);
-    if (!is_kept(final->plan, options)) {
+    const struct tarn_plan_options options = placing_options(settings, candidate);
+    if (!is_kept(final->plan, &options)) {
         tarn_plan_destroy(final->plan);
         final->plan = NULL;
-        enum tarn_status status = tarn_planned_make(final, options, error);
+        enum tarn_status status = tarn_planned_make(final, &options, error);
         if (status != TARN_OK) return status;
-    } else if (options->progress) {
+    } else if (options.progress) {
         struct tarn_plan_progress progress = {sizeof progress, final->plan->footprint,
                                               final->plan->claim.bound, 0};
-        options->progress(options->user, &progress);
+        options.progress(options.user, &progress);
     }
-    bool is_within = options->capacity > 0 && final->plan->stopped == TARN_STOP_NONE;
-    if (is_within && final->plan->ended == TARN_END_EFFORT && is_kept(final->plan, options))
-        final->plan->ended = TARN_END_CAPACITY; /* that was all that the step looked for */
-    final->plan->pad_groups = options->pad_groups;
+    bool is_within = options.capacity > 0 && final->plan->stopped == TARN_STOP_NONE;
+    if (is_within && final->plan->ended == TARN_END_EFFORT && is_kept(final->plan, &options))
+        final->plan->ended = TARN_END_CAPACITY; /* that was all that the transform looked for */
+    final->plan->pad_groups = candidate->padding;
     return TARN_OK;
 }
 
-/* Who touches the same bytes is known once everything has its place. */
+/* ---- After it ---- */
+
+/* Which ops touch the same bytes is known once everything has its place. */
 static enum tarn_status refine_boundary(struct tarn_plan *plan, struct tarn_error *error)
 {
     double begin = tarn_now_ms();
@@ -86,17 +90,16 @@ static enum tarn_status verify(struct tarn_plan *plan, const struct tarn_graph *
 
 /* Who asks for the plan allows what it asks for. */
 static enum tarn_status note_allowed(struct tarn_plan *plan,
-                                     const struct tarn_in_place_options *given,
+                                     const struct tarn_plan_settings *settings,
                                      struct tarn_error *error)
 {
-    struct tarn_in_place_options options = {0};
-    if (!given) return TARN_OK;
-    enum tarn_status status =
-        tarn_options_take(&options, sizeof options, given, "in-place options", error);
-    if (status == TARN_OK && !tarn_plan_allow(plan, options.kinds, options.kinds_count))
-        status = tarn_error_no_memory(error);
-    return status;
+    const struct tarn_in_place_options *in_place = &settings->in_place;
+    if (!settings->plan.in_place || tarn_plan_allow(plan, in_place->kinds, in_place->kinds_count))
+        return TARN_OK;
+    return tarn_error_no_memory(error);
 }
+
+/* ---- The two calls ---- */
 
 struct creation {
     struct tarn_graph *graph;
@@ -109,23 +112,23 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
 {
     struct creation *creation = subject;
     struct tarn_graph *graph = creation->graph;
+    struct tarn_error *error = creation->error;
+    struct tarn_plan_settings settings;
     struct tarn_planned final;
-    struct tarn_share share;
     double begin = tarn_now_ms();
-    enum tarn_status status =
-        tarn_share_settle(&share, graph, &options, tarn_pipeline_run, creation->error);
-    if (status != TARN_OK) return status;
-    status = tarn_pipeline_run(graph, options, make_plan, &final, creation->error);
+    enum tarn_status status = tarn_plan_settings_take(&settings, options, error);
+    if (status == TARN_OK) status = tarn_candidates_settle_share(graph, &settings, error);
+    if (status == TARN_OK) status = tarn_candidates_run(graph, &settings, make_plan, &final, error);
     if (status != TARN_OK) return status;
     struct tarn_plan *plan = final.plan;
     assert(tarn_planned_is_valid(&final));
     plan->transform_ms = tarn_now_ms() - begin - plan->order_ms - plan->place_ms;
     plan->source_hash = graph->hash;
     plan->transformed = !tarn_hash_equal(graph->hash, plan->graph->hash);
-    if (options->boundary != TARN_BOUNDARY_SIMPLE) status = refine_boundary(plan, creation->error);
-    if (status == TARN_OK) status = note_allowed(plan, options->in_place, creation->error);
-    if (status == TARN_OK) status = verify(plan, graph, creation->error);
-    if (status == TARN_OK) status = tarn_asked_note(plan, creation->given, 0, creation->error);
+    if (settings.plan.boundary != TARN_BOUNDARY_SIMPLE) status = refine_boundary(plan, error);
+    if (status == TARN_OK) status = note_allowed(plan, &settings, error);
+    if (status == TARN_OK) status = verify(plan, graph, error);
+    if (status == TARN_OK) status = tarn_asked_note(plan, creation->given, 0, error);
     if (status == TARN_OK) {
         creation->plan = plan;
         final.plan = NULL;
@@ -169,4 +172,39 @@ enum tarn_status tarn_plan_create(struct tarn_graph *graph, const struct tarn_pl
     *plan = creation.plan;
     if (*plan) log_plan(*plan);
     return status;
+}
+
+struct transformation {
+    struct tarn_graph *graph;
+    struct tarn_planned final;
+    struct tarn_error *error;
+};
+
+static enum tarn_status transform(const struct tarn_plan_options *options, void *subject)
+{
+    struct transformation *call = subject;
+    struct tarn_plan_settings settings;
+    enum tarn_status status = tarn_plan_settings_take(&settings, options, call->error);
+    if (status == TARN_OK)
+        status = tarn_candidates_settle_share(call->graph, &settings, call->error);
+    if (status == TARN_OK)
+        status = tarn_candidates_run(call->graph, &settings, NULL, &call->final, call->error);
+    return status;
+}
+
+enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
+                                      const struct tarn_plan_options *given,
+                                      struct tarn_graph **result, struct tarn_error *error)
+{
+    if (result) *result = NULL;
+    if (!graph || !result) return tarn_error_null(error, __func__);
+    struct tarn_plan_options options;
+    struct transformation transformation = {.graph = graph, .error = error};
+    tarn_error_clear(error);
+    enum tarn_status status = tarn_plan_options_take(&options, given, error);
+    if (status == TARN_OK) status = tarn_run_with_heartbeat(&options, transform, &transformation);
+    if (status != TARN_OK) return status;
+    *result = transformation.final.graph;
+    tarn_plan_destroy(transformation.final.plan);
+    return TARN_OK;
 }

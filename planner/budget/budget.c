@@ -419,36 +419,56 @@ static enum tarn_status take_call(struct call *call, const struct tarn_budget_op
     return status ? status : tarn_control_take(&call->control, &call->options.control, call->error);
 }
 
-/* Without transforms. */
-static enum tarn_status plan_as_it_is(struct tarn_graph *graph,
-                                      const struct tarn_plan_options *options,
-                                      tarn_pipeline_plan *plan, struct tarn_planned *result,
-                                      struct tarn_error *error)
+bool tarn_budget_has_share(const struct tarn_budget_options *options)
 {
-    struct tarn_plan_options own = *options;
-    *result = (struct tarn_planned){.graph = tarn_graph_retain(graph)};
-    enum tarn_status status = plan(&own, result, error);
-    if (status != TARN_OK) tarn_planned_finish(result);
-    return status;
+    return !(options->share >= 0 && options->share <= 0);
+}
+
+enum tarn_status tarn_budget_check_share(const struct tarn_budget_options *options,
+                                         struct tarn_error *error)
+{
+    if (options->share > 0 && options->share <= 1) return TARN_OK;
+    return tarn_error_set(error, TARN_USAGE,
+                          "a share of %g is no budget: give one above 0 and up to 1, which is the "
+                          "footprint without a budget",
+                          options->share);
+}
+
+void tarn_budget_settle_share(struct tarn_budget_options *options, const struct tarn_plan *plan)
+{
+    uint64_t footprint = plan->spaces ? plan->spaces[0].footprint : plan->footprint;
+    uint64_t bytes = (uint64_t)((double)footprint * options->share);
+    if (bytes == 0) bytes = 1; /* 0 would be no budget */
+    if (options->budget == 0 || bytes < options->budget) options->budget = bytes;
+    options->share = 0;
+}
+
+/* The graph is planned as it is. */
+static enum tarn_status settle_share(struct call *call)
+{
+    const struct tarn_transform_control *control = call->options.control;
+    const struct tarn_plan_options given = {.struct_size = sizeof given,
+                                            .alignment = call->options.alignment,
+                                            .stop = control ? control->stop : NULL};
+    struct tarn_plan_options options;
+    struct tarn_plan *plan;
+    enum tarn_status status = tarn_budget_check_share(&call->options, call->error);
+    if (status == TARN_OK) status = tarn_plan_options_take(&options, &given, call->error);
+    if (status == TARN_OK)
+        status = tarn_plan_make(call->graph, &options, TARN_ALL_UNLIMITED, &plan, call->error);
+    if (status != TARN_OK) return status;
+    tarn_budget_settle_share(&call->options, plan);
+    tarn_plan_destroy(plan);
+    return TARN_OK;
 }
 
 static enum tarn_status run_budget(const struct tarn_transform_control *control, void *subject)
 {
     struct call *call = subject;
-    struct tarn_share share;
-    const struct tarn_plan_options planning = {.struct_size = sizeof planning,
-                                               .alignment = call->options.alignment,
-                                               .stop = control ? control->stop : NULL,
-                                               .budget = &call->options};
-    const struct tarn_plan_options *options = &planning;
-    struct tarn_plan_options taken;
-    enum tarn_status status = tarn_plan_options_take(&taken, options, call->error);
-    options = &taken;
+    enum tarn_status status = TARN_OK;
     call->options.control = control;
-    if (status == TARN_OK)
-        status = tarn_share_settle(&share, call->graph, &options, plan_as_it_is, call->error);
+    if (tarn_budget_has_share(&call->options)) status = settle_share(call);
     if (status != TARN_OK) return status;
-    call->options.budget = options->budget->budget;
     return tarn_budgeting_run(call->graph, &call->options, 0, NULL, &call->planned, call->error);
 }
 

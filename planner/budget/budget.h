@@ -6,25 +6,14 @@
 #include "planner/plan_graph/plan_graph.h"
 #include "tarn/transform.h"
 
-/* What options become whose budget is a share of the footprint without one: its bytes. */
-struct tarn_share {
-    struct tarn_plan_options options;
-    struct tarn_budget_options budget;
-};
-
-/* What makes the graph of which the footprint without a budget is: tarn_pipeline_run, or one of its
- * kind. */
-typedef enum tarn_status tarn_share_run(struct tarn_graph *graph,
-                                        const struct tarn_plan_options *options,
-                                        tarn_pipeline_plan *plan, struct tarn_planned *result,
-                                        struct tarn_error *error);
-
-/* *options, which are complete, become those of *share if they have such a budget, for which the
- * graph is planned without it; else they stay. Of bytes and a share the smaller one counts.
- * TARN_USAGE: there is no such share. */
-enum tarn_status tarn_share_settle(struct tarn_share *share, struct tarn_graph *graph,
-                                   const struct tarn_plan_options **options, tarn_share_run *run,
-                                   struct tarn_error *error);
+/* A budget as a share of the footprint that a plan has without it (tarn_budget_options.share). */
+bool tarn_budget_has_share(const struct tarn_budget_options *options);
+/* TARN_USAGE: there is no such share. */
+enum tarn_status tarn_budget_check_share(const struct tarn_budget_options *options,
+                                         struct tarn_error *error);
+/* It becomes bytes, if `plan` is the one without the budget: of several memory spaces the first
+ * one's footprint counts. Of bytes and a share the smaller one counts. */
+void tarn_budget_settle_share(struct tarn_budget_options *options, const struct tarn_plan *plan);
 
 /* tarn_graph_budget, for a plan by the options `planning` (of their transforms, only `reorder`
  * counts, which is complete: what keeps to the budget is put in order, too): `result` has the plan

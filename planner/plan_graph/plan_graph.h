@@ -50,8 +50,4 @@ enum tarn_status tarn_plan_capacity(const struct tarn_graph *graph,
 /* Arena and persistent part of each memory space are within its capacity in the graph. */
 bool tarn_plan_keeps_capacities(const struct tarn_plan *plan);
 
-/* What makes a plan of the graph that the transforms have come to, where they have not made it. */
-typedef enum tarn_status tarn_pipeline_plan(struct tarn_plan_options *options,
-                                            struct tarn_planned *made, struct tarn_error *error);
-
 #endif

@@ -1,0 +1,271 @@
+/* The candidates of a plan: which padding of groups, which waits, and which order, where the
+ * settings leave that open.
+ *
+ *     padding   as asked, or exact and padded
+ *     waits     within a budget, coupled and in place, as asked, or, where that takes time,
+ *               without: it may leave less that can be computed again
+ *     order     another one, and, where that may be worse, the one that came in: with less alive at
+ *               once there may be less that can be computed again, and an order is chosen for the
+ *               first memory space alone
+ *
+ * They are one list, walked once: a candidate is skipped if what came before it leaves nothing to
+ * gain. What fits is better than what does not. Within a budget the least modelled time is best,
+ * then the smallest footprint; without one the first order that fits, and the padding with the
+ * smallest footprint. If nothing fits, the refusal with the smallest footprint is returned. The
+ * caller's seconds are for the whole list. Cost: the transforms and a plan for each candidate. */
+#include "pipeline.h"
+
+#include "planner/budget/budget.h"
+#include "streams/base/deadline.h"
+#include "streams/base/error.h"
+#include "streams/base/options.h"
+
+enum { CANDIDATES_MAX = 8 };
+
+struct search {
+    struct tarn_graph *source;
+    const struct tarn_plan_settings *settings;
+    tarn_pipeline_plan *plan;
+    struct tarn_deadline deadline; /* of the whole list */
+    struct tarn_graph *begun;      /* by the first transforms, with the padding of `begun_with` */
+    enum tarn_group_padding begun_with;
+    struct tarn_assign_report assigned;
+    struct tarn_outcome best;
+    bool is_any;                          /* there is a best one */
+    bool tries_kept;                      /* the order that came in, after the candidate before */
+    struct tarn_reorder_report reordered; /* by that candidate */
+};
+
+/* ---- Comparing ---- */
+
+/* The smallest footprint that a refusal names; UINT64_MAX: none. */
+static uint64_t refused_footprint(const struct tarn_outcome *outcome)
+{
+    if (outcome->budgeted.footprint > 0) return outcome->budgeted.footprint;
+    return outcome->needed > 0 ? outcome->needed : UINT64_MAX;
+}
+
+static uint64_t footprint_of(const struct tarn_outcome *outcome)
+{
+    return outcome->made.plan ? tarn_plan_footprint(outcome->made.plan)
+                              : outcome->budgeted.footprint;
+}
+
+/* Before it was known whether it fits. */
+static bool was_ended(const struct tarn_outcome *outcome)
+{
+    return outcome->status != TARN_OK && outcome->status != TARN_DOES_NOT_FIT;
+}
+
+static bool is_better(const struct tarn_outcome *a, const struct tarn_outcome *b)
+{
+    if ((a->status == TARN_OK) != (b->status == TARN_OK)) return a->status == TARN_OK;
+    if (was_ended(a) || was_ended(b)) return was_ended(a);
+    if (a->status != TARN_OK) return refused_footprint(a) < refused_footprint(b);
+    if (a->budgeted.time_ns != b->budgeted.time_ns)
+        return a->budgeted.time_ns < b->budgeted.time_ns;
+    return footprint_of(a) < footprint_of(b);
+}
+
+/* Nothing in the order that came in can take less time than this: work is added, not taken away. */
+static bool takes_no_time(const struct tarn_graph *graph, const struct tarn_outcome *outcome)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return false;
+    uint64_t before = outcome->budgeted.time_before_ns,
+             given = outcome->reordered.critical_path_before_ns;
+    return outcome->budgeted.time_ns <= (given > 0 && given < before ? given : before);
+}
+
+/* ---- What is worth trying ---- */
+
+/* The order that came in, after one that was found. */
+static bool may_kept_order_gain(const struct search *search, const struct tarn_outcome *other)
+{
+    bool is_over = tarn_deadline_is_over(&search->deadline);
+    if (!other->has_other_order) return false; /* it has been tried */
+    if (!search->settings->plan.budget)
+        return other->status == TARN_DOES_NOT_FIT && tarn_has_other_capacity(search->source);
+    if (other->status == TARN_DOES_NOT_FIT) return true;
+    if (other->status == TARN_DEADLINE) return !is_over;
+    return !takes_no_time(search->source, other) && !is_over;
+}
+
+static bool may_gain(const struct search *search, const struct tarn_pipeline_candidate *candidate)
+{
+    const struct tarn_outcome *best = &search->best;
+    if (candidate->keeps_order) return search->tries_kept;
+    if (!search->is_any) return true;
+    if (best->status == TARN_DEADLINE) return !tarn_deadline_is_over(&search->deadline);
+    if (best->status != TARN_OK && best->status != TARN_DOES_NOT_FIT) return false;
+    return !candidate->without_waits || best->status != TARN_OK ||
+           !takes_no_time(search->source, best);
+}
+
+static bool has_groups(const struct tarn_graph *graph)
+{
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        if (graph->groups[g].storages_count > 1) return true;
+    return false;
+}
+
+static size_t list_candidates(const struct search *search, struct tarn_pipeline_candidate *list)
+{
+    const struct tarn_plan_options *plan = &search->settings->plan;
+    bool frees = plan->budget && (plan->couple || plan->in_place), open;
+    enum tarn_group_padding paddings[2] = {plan->pad_groups, TARN_GROUPS_PADDED};
+    open = plan->pad_groups == TARN_GROUPS_SMALLER && search->plan;
+    if (open) paddings[0] = has_groups(search->source) ? TARN_GROUPS_EXACT : TARN_GROUPS_AS_GIVEN;
+    size_t count = 0, paddings_count = open && paddings[0] == TARN_GROUPS_EXACT ? 2 : 1;
+    for (size_t p = 0; p < paddings_count; p++) {
+        for (int without_waits = 0; without_waits <= (frees ? 1 : 0); without_waits++) {
+            for (int keeps_order = 0; keeps_order <= (plan->reorder ? 1 : 0); keeps_order++)
+                list[count++] = (struct tarn_pipeline_candidate){paddings[p], keeps_order != 0,
+                                                                 without_waits != 0, 0};
+        }
+    }
+    return count;
+}
+
+/* ---- Trying ---- */
+
+/* It fits, or not, or was ended before that was known. */
+static bool is_answer(enum tarn_status status)
+{
+    return status == TARN_OK || status == TARN_DOES_NOT_FIT || status == TARN_DEADLINE ||
+           status == TARN_INTERRUPTED;
+}
+
+/* Takes the outcome over. */
+static enum tarn_status offer(struct search *search, struct tarn_outcome *outcome,
+                              struct tarn_error *error)
+{
+    enum tarn_status status = is_answer(outcome->status) ? TARN_OK : outcome->status;
+    bool is_taken = status == TARN_OK && (!search->is_any || is_better(outcome, &search->best));
+    if (status != TARN_OK && error) *error = outcome->error;
+    if (is_taken && search->is_any) tarn_outcome_finish(&search->best);
+    if (is_taken)
+        search->best = *outcome;
+    else
+        tarn_outcome_finish(outcome);
+    search->is_any |= is_taken;
+    return status;
+}
+
+static enum tarn_status begin(struct search *search,
+                              const struct tarn_pipeline_candidate *candidate,
+                              struct tarn_error *error)
+{
+    if (search->begun && search->begun_with == candidate->padding) return TARN_OK;
+    tarn_graph_destroy(search->begun);
+    search->begun = NULL;
+    search->begun_with = candidate->padding;
+    return tarn_pipeline_begin(search->source, search->settings, candidate, &search->assigned,
+                               &search->begun, error);
+}
+
+static enum tarn_status try_candidate(struct search *search,
+                                      struct tarn_pipeline_candidate *candidate,
+                                      struct tarn_error *error)
+{
+    const struct tarn_deadline deadline = tarn_deadline_in(NULL, candidate->seconds);
+    enum tarn_status status = begin(search, candidate, error);
+    if (status != TARN_OK) return status;
+    struct tarn_outcome outcome = {.assigned = search->assigned};
+    if (candidate->keeps_order) outcome.reordered = search->reordered;
+    if (candidate->keeps_order) tarn_joint_tell_kept(&outcome.reordered);
+    candidate->seconds = tarn_deadline_left(&deadline);
+    tarn_pipeline_end(search->source, search->begun, search->settings, candidate, search->plan,
+                      &outcome);
+    search->tries_kept = !candidate->keeps_order && may_kept_order_gain(search, &outcome);
+    search->reordered = outcome.reordered;
+    return offer(search, &outcome, error);
+}
+
+/* The reports that the caller wants. */
+static void give_reports(const struct tarn_plan_settings *settings, struct tarn_outcome *outcome)
+{
+#define GIVE(options, report_of)                                                         \
+    tarn_report_give(settings->options.report, settings->options.report_size, report_of, \
+                     sizeof *(report_of))
+    GIVE(assign, &outcome->assigned);
+    GIVE(reorder, &outcome->reordered);
+    GIVE(in_place, &outcome->merged);
+    GIVE(budget, &outcome->budgeted);
+    GIVE(couple, &outcome->coupled);
+#undef GIVE
+    if (settings->couple.report)
+        outcome->coupled = (struct tarn_couple_report){0}; /* its rows are the caller's */
+}
+
+enum tarn_status tarn_candidates_run(struct tarn_graph *source,
+                                     const struct tarn_plan_settings *settings,
+                                     tarn_pipeline_plan *plan, struct tarn_planned *result,
+                                     struct tarn_error *error)
+{
+    struct tarn_pipeline_candidate list[CANDIDATES_MAX];
+    struct search search = {.source = source, .settings = settings, .plan = plan};
+    search.deadline =
+        tarn_deadline_in((const atomic_bool *)settings->plan.stop, settings->plan.seconds);
+    *result = (struct tarn_planned){0};
+    enum tarn_status status = TARN_OK;
+    size_t count = list_candidates(&search, list), orders = settings->plan.reorder ? 2 : 1;
+    for (size_t k = 0; k < count && status == TARN_OK; k++) {
+        if (!may_gain(&search, &list[k])) {
+            search.tries_kept = false;
+            continue;
+        }
+        double share = list[k].keeps_order ? 1 : (double)((count - k) / orders);
+        list[k].seconds = tarn_deadline_left(&search.deadline) / share;
+        status = try_candidate(&search, &list[k], error);
+    }
+    tarn_graph_destroy(search.begun);
+    if (status == TARN_OK) {
+        status = search.best.status;
+        if (error) *error = search.best.error;
+        give_reports(settings, &search.best);
+    }
+    if (status == TARN_OK) {
+        *result = search.best.made;
+        search.best.made = (struct tarn_planned){0};
+    }
+    tarn_outcome_finish(&search.best);
+    return status;
+}
+
+/* ---- A budget as a share of the footprint without it ---- */
+
+/* No capacity of the graph's memory spaces counts: the budget is there to keep to it. */
+static enum tarn_status plan_unlimited(const struct tarn_plan_settings *settings,
+                                       const struct tarn_pipeline_candidate *candidate,
+                                       struct tarn_planned *made, struct tarn_error *error)
+{
+    (void)candidate;
+    if (made->plan && made->plan->alignment == settings->plan.alignment) return TARN_OK;
+    tarn_plan_destroy(made->plan);
+    made->plan = NULL;
+    return tarn_plan_make(made->graph, &settings->plan, TARN_ALL_UNLIMITED, &made->plan, error);
+}
+
+enum tarn_status tarn_candidates_settle_share(struct tarn_graph *source,
+                                              struct tarn_plan_settings *settings,
+                                              struct tarn_error *error)
+{
+    struct tarn_plan_settings alone = *settings;
+    struct tarn_planned made;
+    if (!settings->plan.budget || !tarn_budget_has_share(&settings->budget)) return TARN_OK;
+    enum tarn_status status = tarn_budget_check_share(&settings->budget, error);
+    if (status != TARN_OK) return status;
+    alone.plan.budget = NULL;
+    alone.plan.capacity = 0;
+    alone.plan.seconds = 0;
+    alone.plan.progress = NULL;
+    alone.assign.report = NULL;
+    alone.reorder.report = NULL;
+    alone.couple.report = NULL;
+    alone.in_place.report = NULL;
+    status = tarn_candidates_run(source, &alone, plan_unlimited, &made, error);
+    if (status == TARN_OK) tarn_budget_settle_share(&settings->budget, made.plan);
+    tarn_planned_finish(&made);
+    return status;
+}
