@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "planner/plan_graph/plan_graph.h"
+#include "planner/settings.h"
 #include "streams/base/checked.h"
 #include "streams/base/memory.h"
 #include "streams/base/options.h"
@@ -102,15 +103,8 @@ static const struct member control_members[] = {
     {NULL},
 };
 
-/* The options, all of them taken: what callers leave out is zero. */
 struct asked {
-    struct tarn_plan_options plan;
-    struct tarn_assign_options assign;
-    struct tarn_reorder_options reorder;
-    struct tarn_couple_options couple;
-    struct tarn_in_place_options in_place;
-    struct tarn_budget_options budget;
-    struct tarn_transform_control of_reorder, of_couple, of_budget;
+    struct tarn_plan_settings settings; /* an alignment that is the plan's is 0 */
     size_t family; /* graphs that it was planned together with, itself counted; 0: alone */
 };
 
@@ -212,19 +206,23 @@ static void put_transform(json_t **object, const char *name, const void *options
 
 static json_t *question(const struct asked *asked)
 {
-    const struct tarn_plan_options *plan = &asked->plan;
+    const struct tarn_plan_settings *settings = &asked->settings;
+    const struct tarn_plan_options *plan = &settings->plan;
     json_t *object = json_object();
     tarn_json_put(&object, "alignment", number_of(plan->alignment));
     put_members(&object, plan, plan_members);
-    if (plan->assign) put_transform(&object, "assign", &asked->assign, assign_members, NULL);
+    if (plan->assign) put_transform(&object, "assign", &settings->assign, assign_members, NULL);
     if (plan->reorder)
-        put_transform(&object, "reorder", &asked->reorder, reorder_members, &asked->of_reorder);
+        put_transform(&object, "reorder", &settings->reorder, reorder_members,
+                      &settings->reorder_control);
     if (plan->couple)
-        put_transform(&object, "couple", &asked->couple, couple_members, &asked->of_couple);
+        put_transform(&object, "couple", &settings->couple, couple_members,
+                      &settings->couple_control);
     if (plan->in_place)
-        put_transform(&object, "in_place", &asked->in_place, in_place_members, NULL);
+        put_transform(&object, "in_place", &settings->in_place, in_place_members, NULL);
     if (plan->budget)
-        put_transform(&object, "budget", &asked->budget, budget_members, &asked->of_budget);
+        put_transform(&object, "budget", &settings->budget, budget_members,
+                      &settings->budget_control);
     if (asked->family > 0) tarn_json_put(&object, "family", number_of(asked->family));
     return object;
 }
@@ -236,26 +234,9 @@ static void print_question(const void *asked, FILE *file)
 
 /* ---- Taking ---- */
 
-static enum tarn_status take(void *options, size_t size, const void *given, const char *what,
-                             uint64_t *alignment, const struct asked *asked,
-                             struct tarn_error *error)
-{
-    enum tarn_status status = tarn_options_take(options, size, given, what, error);
-    if (alignment && *alignment == asked->plan.alignment) *alignment = 0;
-    return status;
-}
-
-static enum tarn_status take_control(const struct tarn_transform_control *given,
-                                     struct tarn_transform_control *control,
-                                     struct tarn_error *error)
-{
-    if (!given) return TARN_OK;
-    return tarn_options_take(control, sizeof *control, given, "the control of a transform", error);
-}
-
 static enum tarn_status check_words(const struct asked *asked, struct tarn_error *error)
 {
-    const struct tarn_assign_options *assign = &asked->assign;
+    const struct tarn_assign_options *assign = &asked->settings.assign;
     enum tarn_status status =
         tarn_options_words(assign->communication_words, assign->communication_words_count,
                            "a word for communication", error);
@@ -263,10 +244,11 @@ static enum tarn_status check_words(const struct asked *asked, struct tarn_error
         status = tarn_options_words(assign->copy_words, assign->copy_words_count,
                                     "a word for copies", error);
     if (!status)
-        status = tarn_options_words(asked->in_place.kinds, asked->in_place.kinds_count,
-                                    "a kind of op in place", error);
-    if (!status &&
-        (assign->mode > TARN_ASSIGN_CONCURRENCY || asked->budget.method > TARN_BUDGET_GIST))
+        status =
+            tarn_options_words(asked->settings.in_place.kinds, asked->settings.in_place.kinds_count,
+                               "a kind of op in place", error);
+    if (!status && (assign->mode > TARN_ASSIGN_CONCURRENCY ||
+                    asked->settings.budget.method > TARN_BUDGET_GIST))
         return tarn_error_set(error, TARN_USAGE, "there is no such mode of assign, or of a budget");
     return status;
 }
@@ -274,24 +256,18 @@ static enum tarn_status check_words(const struct asked *asked, struct tarn_error
 static enum tarn_status take_all(struct asked *asked, const struct tarn_plan_options *given,
                                  struct tarn_error *error)
 {
-    *asked = (struct asked){0};
-    struct tarn_plan_options *plan = &asked->plan;
-    enum tarn_status status = tarn_plan_options_take(plan, given, error);
+    *asked = (struct asked){.family = 0};
+    struct tarn_plan_settings *settings = &asked->settings;
+    enum tarn_status status = tarn_plan_settings_take(settings, given, error);
     if (status != TARN_OK) return status;
-    plan->method = tarn_plan_method_name(plan->method);
-    if (plan->method && strcmp(plan->method, "all") == 0) plan->method = NULL;
-#define TAKE(name, what, alignment) \
-    take(&asked->name, sizeof asked->name, plan->name, what " options", alignment, asked, error)
-    if (plan->assign) status = TAKE(assign, "assign", &asked->assign.alignment);
-    if (!status && plan->reorder) status = TAKE(reorder, "reorder", &asked->reorder.alignment);
-    if (!status && plan->couple) status = TAKE(couple, "couple", &asked->couple.alignment);
-    if (!status && plan->in_place) status = TAKE(in_place, "in-place", NULL);
-    if (!status && plan->budget) status = TAKE(budget, "budget", &asked->budget.alignment);
-#undef TAKE
-    if (!status) status = take_control(asked->reorder.control, &asked->of_reorder, error);
-    if (!status) status = take_control(asked->couple.control, &asked->of_couple, error);
-    if (!status) status = take_control(asked->budget.control, &asked->of_budget, error);
-    return status ? status : check_words(asked, error);
+    settings->plan.method = tarn_plan_method_name(settings->plan.method);
+    if (settings->plan.method && strcmp(settings->plan.method, "all") == 0)
+        settings->plan.method = NULL;
+    uint64_t *const alignments[] = {&settings->assign.alignment, &settings->reorder.alignment,
+                                    &settings->couple.alignment, &settings->budget.alignment};
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
+        if (*alignments[i] == settings->plan.alignment) *alignments[i] = 0;
+    return check_words(asked, error);
 }
 
 /* Ended by the caller's stop, or by a clock that nobody asked for: the same question has another
@@ -308,7 +284,7 @@ enum tarn_status tarn_asked_note(struct tarn_plan *plan, const struct tarn_plan_
     struct asked asked;
     enum tarn_status status = take_all(&asked, options, error);
     if (status != TARN_OK) return status;
-    if (was_cut_short(plan, &asked.plan)) return TARN_OK;
+    if (was_cut_short(plan, &asked.settings.plan)) return TARN_OK;
     asked.family = family;
     char *text = tarn_text_print(print_question, &asked, NULL);
     plan->asked = text ? tarn_region_string(&plan->region, text) : NULL;
@@ -347,14 +323,15 @@ static struct member_text first_absent(json_t *object, const json_t *other)
 static enum tarn_status check_numbers(const struct tarn_plan *plan, const struct asked *asked,
                                       struct tarn_error *error)
 {
-    uint64_t footprint = tarn_plan_footprint(plan), capacity = asked->plan.capacity;
-    if (asked->plan.budget && asked->budget.budget > 0 &&
-        (capacity == 0 || asked->budget.budget < capacity))
-        capacity = asked->budget.budget;
-    if (plan->alignment != asked->plan.alignment)
+    const struct tarn_plan_settings *settings = &asked->settings;
+    uint64_t footprint = tarn_plan_footprint(plan), capacity = settings->plan.capacity;
+    if (settings->plan.budget && settings->budget.budget > 0 &&
+        (capacity == 0 || settings->budget.budget < capacity))
+        capacity = settings->budget.budget;
+    if (plan->alignment != settings->plan.alignment)
         return tarn_error_set(error, TARN_REJECTED,
                               "the plan has alignment %" PRIu64 ", not %" PRIu64, plan->alignment,
-                              asked->plan.alignment);
+                              settings->plan.alignment);
     if (capacity > 0 && footprint > capacity)
         return tarn_error_set(error, TARN_REJECTED,
                               "the plan needs %" PRIu64 " bytes, which is above %" PRIu64,

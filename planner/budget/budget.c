@@ -94,9 +94,7 @@ static unsigned take_classes(enum tarn_budget_method *method)
 static enum tarn_status take_options(struct tarn_budgeting *budgeting,
                                      const struct tarn_budget_options *options, unsigned left_out)
 {
-    enum tarn_status status = tarn_options_take(&budgeting->options, sizeof budgeting->options,
-                                                options, "budget options", budgeting->error);
-    if (status != TARN_OK) return status;
+    budgeting->options = *options;
     budgeting->classes = take_classes(&budgeting->options.method) & ~left_out;
     if (budgeting->options.known_only) budgeting->rules |= TARN_REPEAT_KNOWN;
     if (budgeting->options.budget == 0) budgeting->options.budget = TARN_BUDGET_UNLIMITED;
@@ -369,13 +367,12 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_planned *result, struct tarn_error *error)
 {
-    struct question question = {.graph = graph, .left_out = left_out, .planning = planning};
+    struct question question = {
+        .graph = graph, .options = *options, .left_out = left_out, .planning = planning};
     struct answer best;
+    enum tarn_status status = TARN_OK;
     *result = (struct tarn_planned){0};
     tarn_error_clear(error);
-    enum tarn_status status = tarn_options_take(&question.options, sizeof question.options, options,
-                                                "budget options", error);
-    if (status != TARN_OK) return status;
     const struct tarn_transform_control *control = question.options.control;
     if (control)
         question.deadline = tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);

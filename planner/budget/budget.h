@@ -15,11 +15,11 @@ enum tarn_status tarn_budget_check_share(const struct tarn_budget_options *optio
  * one's footprint counts. Of bytes and a share the smaller one counts. */
 void tarn_budget_settle_share(struct tarn_budget_options *options, const struct tarn_plan *plan);
 
-/* tarn_graph_budget, for a plan by the options `planning` (of their transforms, only `reorder`
- * counts, which is complete: what keeps to the budget is put in order, too): `result` has the plan
- * that keeps to the budget, too, unless the budget is unlimited. The caller finishes it; it is
- * empty where the status is an error. left_out: of enum tarn_budget_class (see
- * planner/transform/budget/budget.h), the sum of those that the search does without, for
+/* tarn_graph_budget with complete options, for a plan by the options `planning` (of their
+ * transforms, only `reorder` counts, which is complete: what keeps to the budget is put in order,
+ * too): `result` has the plan that keeps to the budget, too, unless the budget is unlimited. The
+ * caller finishes it; it is empty where the status is an error. left_out: of enum tarn_budget_class
+ * (see planner/transform/budget/budget.h), the sum of those that the search does without, for
  * comparisons. */
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_budget_options *options, unsigned left_out,

@@ -124,13 +124,10 @@ enum tarn_status tarn_reorder_without(struct tarn_graph *graph,
 {
     assert(graph && result);
     *result = NULL;
-    struct tarn_reorder_options options = {0};
+    struct tarn_reorder_options options = *given;
     struct tarn_region region = {.chunks = NULL};
     const uint64_t *reserved;
     tarn_error_clear(error);
-    enum tarn_status status =
-        tarn_options_take(&options, sizeof options, given, "reorder options", error);
-    if (status != TARN_OK) return status;
     if (!(options.slowdown_max >= 0 && options.slowdown_max <= DBL_MAX))
         return tarn_error_set(error, TARN_USAGE,
                               "the critical path cannot grow by a share of %g; give one from 0 on",
@@ -142,7 +139,8 @@ enum tarn_status tarn_reorder_without(struct tarn_graph *graph,
         .left_out = left_out,
         .steps = {.control = options.control, .transform = "reorder"},
     };
-    status = tarn_reserved_sizes(&reserved, &region, graph, options.alignment, error);
+    enum tarn_status status =
+        tarn_reserved_sizes(&reserved, &region, graph, options.alignment, error);
     if (status == TARN_OK) status = reorder(graph, reserved, &options, &reordering, result, error);
     tarn_region_finish(&region);
     return status;

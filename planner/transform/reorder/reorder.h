@@ -7,7 +7,7 @@
 #include "tarn/transform.h"
 
 /* left_out: the sum of 1u << stage over the stages (enum tarn_reorder_stage) that are not to run;
- * other bits mean nothing. All else as in tarn_graph_reorder. */
+ * other bits mean nothing. The options are complete. All else as in tarn_graph_reorder. */
 enum tarn_status tarn_reorder_without(struct tarn_graph *graph,
                                       const struct tarn_reorder_options *options, uint32_t left_out,
                                       struct tarn_graph **result, struct tarn_error *error);
