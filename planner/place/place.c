@@ -1,6 +1,7 @@
 /* Placement in stages: each costs more than the one before it, and the first plan that meets the
  * aim (the bound, or the capacity where that is more) ends it.
  *
+ *     chains     if all storages have one size: the flow that proves the bound places them
  *     orders     lowest-offset-first by each of a few priority orders: nearly every real graph
  *                ends here; many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
@@ -103,6 +104,8 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     uint64_t left = improve->steps, steps = ROUND_STEPS;
     uint64_t first = left < ROUND_STEPS ? left : ROUND_STEPS;
     uint32_t count = placing->problem.blocks.count;
+    tarn_stage_chains(placing);
+    if (tarn_placing_is_done(placing)) return TARN_OK;
     enum tarn_status status = tarn_stage_improve(placing, 0);
     if (goes_on(placing, status)) status = raise_bound(placing);
     if (goes_on(placing, status) && left > 0) status = tarn_stage_exact_briefly(placing);

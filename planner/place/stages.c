@@ -58,6 +58,25 @@ static void spend(struct tarn_placing *placing, uint64_t work_max, uint64_t work
     if (work_max > 0 && work >= work_max) placing->cut = true;
 }
 
+/* An own alignment of a storage may be larger than the plan's. */
+void tarn_stage_chains(struct tarn_placing *placing)
+{
+    const struct tarn_blocks *blocks = &placing->problem.blocks;
+    const struct tarn_antichain *antichain = &placing->problem.antichain;
+    struct tarn_place_result *result = placing->result;
+    uint32_t count = blocks->storages_count;
+    if (!antichain->chain || blocks->count != count) return;
+    uint64_t size = blocks->reserved[0], footprint = size * antichain->chains_count;
+    if (footprint >= result->footprint) return;
+    for (uint32_t b = 0; b < count; b++)
+        if (size & ((UINT64_C(1) << blocks->alignment_shift[b]) - 1)) return;
+    for (uint32_t a = 0; a < count; a++) result->offset[a] = size * antichain->chain[a];
+    result->footprint = footprint;
+    snprintf(result->method, sizeof result->method, "chains");
+    if (placing->request.improve.progress)
+        placing->request.improve.progress(placing->request.improve.user, footprint, 0);
+}
+
 enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps)
 {
     struct tarn_improve_options options = placing->request.improve;

@@ -30,6 +30,8 @@ bool tarn_placing_is_settled(const struct tarn_placing *placing);
 /* Settled, or over its deadline. */
 bool tarn_placing_is_done(const struct tarn_placing *placing);
 
+/* If all storages have one size: a chain of them for each range of bytes (antichain.h). */
+void tarn_stage_chains(struct tarn_placing *placing);
 /* Priority orders, and that many steps of local searches. */
 enum tarn_status tarn_stage_improve(struct tarn_placing *placing, uint64_t steps);
 

@@ -10,6 +10,8 @@
  *      what cannot be reused yet after the first ops of list order, at the best of all points; the
  *      heavier of the two is taken. It may weigh less than the heaviest.
  *
+ * Storages of one size are placed by the flow itself: whoever is given bytes lies where they are.
+ *
  * Source: docs/how-it-works.md, "Lower bound". Cost: O(T S) for the greedy, then up to the work
  * limit; 40 bytes for each storage, and 1.2 for each and every stream, beside what comes in. */
 #include "antichain.h"
@@ -839,6 +841,44 @@ static bool compare_with_list_cut(struct tarn_antichain *antichain, struct tarn_
     return ok;
 }
 
+/* ---- Chains ---- */
+
+static bool has_one_size(const uint64_t *reserved, uint32_t count)
+{
+    for (uint32_t a = 1; a < count; a++)
+        if (reserved[a] != reserved[0]) return false;
+    return count > 0 && reserved[0] > 0;
+}
+
+/* The storages of one op take over those that the op's transfers come from, one each: with one size
+ * every transfer is a whole storage. */
+static bool find_chains(struct tarn_antichain *antichain, const struct tarn_flow *flow)
+{
+    uint32_t count = flow->reuse->count, *chain = antichain->chain;
+    uint32_t *taken = tarn_region_take(flow->region, flow->graph->ops_count, sizeof *taken);
+    uint32_t *before = tarn_region_take(flow->region, count, sizeof *before);
+    uint32_t *after = tarn_region_take(flow->region, count, sizeof *after);
+    if (!taken || !before || !after) return false;
+    memcpy(taken, flow->transfers_of, flow->graph->ops_count * sizeof *taken);
+    for (uint32_t a = 0; a < count; a++) before[a] = after[a] = TARN_NONE;
+    for (uint32_t b = 0; b < count; b++) {
+        uint32_t *transfer = &taken[flow->graph->storages[b].producer];
+        while (*transfer && flow->transfers[*transfer - 1].bytes == 0)
+            *transfer = flow->transfers[*transfer - 1].next;
+        if (!*transfer) continue;
+        before[b] = flow->transfers[*transfer - 1].storage;
+        assert(after[before[b]] == TARN_NONE);
+        after[before[b]] = b;
+        *transfer = flow->transfers[*transfer - 1].next;
+    }
+    for (uint32_t a = 0; a < count; a++) {
+        if (before[a] != TARN_NONE) continue;
+        for (uint32_t b = a; b != TARN_NONE; b = after[b]) chain[b] = antichain->chains_count;
+        antichain->chains_count++;
+    }
+    return true;
+}
+
 /* About a second. Small graphs are never near it. */
 static uint64_t default_work(const struct tarn_reuse *reuse)
 {
@@ -866,11 +906,16 @@ enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
     antichain->threshold =
         tarn_region_take(region, reuse->streams_count, sizeof *antichain->threshold);
     if (!antichain->threshold) return TARN_SYSTEM;
+    if (has_one_size(reserved, reuse->count)) {
+        antichain->chain = tarn_region_take(region, reuse->count, sizeof *antichain->chain);
+        if (!antichain->chain) return TARN_SYSTEM;
+    }
     struct tarn_region_mark mark = tarn_region_mark(region);
     bool ok = tarn_flow_init(&flow, region, reuse, graph, reserved) && tarn_flow_greedy(&flow) &&
               tarn_flow_augment(&flow, work, antichain->threshold, &maximal);
     assert(!ok || tarn_flow_is_valid(&flow, reserved));
     antichain->visits = flow.visits;
+    if (ok && antichain->chain) ok = find_chains(antichain, &flow);
     tarn_region_release(region, mark);
     if (ok) antichain->bound = tarn_antichain_weight(antichain->threshold, reuse, reserved);
     if (ok && !maximal) ok = compare_with_list_cut(antichain, region, reuse, graph, reserved);

@@ -15,6 +15,12 @@ struct tarn_antichain {
     uint32_t streams_count;
     uint32_t *threshold; /* by stream, from the region */
     uint64_t visits;     /* that finding it took beyond O(storages * streams) */
+    /* If all storages have one size: storage -> chain, from the region, else NULL. Of a chain each
+     * storage precedes the next, so that one range of bytes serves them all; by Dilworth's theorem
+     * as many chains as the antichain has members are enough, and there are no more unless the
+     * search met its limit. */
+    uint32_t *chain;
+    uint32_t chains_count;
 };
 
 /* reserved: bytes by planned storage; their sum must fit in 64 bits. TARN_SYSTEM when out of

@@ -613,6 +613,25 @@ static void no_small_footprint_is_below_the_best_and_most_are_the_best(void **st
     assert_true(tally.optimal >= tally.instances / 100 * 99);
 }
 
+/* With an alignment that no size is above, all sizes are one: then the bound is met, always. */
+static void storages_of_one_size_meet_their_bound(void **state)
+{
+    (void)state;
+    uint32_t by_chains = 0;
+    for (uint64_t seed = 0; seed < RANDOM_GRAPHS; seed++) {
+        struct random_graph_options options = random_graph_knobs(seed, 4 * RANDOM_OPS);
+        options.group_share = options.alignment_share = options.spaces = 0;
+        options.size_max = 4096;
+        struct tarn_graph *graph = random_graph(&options);
+        struct tarn_plan *plan = plan_with(graph, TARN_PLAN_OPTIONS(.alignment = 4096));
+        assert_int_equal(plan->footprint, plan->claim.bound);
+        by_chains += strcmp(plan->method, "chains") == 0;
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(by_chains > RANDOM_GRAPHS / 2);
+}
+
 static void a_lone_storage_takes_its_size_rounded_up(void **state)
 {
     (void)state;
@@ -745,6 +764,7 @@ int main(void)
         cmocka_unit_test(real_graphs_get_a_valid_plan_that_no_single_method_beats),
         cmocka_unit_test(the_plan_is_the_same_for_any_number_of_threads),
         cmocka_unit_test(no_small_footprint_is_below_the_best_and_most_are_the_best),
+        cmocka_unit_test(storages_of_one_size_meet_their_bound),
         cmocka_unit_test(a_lone_storage_takes_its_size_rounded_up),
         cmocka_unit_test(a_graph_without_planned_storages_needs_nothing),
         cmocka_unit_test(refuses_options_that_make_no_sense),

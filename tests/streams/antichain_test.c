@@ -70,6 +70,30 @@ static void check_flow(const struct tarn_graph *graph, const struct tarn_reuse *
     tarn_region_finish(&region);
 }
 
+/* Of storages of one size: those of a chain follow each other safely, whatever the limit of work,
+ * and without one there are as many chains as the heaviest antichain has members. */
+static void check_chains(const struct tarn_graph *graph, const struct tarn_reuse *reuse)
+{
+    uint64_t weight[STORAGES_MAX];
+    for (uint32_t a = 0; a < reuse->count; a++) weight[a] = 7;
+    for (uint64_t work = 0; work <= 64; work += 64) {
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_antichain antichain;
+        assert_int_equal(tarn_antichain_init_within(&antichain, &region, reuse, graph, weight,
+                                                    work == 0 ? 0 : UINT64_MAX),
+                         TARN_OK);
+        assert_true(antichain.chain || reuse->count == 0);
+        for (uint32_t a = 0; a < reuse->count; a++) {
+            assert_true(antichain.chain[a] < antichain.chains_count);
+            for (uint32_t b = 0; b < a; b++)
+                if (antichain.chain[a] == antichain.chain[b])
+                    assert_true(tarn_reuse_is_safe(reuse, a, b));
+        }
+        if (work > 0) assert_int_equal(antichain.chains_count * 7, antichain.bound);
+        tarn_region_finish(&region);
+    }
+}
+
 static void bound_is_the_heaviest_clique(void **state)
 {
     (void)state;
@@ -92,6 +116,7 @@ static void bound_is_the_heaviest_clique(void **state)
             assert_int_equal(antichain.bound, oracle(&reuse, weight));
             check_limits(graph, &reuse, weight, antichain.bound, &below);
             if (seed % 4 == 0) check_flow(graph, &reuse, weight, antichain.bound);
+            if (seed % 4 == 1) check_chains(graph, &reuse);
             compared++;
         }
         tarn_region_finish(&region);
