@@ -4,6 +4,8 @@
  *     padding   as asked, or exact and padded
  *     waits     within a budget, coupled and in place, as asked, or, where that takes time,
  *               without: it may leave less that can be computed again
+ *     merging   in place after another order has been found and, without a budget, before: outputs
+ *               that take inputs over change which order is best, and an order changes which may
  *     order     another one, and, where that may be worse, the one that came in: with less alive at
  *               once there may be less that can be computed again, and an order is chosen for the
  *               first memory space alone
@@ -91,11 +93,18 @@ static bool may_kept_order_gain(const struct search *search, const struct tarn_o
     return !takes_no_time(search->source, other) && !is_over;
 }
 
+/* What was asked for is there. */
+static bool is_within_capacity(const struct search *search)
+{
+    return search->settings->plan.capacity > 0 && search->best.status == TARN_OK;
+}
+
 static bool may_gain(const struct search *search, const struct tarn_pipeline_candidate *candidate)
 {
     const struct tarn_outcome *best = &search->best;
     if (candidate->keeps_order) return search->tries_kept;
     if (!search->is_any) return true;
+    if (candidate->merges_first && is_within_capacity(search)) return false;
     if (best->status == TARN_DEADLINE) return !tarn_deadline_is_over(&search->deadline);
     if (best->status != TARN_OK && best->status != TARN_DOES_NOT_FIT) return false;
     return !candidate->without_waits || best->status != TARN_OK ||
@@ -109,19 +118,31 @@ static bool has_groups(const struct tarn_graph *graph)
     return false;
 }
 
+static bool may_merge(const struct tarn_graph *graph, const struct tarn_in_place_options *options)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (tarn_extra(&graph->ops[v])->inplace_count > 0) return true;
+    return options->kinds_count > 0;
+}
+
 static size_t list_candidates(const struct search *search, struct tarn_pipeline_candidate *list)
 {
     const struct tarn_plan_options *plan = &search->settings->plan;
-    bool frees = plan->budget && (plan->couple || plan->in_place), open;
+    bool frees = plan->budget && (plan->couple || plan->in_place);
+    bool merges_early = plan->reorder && plan->in_place && !plan->budget && search->plan &&
+                        may_merge(search->source, &search->settings->in_place);
+    bool open = plan->pad_groups == TARN_GROUPS_SMALLER && search->plan;
     enum tarn_group_padding paddings[2] = {plan->pad_groups, TARN_GROUPS_PADDED};
-    open = plan->pad_groups == TARN_GROUPS_SMALLER && search->plan;
     if (open) paddings[0] = has_groups(search->source) ? TARN_GROUPS_EXACT : TARN_GROUPS_AS_GIVEN;
     size_t count = 0, paddings_count = open && paddings[0] == TARN_GROUPS_EXACT ? 2 : 1;
     for (size_t p = 0; p < paddings_count; p++) {
-        for (int without_waits = 0; without_waits <= (frees ? 1 : 0); without_waits++) {
+        for (int other = 0; other <= (frees || merges_early ? 1 : 0); other++) {
             for (int keeps_order = 0; keeps_order <= (plan->reorder ? 1 : 0); keeps_order++)
-                list[count++] = (struct tarn_pipeline_candidate){paddings[p], keeps_order != 0,
-                                                                 without_waits != 0, 0};
+                list[count++] =
+                    (struct tarn_pipeline_candidate){.padding = paddings[p],
+                                                     .merges_first = other && merges_early,
+                                                     .without_waits = other && frees,
+                                                     .keeps_order = keeps_order != 0};
         }
     }
     return count;

@@ -45,8 +45,10 @@ static enum tarn_status assign(const struct stage_call *call, struct tarn_graph 
 static enum tarn_status reorder(const struct stage_call *call, struct tarn_graph *graph,
                                 struct tarn_planned *result)
 {
-    return tarn_joint_reorder(graph, call->settings, call->seconds, &call->outcome->reordered,
-                              result, call->error);
+    enum tarn_status status = tarn_joint_reorder(graph, call->settings, call->seconds,
+                                                 &call->outcome->reordered, result, call->error);
+    call->outcome->has_other_order = status == TARN_OK && result->graph != graph;
+    return status;
 }
 
 /* Without a capacity of its own it aims at that of plan and graph. */
@@ -106,28 +108,26 @@ struct stage {
     stage_run *run;
 };
 
-/* source: what origins are brought back to. changed: by stage. The seconds are for all stages
- * together; if the first one has found another order, the budget leaves half of them for the order
- * that came in. */
+/* source: what origins are brought back to. The seconds are for all stages together; if another
+ * order has been found, the budget leaves half of them for the order that came in. */
 static enum tarn_status run_stages(struct stage_call *call, const struct stage *stages,
                                    size_t count, struct tarn_graph *source,
-                                   struct tarn_graph *graph, bool *changed,
-                                   struct tarn_planned *result)
+                                   struct tarn_graph *graph, struct tarn_planned *result)
 {
     const struct tarn_deadline deadline = tarn_deadline_in(NULL, call->seconds);
     struct tarn_planned now = {.graph = tarn_graph_retain(graph)};
     *result = (struct tarn_planned){0};
     for (size_t i = 0; i < count; i++) {
         struct tarn_planned next = {0};
-        bool leaves_half = call->settings->plan.budget && changed[0];
+        bool leaves_half = call->settings->plan.budget && call->outcome->has_other_order;
         if (!stages[i].is_wanted) continue;
         call->seconds = tarn_deadline_left(&deadline) / (leaves_half ? 2 : 1);
         enum tarn_status status = stages[i].run(call, now.graph, &next);
-        changed[i] = next.graph != now.graph;
+        bool changed = next.graph != now.graph;
         assert(status != TARN_OK || tarn_planned_is_valid(&next));
-        if (status == TARN_OK && changed[i] && now.graph != source)
+        if (status == TARN_OK && changed && now.graph != source)
             status = tarn_transform_compose(now.graph, next.graph, call->error);
-        if (status == TARN_OK && !changed[i] && !next.plan) {
+        if (status == TARN_OK && !changed && !next.plan) {
             next.plan = now.plan; /* it is still a plan of the graph */
             now.plan = NULL;
         }
@@ -154,8 +154,7 @@ enum tarn_status tarn_pipeline_begin(struct tarn_graph *source,
     struct tarn_outcome outcome = {0};
     struct stage_call call = {settings, candidate, candidate->seconds, &outcome, error};
     struct tarn_planned begun;
-    bool changed[2] = {false};
-    enum tarn_status status = run_stages(&call, stages, 2, source, source, changed, &begun);
+    enum tarn_status status = run_stages(&call, stages, 2, source, source, &begun);
     assert(!begun.plan);
     *assigned = outcome.assigned;
     *result = begun.graph;
@@ -174,20 +173,21 @@ void tarn_pipeline_end(struct tarn_graph *source, struct tarn_graph *begun,
                        const struct tarn_pipeline_candidate *candidate, tarn_pipeline_plan *plan,
                        struct tarn_outcome *outcome)
 {
+    bool merges = settings->plan.in_place && !candidate->without_waits;
     const struct stage stages[] = {
+        {merges && candidate->merges_first, in_place},
         {settings->plan.reorder && !candidate->keeps_order, reorder},
         {settings->plan.couple, couple},
-        {settings->plan.in_place && !candidate->without_waits, in_place},
+        {merges && !candidate->merges_first, in_place},
         {settings->plan.budget, budget},
     };
     const struct tarn_deadline deadline = tarn_deadline_in(NULL, candidate->seconds);
     struct stage_call call = {settings, candidate, candidate->seconds, outcome, &outcome->error};
     struct tarn_pipeline_candidate rest = *candidate;
-    bool changed[4] = {false};
     tarn_error_clear(&outcome->error);
-    outcome->status = run_stages(&call, stages, 4, source, begun, changed, &outcome->made);
-    outcome->has_other_order = changed[0];
-    bool leaves_half = changed[0] && tarn_has_other_capacity(source);
+    outcome->status =
+        run_stages(&call, stages, sizeof stages / sizeof *stages, source, begun, &outcome->made);
+    bool leaves_half = outcome->has_other_order && tarn_has_other_capacity(source);
     rest.seconds = tarn_deadline_left(&deadline) / (leaves_half ? 2 : 1);
     if (outcome->status == TARN_OK && plan)
         outcome->status = plan(settings, &rest, &outcome->made, &outcome->error);

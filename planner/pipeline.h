@@ -8,6 +8,7 @@
 /* One way through the transforms: what the settings leave open is decided. */
 struct tarn_pipeline_candidate {
     enum tarn_group_padding padding;
+    bool merges_first;  /* outputs are written in place before an order is looked for, not after */
     bool keeps_order;   /* no other order is looked for, though the settings ask for one */
     bool without_waits; /* nothing is coupled before the budget has been looked at, nor in place */
     double seconds;     /* that it may take; 0: no limit */
