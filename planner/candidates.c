@@ -6,6 +6,8 @@
  *               without: it may leave less that can be computed again
  *     merging   in place after another order has been found and, without a budget, before: outputs
  *               that take inputs over change which order is best, and an order changes which may
+ *     slowdown  of coupling, if some is allowed: as asked, and none, since a bound that more waits
+ *               have lowered may be harder to meet
  *     order     another one, and, where that may be worse, the one that came in: with less alive at
  *               once there may be less that can be computed again, and an order is chosen for the
  *               first memory space alone
@@ -17,12 +19,14 @@
  * caller's seconds are for the whole list. Cost: the transforms and a plan for each candidate. */
 #include "pipeline.h"
 
+#include <assert.h>
+
 #include "planner/budget/budget.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 
-enum { CANDIDATES_MAX = 8 };
+enum { CANDIDATES_MAX = 12 };
 
 struct search {
     struct tarn_graph *source;
@@ -93,6 +97,13 @@ static bool may_kept_order_gain(const struct search *search, const struct tarn_o
     return !takes_no_time(search->source, other) && !is_over;
 }
 
+/* Fewer waits make no bound lower. */
+static bool is_at_bound(const struct tarn_outcome *outcome)
+{
+    const struct tarn_plan *plan = outcome->made.plan;
+    return plan && plan->footprint <= plan->claim.bound;
+}
+
 /* What was asked for is there. */
 static bool is_within_capacity(const struct search *search)
 {
@@ -104,7 +115,11 @@ static bool may_gain(const struct search *search, const struct tarn_pipeline_can
     const struct tarn_outcome *best = &search->best;
     if (candidate->keeps_order) return search->tries_kept;
     if (!search->is_any) return true;
-    if (candidate->merges_first && is_within_capacity(search)) return false;
+    bool is_settled = is_within_capacity(search);
+    if (candidate->merges_first && is_settled) return false;
+    if (candidate->slowdown < search->settings->couple.slowdown_max &&
+        (is_settled || is_at_bound(best)))
+        return false;
     if (best->status == TARN_DEADLINE) return !tarn_deadline_is_over(&search->deadline);
     if (best->status != TARN_OK && best->status != TARN_DOES_NOT_FIT) return false;
     return !candidate->without_waits || best->status != TARN_OK ||
@@ -125,6 +140,17 @@ static bool may_merge(const struct tarn_graph *graph, const struct tarn_in_place
     return options->kinds_count > 0;
 }
 
+/* With another order and, if one is asked for, with the one that came in. */
+static size_t add_orders(struct tarn_pipeline_candidate *list, size_t count,
+                         struct tarn_pipeline_candidate candidate,
+                         const struct tarn_plan_options *plan)
+{
+    list[count++] = candidate;
+    candidate.keeps_order = true;
+    if (plan->reorder) list[count++] = candidate;
+    return count;
+}
+
 static size_t list_candidates(const struct search *search, struct tarn_pipeline_candidate *list)
 {
     const struct tarn_plan_options *plan = &search->settings->plan;
@@ -134,17 +160,20 @@ static size_t list_candidates(const struct search *search, struct tarn_pipeline_
     bool open = plan->pad_groups == TARN_GROUPS_SMALLER && search->plan;
     enum tarn_group_padding paddings[2] = {plan->pad_groups, TARN_GROUPS_PADDED};
     if (open) paddings[0] = has_groups(search->source) ? TARN_GROUPS_EXACT : TARN_GROUPS_AS_GIVEN;
+    double slowdown = plan->couple ? search->settings->couple.slowdown_max : 0;
+    bool slower = slowdown > 0 && !plan->budget && search->plan;
     size_t count = 0, paddings_count = open && paddings[0] == TARN_GROUPS_EXACT ? 2 : 1;
     for (size_t p = 0; p < paddings_count; p++) {
-        for (int other = 0; other <= (frees || merges_early ? 1 : 0); other++) {
-            for (int keeps_order = 0; keeps_order <= (plan->reorder ? 1 : 0); keeps_order++)
-                list[count++] =
-                    (struct tarn_pipeline_candidate){.padding = paddings[p],
-                                                     .merges_first = other && merges_early,
-                                                     .without_waits = other && frees,
-                                                     .keeps_order = keeps_order != 0};
-        }
+        struct tarn_pipeline_candidate candidate = {.padding = paddings[p], .slowdown = slowdown};
+        count = add_orders(list, count, candidate, plan);
+        candidate.slowdown = 0;
+        if (slower) count = add_orders(list, count, candidate, plan);
+        candidate.slowdown = slowdown;
+        candidate.without_waits = frees;
+        candidate.merges_first = merges_early;
+        if (frees || merges_early) count = add_orders(list, count, candidate, plan);
     }
+    assert(count <= CANDIDATES_MAX);
     return count;
 }
 

@@ -60,6 +60,7 @@ static enum tarn_status couple(const struct stage_call *call, struct tarn_graph 
     struct tarn_transform_control control =
         tarn_plan_settings_control(&settings->couple_control, call->seconds);
     couple.control = &control;
+    couple.slowdown_max = call->candidate->slowdown;
     couple.report = &call->outcome->coupled;
     couple.report_size = sizeof call->outcome->coupled;
     enum tarn_status status = TARN_OK;

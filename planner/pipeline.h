@@ -11,6 +11,7 @@ struct tarn_pipeline_candidate {
     bool merges_first;  /* outputs are written in place before an order is looked for, not after */
     bool keeps_order;   /* no other order is looked for, though the settings ask for one */
     bool without_waits; /* nothing is coupled before the budget has been looked at, nor in place */
+    double slowdown;    /* that coupling may cost, as a share; no more than the settings allow */
     double seconds;     /* that it may take; 0: no limit */
 };
 

@@ -137,11 +137,18 @@ static bool parse_seconds(const char *text, uint64_t *ns)
     return true;
 }
 
-/* As many billionths as parse_seconds would make of it, of a percent. */
+/* With a percent sign or without; as many billionths as parse_seconds would make of it, of a
+ * percent. */
 static bool parse_percent(const char *text, double *share)
 {
+    char number[32];
     uint64_t billionths;
-    if (!parse_seconds(text, &billionths)) return false;
+    size_t length = strlen(text);
+    if (length > 0 && text[length - 1] == '%') length--;
+    if (length >= sizeof number) return false;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    if (!parse_seconds(number, &billionths)) return false;
     *share = (double)billionths / 1e11;
     return true;
 }
@@ -149,15 +156,11 @@ static bool parse_percent(const char *text, double *share)
 /* "70%": above 0 and at most all. */
 static bool parse_budget(const char *text, struct tarn_size_or_share *budget)
 {
-    char number[32];
     size_t length = strlen(text);
     *budget = (struct tarn_size_or_share){0};
     if (length == 0 || text[length - 1] != '%')
         return parse_size(text, &budget->bytes) && budget->bytes > 0;
-    if (length > sizeof number) return false;
-    memcpy(number, text, length - 1);
-    number[length - 1] = '\0';
-    return parse_percent(number, &budget->share) && budget->share > 0 && budget->share <= 1;
+    return parse_percent(text, &budget->share) && budget->share > 0 && budget->share <= 1;
 }
 
 /* Which of the words between bars it is. */

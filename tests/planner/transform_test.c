@@ -234,7 +234,8 @@ static void fill_reach(const struct tarn_graph *graph, uint32_t *before)
 static uint64_t footprint_with(struct tarn_graph *graph, bool reorders, bool merges)
 {
     static const char *const kinds[] = {"work"};
-    struct tarn_plan_options options = *TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1);
+    struct tarn_plan_options options =
+        *TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1, .effort = TARN_NO_EFFORT);
     const struct tarn_reorder_options reorder = *TARN_REORDER_OPTIONS(0);
     const struct tarn_in_place_options merge =
         *TARN_IN_PLACE_OPTIONS(.kinds = kinds, .kinds_count = 1);
@@ -244,6 +245,32 @@ static uint64_t footprint_with(struct tarn_graph *graph, bool reorders, bool mer
     uint64_t footprint = tarn_plan_footprint(plan);
     tarn_plan_destroy(plan);
     return footprint;
+}
+
+/* More time allowed for waits never takes more bytes than none. */
+static void a_slowdown_never_costs_bytes(void **state)
+{
+    uint32_t less = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(96); seed++) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 24);
+        knobs.streams = 2 + (uint32_t)(seed % 3);
+        knobs.spaces = 0;
+        struct tarn_graph *graph = random_graph(&knobs);
+        uint64_t footprint[2];
+        for (int slow = 0; slow < 2; slow++) {
+            struct tarn_plan *plan = plan_of(
+                graph,
+                TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1, .effort = TARN_NO_EFFORT,
+                                  .couple = TARN_COUPLE_OPTIONS(.slowdown_max = slow ? 0.5 : 0)));
+            footprint[slow] = tarn_plan_footprint(plan);
+            tarn_plan_destroy(plan);
+        }
+        assert_true(footprint[1] <= footprint[0]);
+        less += footprint[1] < footprint[0];
+        tarn_graph_destroy(graph);
+    }
+    assert_true(less > 0);
 }
 
 /* Which of the two comes first decides what there is to gain. */
@@ -660,6 +687,7 @@ int main(void)
         cmocka_unit_test(any_legal_order_in_any_streams_is_a_refinement),
         cmocka_unit_test(a_recipe_that_changes_nothing_shares_the_graph),
         cmocka_unit_test(in_place_refines_and_never_raises_the_bound),
+        cmocka_unit_test(a_slowdown_never_costs_bytes),
         cmocka_unit_test(order_and_in_place_are_tried_either_way_round),
         cmocka_unit_test(in_place_misses_nothing_that_it_may_do),
         cmocka_unit_test(a_chain_of_transforms_refines_its_source_and_runs_alike),
