@@ -1,11 +1,18 @@
-/* Streams apart. Where streams seldom wait for each other, nearly all that one of them produces is
- * in conflict with what others produce meanwhile, and a plan of everything mixes what had better
- * lie together. In a band of its own each stream is a problem of intervals, smaller by far, which
- * search solves well; what is lost is that streams need their most bytes at different times. How
- * high a band is at least, the most bytes that live in its stream at once, is known before: so
- * bands are placed only where they can be lower than the present plan, and as long as they can.
- * Streams with members of one contiguous group share a band.
- * Source: docs/how-it-works.md, "Placement". Cost: O(T), and the searches. */
+/* Streams apart. If streams seldom wait for each other, nearly all that one of them produces is in
+ * conflict with what others produce meanwhile, and a plan of everything mixes what had better lie
+ * together. In a band of its own each stream is a problem of intervals, smaller by far, which
+ * search solves well; what is lost is that streams need their most bytes at different times. Some
+ * streams together in a band lose less and are harder: of the ways to share bands, those are placed
+ * whose heights add up to the least. How high a band is at least, the heaviest antichain of its
+ * storages, is known before: so bands are placed only if they can be lower than the present plan,
+ * and as long as they can. Streams with members of one contiguous group always share a band.
+ *
+ *     units     streams joined by groups
+ *     few       all partitions of the units
+ *     more      pairs of bands are merged, the one that takes most from the sum first
+ *
+ * Source: docs/how-it-works.md, "Placement". Cost: an antichain for each set of streams that is
+ * looked at, O(T S), and the searches. */
 #include "apart.h"
 
 #include <assert.h>
@@ -26,17 +33,35 @@ struct band {
     uint64_t *offset; /* by storage of the part */
 };
 
+/* All partitions of ALL_UNITS units are 15. Of up to MERGED_UNITS pairs are merged. Of more than
+ * SHARED_STORAGES no two units share a band, since search is too short for that. TRIES: partitions
+ * that are placed, beside that of one unit for each band. */
+enum { ALL_UNITS = 4, MERGED_UNITS = 8, SHARED_STORAGES = 4096, TRIES = 3 };
+enum { PARTITIONS_MAX = 16, SETS_MAX = 1 << MERGED_UNITS };
+
+/* Unit -> band, numbered by their first units. Of many units, or without a graph, each its own. */
+struct partition {
+    uint8_t band_of[MERGED_UNITS];
+    uint32_t bands_count;
+    uint64_t least; /* bytes of all bands, at least */
+};
+
 struct apart {
     const struct tarn_problem *problem;
     const struct tarn_apart_options *options;
     struct tarn_region *region;
+    uint32_t *unit_of; /* stream -> unit */
+    uint32_t units_count;
     uint32_t *band_of; /* stream -> band */
     struct band *bands;
     uint32_t bands_count;
     uint64_t work_left;
+    uint64_t *least_of; /* set of units, as bits -> bytes at least; 0: not known; NULL: not asked */
+    uint64_t *weight;   /* by storage: room for find_least */
+    bool is_exhausted;  /* no memory */
 };
 
-/* ---- Which streams share a band ---- */
+/* ---- Units ---- */
 
 static uint32_t find_root(uint32_t *parent, uint32_t s)
 {
@@ -56,10 +81,11 @@ static void join_groups(const struct apart *apart, uint32_t *parent)
     }
 }
 
-static bool find_bands(struct apart *apart)
+static bool find_units(struct apart *apart)
 {
     uint32_t streams_count = apart->problem->conflicts.reuse.streams_count;
     struct tarn_region *region = apart->region;
+    apart->unit_of = tarn_region_take(region, streams_count, sizeof *apart->unit_of);
     apart->band_of = tarn_region_take(region, streams_count, sizeof *apart->band_of);
     apart->bands = tarn_region_take(region, streams_count, sizeof *apart->bands);
     uint32_t *parent = tarn_region_take(region, streams_count, sizeof *parent);
@@ -67,9 +93,9 @@ static bool find_bands(struct apart *apart)
     for (uint32_t s = 0; s < streams_count; s++) parent[s] = s;
     join_groups(apart, parent);
     for (uint32_t s = 0; s < streams_count; s++)
-        if (find_root(parent, s) == s) apart->band_of[s] = apart->bands_count++;
+        if (find_root(parent, s) == s) apart->unit_of[s] = apart->units_count++;
     for (uint32_t s = 0; s < streams_count; s++)
-        apart->band_of[s] = apart->band_of[find_root(parent, s)];
+        apart->unit_of[s] = apart->unit_of[find_root(parent, s)];
     return true;
 }
 
@@ -95,6 +121,27 @@ static uint64_t find_peak(const struct apart *apart, const uint32_t *storages, u
     return peak;
 }
 
+/* Of a set of units: its heaviest antichain, that of a graph in which all else weighs nothing. */
+static uint64_t find_least(struct apart *apart, uint32_t set)
+{
+    const struct tarn_reuse *reuse = &apart->problem->conflicts.reuse;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_antichain antichain;
+    if (apart->least_of[set] > 0) return apart->least_of[set];
+    for (uint32_t a = 0; a < reuse->count; a++)
+        apart->weight[a] =
+            set >> apart->unit_of[reuse->stream[a]] & 1 ? apart->problem->blocks.reserved[a] : 0;
+    if (tarn_antichain_init(&antichain, &region, reuse, apart->problem->graph, apart->weight) !=
+        TARN_OK)
+        apart->is_exhausted = true;
+    else
+        apart->least_of[set] = antichain.bound;
+    tarn_region_finish(&region);
+    uint64_t work = (uint64_t)TARN_WORK_STREAM * reuse->count * reuse->streams_count;
+    apart->work_left = tarn_work_less(apart->work_left, work);
+    return apart->least_of[set];
+}
+
 /* Gives every band its storages and its least height. */
 static bool fill_bands(struct apart *apart)
 {
@@ -109,17 +156,21 @@ static bool fill_bands(struct apart *apart)
     for (uint32_t a = 0; a < reuse->count; a++) storage_at[conflicts->slot_of[a]] = a;
     for (size_t k = 0; k < bands_count; k++) {
         struct band *band = &apart->bands[k];
-        band->storages = storages;
+        uint32_t set = 0;
+        *band = (struct band){.storages = storages};
         for (uint32_t s = 0; s < reuse->streams_count; s++) {
             uint32_t begin = conflicts->begin[s], count = conflicts->begin[s + 1] - begin;
             if (apart->band_of[s] != k) continue;
             for (uint32_t i = 0; i < count; i++) *storages++ = storage_at[begin + i];
+            if (apart->least_of) set |= 1u << apart->unit_of[s];
             uint64_t peak = find_peak(apart, storage_at + begin, count, s, change);
             if (peak > band->least) band->least = peak;
         }
         band->count = (uint32_t)(storages - band->storages);
+        if (apart->least_of && find_least(apart, set) > band->least)
+            band->least = apart->least_of[set];
     }
-    return true;
+    return !apart->is_exhausted;
 }
 
 /* Bytes of all bands: the first `placed` as high as they are, the others as they are at least. */
@@ -176,6 +227,13 @@ static enum tarn_status improve(struct apart *apart, struct band *band, uint64_t
 static enum tarn_status search(struct apart *apart, struct band *band, uint64_t work_max)
 {
     const struct tarn_apart_options *options = apart->options;
+    uint64_t work;
+    if (options->search) {
+        enum tarn_status status = options->search(options, &band->part.problem, band->least,
+                                                  work_max, band->offset, &band->height, &work);
+        apart->work_left = tarn_work_less(apart->work_left, work);
+        return status;
+    }
     const struct tarn_core_options core = {.aim = band->least,
                                            .visits = options->visits,
                                            .work_max = work_max,
@@ -236,7 +294,140 @@ static void take_plan(const struct apart *apart, uint64_t *offset)
     }
 }
 
+/* ---- Partitions ---- */
+
+/* Adds a partition to those that may be lower than `footprint`; the lowest come first, of equal
+ * ones that with more bands, which are smaller. */
+static void offer(struct partition *list, uint32_t *count, struct partition partition,
+                  uint64_t footprint)
+{
+    uint32_t at = *count;
+    if (partition.bands_count < 2 || partition.least >= footprint) return;
+    while (at > 0 && (partition.least < list[at - 1].least ||
+                      (partition.least == list[at - 1].least &&
+                       partition.bands_count > list[at - 1].bands_count)))
+        at--;
+    if (at == PARTITIONS_MAX) return;
+    *count += *count < PARTITIONS_MAX;
+    for (uint32_t i = *count - 1; i > at; i--) list[i] = list[i - 1];
+    list[at] = partition;
+}
+
+static uint64_t sum_of(struct apart *apart, const struct partition *partition)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < partition->bands_count; k++) {
+        uint32_t set = 0;
+        for (uint32_t u = 0; u < apart->units_count; u++)
+            if (partition->band_of[u] == k) set |= 1u << u;
+        sum += find_least(apart, set);
+    }
+    return sum;
+}
+
+/* All partitions of the units from u on, those before it being in bands already. */
+static void list_all(struct apart *apart, struct partition partition, uint32_t u,
+                     struct partition *list, uint32_t *count, uint64_t footprint)
+{
+    if (u == apart->units_count) {
+        partition.least = partition.bands_count > 1 ? sum_of(apart, &partition) : 0;
+        offer(list, count, partition, footprint);
+        return;
+    }
+    for (uint8_t k = 0; k <= partition.bands_count; k++) {
+        struct partition next = partition;
+        next.band_of[u] = k;
+        next.bands_count += k == partition.bands_count;
+        list_all(apart, next, u + 1, list, count, footprint);
+    }
+}
+
+static struct partition merge(struct partition partition, uint32_t units, uint8_t a, uint8_t b)
+{
+    for (uint32_t u = 0; u < units; u++) {
+        if (partition.band_of[u] == b) partition.band_of[u] = a;
+        if (partition.band_of[u] > b) partition.band_of[u]--;
+    }
+    partition.bands_count--;
+    return partition;
+}
+
+/* Each unit its own band; then the two are merged that take most from the sum, and so on. */
+static void list_merged(struct apart *apart, struct partition partition, struct partition *list,
+                        uint32_t *count, uint64_t footprint)
+{
+    while (partition.bands_count > 2) {
+        struct partition best = {.least = UINT64_MAX};
+        for (uint8_t a = 0; a < partition.bands_count; a++) {
+            for (uint8_t b = (uint8_t)(a + 1); b < partition.bands_count; b++) {
+                struct partition merged = merge(partition, apart->units_count, a, b);
+                merged.least = sum_of(apart, &merged);
+                if (merged.least < best.least) best = merged;
+            }
+        }
+        partition = best;
+        offer(list, count, partition, footprint);
+    }
+}
+
+/* The partitions to be placed: those that are lower than one band for each unit can be, and that
+ * one last. Of too many units, or of too many storages, it is the only one; whether it may be lower
+ * is then known after its bands have been filled. */
+static uint32_t list_partitions(struct apart *apart, struct partition *list, uint64_t footprint)
+{
+    uint32_t found = 0, listed = 0, units = apart->units_count;
+    uint32_t storages = apart->problem->blocks.storages_count;
+    struct partition each = {.bands_count = units}, all[PARTITIONS_MAX];
+    list[0] = each;
+    if (!apart->problem->graph || units > MERGED_UNITS || storages > SHARED_STORAGES) return 1;
+    apart->least_of = tarn_region_take(apart->region, SETS_MAX, sizeof *apart->least_of);
+    apart->weight = tarn_region_take(apart->region, storages, sizeof *apart->weight);
+    if (apart->region->is_exhausted) return 0;
+    for (uint32_t u = 0; u < units; u++) each.band_of[u] = (uint8_t)u;
+    each.least = sum_of(apart, &each);
+    if (units <= ALL_UNITS)
+        list_all(apart, (struct partition){.bands_count = 0}, 0, all, &found, footprint);
+    else
+        list_merged(apart, each, all, &found, footprint);
+    for (uint32_t i = 0; i < found && listed < TRIES; i++)
+        if (all[i].least < each.least) list[listed++] = all[i];
+    list[listed] = each;
+    return listed + 1;
+}
+
+static bool take_partition(struct apart *apart, const struct partition *partition)
+{
+    apart->bands_count = partition->bands_count;
+    for (uint32_t s = 0; s < apart->problem->conflicts.reuse.streams_count; s++)
+        apart->band_of[s] =
+            apart->least_of ? partition->band_of[apart->unit_of[s]] : apart->unit_of[s];
+    return fill_bands(apart);
+}
+
 /* ---- The whole ---- */
+
+/* It may take one part in `parts` of the work that is left. */
+static enum tarn_status try_partition(struct apart *apart, const struct partition *partition,
+                                      uint32_t parts, uint64_t *offset, uint64_t *footprint)
+{
+    struct tarn_region_mark mark = tarn_region_mark(apart->region);
+    uint64_t left = apart->work_left, kept = 0;
+    uint32_t placed = 0;
+    if (left != TARN_WORK_UNLIMITED) kept = left - left / parts;
+    apart->work_left = left == TARN_WORK_UNLIMITED ? left : left - kept;
+    enum tarn_status status =
+        take_partition(apart, partition) ? place_bands(apart, *footprint, &placed) : TARN_SYSTEM;
+    if (status == TARN_OK && placed > 0 && placed == apart->bands_count) {
+        uint64_t found = add_up(apart, placed);
+        if (found < *footprint) {
+            *footprint = found;
+            take_plan(apart, offset);
+        }
+    }
+    if (left != TARN_WORK_UNLIMITED) apart->work_left += kept;
+    tarn_region_release(apart->region, mark);
+    return status;
+}
 
 enum tarn_status tarn_apart_place(const struct tarn_problem *problem,
                                   const struct tarn_apart_options *options, uint64_t *offset,
@@ -246,17 +437,14 @@ enum tarn_status tarn_apart_place(const struct tarn_problem *problem,
     struct tarn_region region = {.chunks = NULL};
     struct apart apart = {
         .problem = problem, .options = options, .region = &region, .work_left = work_max};
-    uint32_t placed = 0;
-    bool ok = find_bands(&apart) && (apart.bands_count < 2 || fill_bands(&apart));
-    enum tarn_status status = ok ? TARN_OK : TARN_SYSTEM;
-    if (ok && apart.bands_count > 1) status = place_bands(&apart, *footprint, &placed);
-    if (status == TARN_OK && placed > 0 && placed == apart.bands_count) {
-        uint64_t found = add_up(&apart, placed);
-        if (found < *footprint) {
-            *footprint = found;
-            take_plan(&apart, offset);
-        }
-    }
+    struct partition list[TRIES + 1];
+    uint32_t count = 0;
+    bool ok = find_units(&apart);
+    if (ok && apart.units_count > 1) count = list_partitions(&apart, list, *footprint);
+    enum tarn_status status =
+        ok && !region.is_exhausted && !apart.is_exhausted ? TARN_OK : TARN_SYSTEM;
+    for (uint32_t i = 0; status == TARN_OK && i<count && * footprint> options->aim; i++)
+        status = try_partition(&apart, &list[i], count - i, offset, footprint);
     *work = work_max - apart.work_left;
     tarn_region_finish(&region);
     return status;

@@ -1,4 +1,4 @@
-/* Streams apart: each has a band of the arena to itself. */
+/* Streams apart: each, or some of them together, have a band of the arena to themselves. */
 #ifndef TARN_PLANNER_PLACE_APART_H
 #define TARN_PLANNER_PLACE_APART_H
 
@@ -7,10 +7,17 @@
 
 struct tarn_apart_options {
     uint64_t visits;   /* of search by cores, for each band */
+    uint64_t aim;      /* bytes: a plan up to there ends the search */
     uint64_t work_max; /* see work.h; 0: no limit */
     uint64_t seed;
     uint32_t threads; /* 0: all cores; results do not depend on it */
     struct tarn_deadline deadline;
+    /* Looks for a plan of a band that is `least` bytes high, from the one given, with these options
+     * and up to so much work (0: no limit), and says what it did. NULL: cores alone. */
+    enum tarn_status (*search)(const struct tarn_apart_options *options,
+                               const struct tarn_problem *problem, uint64_t least,
+                               uint64_t work_max, uint64_t *offset, uint64_t *height,
+                               uint64_t *work);
 };
 
 /* offset, footprint: a safe plan; replaced by one of bands where that is lower. Does nothing where

@@ -89,16 +89,19 @@ enum tarn_status tarn_fold_init(struct tarn_fold *fold, struct tarn_region *regi
 {
     const struct tarn_blocks *blocks = &problem->blocks;
     const struct tarn_reuse *reuse = &problem->conflicts.reuse;
+    const struct tarn_graph *graph = problem->graph ? problem->graph : problem->source;
     struct tarn_region brief = {.chunks = NULL};
     *fold = (struct tarn_fold){.problem = problem};
-    uint64_t *colour = tarn_region_take(&brief, problem->graph->storages_count, sizeof *colour);
+    uint64_t *colour = tarn_region_take(&brief, graph->storages_count, sizeof *colour);
     fold->members = tarn_region_take(region, blocks->count, sizeof *fold->members);
-    bool ok = colour && fold->members && find_roles(problem->graph, &brief, colour);
+    bool ok = colour && fold->members && find_roles(graph, &brief, colour);
     for (uint32_t b = 0; ok && b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
         uint32_t a = block.members[0];
         if (block.members_count > 1) continue;
-        uint64_t role = mix(mix(colour[a], reuse->stream[a]), mix(block.size, block.alignment));
+        uint32_t origin = problem->origin ? problem->origin[a] : a;
+        uint64_t role =
+            mix(mix(colour[origin], reuse->stream[a]), mix(block.size, block.alignment));
         fold->members[fold->count++] = (struct tarn_fold_member){role, reuse->position[a], b};
     }
     if (ok) qsort(fold->members, fold->count, sizeof *fold->members, compare_members);

@@ -18,7 +18,8 @@ struct tarn_fold {
     uint32_t count;
 };
 
-/* The problem has a graph. Lives in the region. TARN_SYSTEM: no memory. */
+/* The problem is of a graph, or a part of such a problem. Lives in the region. TARN_SYSTEM: no
+ * memory. */
 enum tarn_status tarn_fold_init(struct tarn_fold *fold, struct tarn_region *region,
                                 const struct tarn_problem *problem);
 

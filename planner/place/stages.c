@@ -279,7 +279,8 @@ enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near)
     uint32_t count = placing->problem.blocks.count;
     uint64_t work_max;
     struct tarn_fold folded;
-    if (!placing->problem.graph || count > FOLD_BLOCKS_MAX) return TARN_OK;
+    bool has_graph = placing->problem.graph || placing->problem.source;
+    if (!has_graph || count > FOLD_BLOCKS_MAX) return TARN_OK;
     if (!may_spend(placing, placing->reserve, &work_max)) return TARN_OK;
     enum tarn_status status = make_rows(placing);
     if (status != TARN_OK) return status;
@@ -295,13 +296,41 @@ enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near)
 
 /* ---- Streams apart ---- */
 
+/* The stages for one band. */
+static enum tarn_status search_band(const struct tarn_apart_options *options,
+                                    const struct tarn_problem *problem, uint64_t least,
+                                    uint64_t work_max, uint64_t *offset, uint64_t *height,
+                                    uint64_t *work)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_place_result result = {.offset = offset, .footprint = *height};
+    struct tarn_placing band = {.problem = *problem, .result = &result, .region = &region};
+    band.request.improve = (struct tarn_improve_options){.bound = least,
+                                                         .seed = options->seed,
+                                                         .threads = options->threads,
+                                                         .deadline = options->deadline};
+    uint64_t begun = work_max > 0 ? work_max : TARN_WORK_UNLIMITED;
+    band.work_left = begun;
+    enum tarn_status status = tarn_stage_exact_briefly(&band);
+    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = tarn_stage_fold(&band, false);
+    if (status == TARN_OK && !tarn_placing_is_done(&band))
+        status = tarn_stage_core(&band, least, options->visits);
+    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = tarn_stage_fold(&band, true);
+    *height = result.footprint;
+    *work = work_max > 0 ? begun - band.work_left : 0;
+    tarn_region_finish(&region);
+    return status;
+}
+
 enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, uint64_t visits)
 {
     const struct tarn_improve_options *improve = &placing->request.improve;
     struct tarn_apart_options options = {.visits = visits,
+                                         .aim = tarn_placing_aim(placing),
                                          .seed = improve->seed,
                                          .threads = improve->threads,
-                                         .deadline = improve->deadline};
+                                         .deadline = improve->deadline,
+                                         .search = search_band};
     uint64_t work = 0;
     if (!may_spend(placing, 0, &options.work_max)) return TARN_OK;
     if (options.work_max > 0) {

@@ -86,6 +86,8 @@ static void fill_storages(struct tarn_part *part, const struct tarn_problem *who
             own->first[(size_t)k * own->count + i] =
                 below(&tables[k], &whole->conflicts, first[part->origin[i]]);
     }
+    problem->source = whole->graph;
+    problem->origin = whole->graph ? part->origin : NULL;
     for (uint32_t i = 0; i < own->count; i++) {
         problem->begin[i] = tarn_problem_begin(whole, part->origin[i]);
         problem->end[i] = tarn_problem_end(whole, part->origin[i]);

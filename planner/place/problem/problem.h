@@ -17,6 +17,9 @@ struct tarn_problem {
     struct tarn_blocks blocks;
     struct tarn_conflicts conflicts; /* with the reuse */
     struct tarn_antichain antichain; /* of the graph; without one it has no thresholds */
+    /* Of a part of a graph's problem: that graph, and storage -> the graph's; else NULL. */
+    const struct tarn_graph *source;
+    const uint32_t *origin;
     /* Storage -> what the functions of the same names say; NULL: it follows from the graph. */
     uint32_t *begin, *end;
     bool *in_antichain;
