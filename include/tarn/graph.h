@@ -105,10 +105,11 @@ struct tarn_list {
 
 struct tarn_tensor_info {
     const char *name; /* NULL: "" */
-    uint64_t size;    /* bytes, above 0 */
+    uint64_t size;    /* bytes; 0: it takes none, and only orders the ops that name it */
     enum tarn_tensor_kind kind;
     uint64_t alignment; /* power of two that the offset must be a multiple of; 0: the plan's */
     tarn_space space;   /* where it lies; 0: the first one */
+    uint64_t offset;    /* of a slice: its first byte in its root's storage; else 0 */
 };
 
 /* Another way of carrying out an op than the op as written, for transforms that may choose.
@@ -191,10 +192,15 @@ static inline tarn_tensor tarn_builder_tensor(struct tarn_builder *builder,
 {
     return tarn_builder_tensor_sized(builder, info, sizeof *info);
 }
-/* A further name for the bytes of `of` (a root or an alias of it); size and kind are its root's.
- * An op that outputs it writes the storage in place, unless the op is a view. */
+/* A further name for the bytes of `of` (a root or an alias of it), of the same size and kind. An op
+ * that outputs it writes these bytes in place, unless the op is a view. */
 TARN_API tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of,
                                         const char *name);
+/* The same for a part of them, `size` bytes from byte `offset` of `of` on. Ops that touch slices
+ * without a byte in common need no order among themselves; the op that makes the root comes before
+ * all of them. */
+TARN_API tarn_tensor tarn_builder_slice(struct tarn_builder *builder, tarn_tensor of,
+                                        uint64_t offset, uint64_t size, const char *name);
 static inline tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info)
 {
     return tarn_builder_op_sized(builder, info, sizeof *info);

@@ -35,6 +35,13 @@ static bool is_last_user(const struct merging *merging, uint32_t v,
     return true;
 }
 
+/* Does the tensor name all of its storage? */
+static bool is_whole(const struct tarn_graph *graph, uint32_t t)
+{
+    const struct tarn_storage *storage = &graph->storages[graph->tensors[t].storage];
+    return graph->tensors[t].offset == 0 && graph->tensors[t].size == storage->size;
+}
+
 /* Does op v meet the storage through this tensor alone? A view of it may lie differently. */
 static bool has_one_name(const struct tarn_graph *graph, const struct tarn_graph_op *op,
                          uint32_t input)
@@ -78,7 +85,9 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
     if (from->space != to->space || (merging->chooses && !is_always_read(op, input))) return;
     if (from->size != to->size || from->group != TARN_NONE || to->group != TARN_NONE) return;
     if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
-    if (!has_one_name(graph, op, input) || !is_last_user(merging, v, from)) return;
+    if (!is_whole(graph, input) || !has_one_name(graph, op, input) ||
+        !is_last_user(merging, v, from))
+        return;
     assert(merging->root[merging->root[from->tensor]] == merging->root[from->tensor]);
     merging->root[output] = merging->root[from->tensor];
     merging->taken[from - graph->storages] = true;

@@ -193,7 +193,7 @@ size_t tarn_transform_longest_list(const struct tarn_graph *graph)
             longest = tarn_extra(&graph->ops[v])->control_count;
     }
     for (uint32_t g = 0; g < graph->groups_count; g++) {
-        if (graph->groups[g].storages_count > longest) longest = graph->groups[g].storages_count;
+        if (graph->groups[g].tensors_count > longest) longest = graph->groups[g].tensors_count;
     }
     return longest;
 }

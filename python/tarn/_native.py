@@ -61,7 +61,8 @@ Hash = _struct("Hash", word=u64 * 2)
 HashText = _struct("HashText", text=c.c_char * 33)
 
 SpaceInfo = _struct("SpaceInfo", name=text, kind=i32, alignment=u64, capacity=u64)
-TensorInfo = _struct("TensorInfo", name=text, size=u64, kind=i32, alignment=u64, space=u32)
+TensorInfo = _struct("TensorInfo", name=text, size=u64, kind=i32, alignment=u64, space=u32,
+                     offset=u64)
 Implementation = _struct("Implementation", name=text, cost=u64, workspace=u64, inputs=List,
                          outputs=List, workspace_first=flag)
 OpInfo = _struct("OpInfo", name=text, kind=text, stream=u32, inputs=List, outputs=List,
@@ -141,6 +142,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "builder_stream": (u32, builder, text),
     "builder_space_sized builder_tensor_sized builder_op_sized": (u32, builder, *SIZED),
     "builder_alias": (u32, builder, u32, text),
+    "builder_slice": (u32, builder, u32, u64, u64, text),
     "builder_control": (None, builder, u32, u32),
     "builder_after_readers": (None, builder, u32),
     "builder_group builder_group_padded": (None, builder, List),

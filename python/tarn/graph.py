@@ -31,7 +31,8 @@ class Space(NamedTuple):
 
 class Tensor(NamedTuple):
     """root: the tensor whose storage it shares, its own id where it has a storage of its own.
-    space: the id of the memory space that it lies in."""
+    space: the id of the memory space that it lies in. offset: of a slice, where it begins in its
+    root's storage."""
     id: TensorId
     name: str
     size: int
@@ -39,6 +40,7 @@ class Tensor(NamedTuple):
     alignment: int
     root: TensorId
     space: SpaceId = SpaceId(0)
+    offset: int = 0
 
     @property
     def is_persistent(self) -> bool:
@@ -361,6 +363,13 @@ class Builder:
     def alias(self, of: TensorRef, name: str = "") -> TensorId:
         """A further name for the bytes of a tensor; an op that outputs it writes in place."""
         made = n.lib.builder_alias(self._handle, self._id("tensor", of), n.encoded(name))
+        return TensorId(self._add("tensor", name, made))
+
+    def slice(self, of: TensorRef, offset: int, size: int, name: str = "") -> TensorId:
+        """A name for `size` bytes of a tensor from byte `offset` on. Ops that touch slices without
+        a byte in common need no order among themselves."""
+        made = n.lib.builder_slice(self._handle, self._id("tensor", of), offset, size,
+                                   n.encoded(name))
         return TensorId(self._add("tensor", name, made))
 
     def op(self, name: str, stream: StreamRef, inputs: Iterable[TensorRef] = (),

@@ -42,16 +42,18 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
         return tarn_error_set(error, TARN_USAGE, "group %u does not exist; the graph has %u", group,
                               graph->groups_count);
     const struct tarn_group *record = &graph->groups[group];
-    char *first = session->memory.addresses[record->storages[0]];
+    uint32_t begin = graph->tensors[record->tensors[0]].storage;
+    if (record->storages_count > 0) begin = record->storages[0];
+    char *first = session->memory.addresses[begin];
     uint64_t end = 0;
     for (uint32_t i = 0; i < record->storages_count; i++) {
         uint32_t storage = record->storages[i];
         char *member = session->memory.addresses[storage];
         if (!member || !tarn_plan_memory_is_address(&session->memory, storage) ||
             (uint64_t)(member - first) != end) {
-            if (error) error->tensor = record->tensors[i];
+            if (error) error->tensor = graph->storages[storage].tensor;
             return tarn_error_set(error, TARN_USAGE, "group %u is not one buffer: %s is %s", group,
-                                  tarn_tensor_label(graph, record->tensors[i]).text,
+                                  tarn_storage_label(graph, storage).text,
                                   !member ? "not bound" : "not behind the member before it");
         }
         uint64_t bytes = graph->storages[storage].size;

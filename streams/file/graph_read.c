@@ -286,6 +286,7 @@ enum {
     TENSOR_SIZE,
     TENSOR_KIND,
     TENSOR_ALIAS_OF,
+    TENSOR_OFFSET,
     TENSOR_ALIGNMENT,
     TENSOR_ORIGIN,
     TENSOR_SPACE
@@ -296,6 +297,7 @@ static const struct tarn_json_field tensor_fields[] = {
     [TENSOR_SIZE] = {"size", true},
     [TENSOR_KIND] = {"kind", true},
     [TENSOR_ALIAS_OF] = {"alias_of", false},
+    [TENSOR_OFFSET] = {"offset", false},
     [TENSOR_ALIGNMENT] = {"alignment", false},
     [TENSOR_ORIGIN] = {"origin", false},
     [TENSOR_SPACE] = {"space", false},
@@ -371,6 +373,7 @@ static enum tarn_status read_tensor(struct loader *loader, const struct tarn_jso
     if (!status) status = tarn_json_integer(&fields[TENSOR_SIZE], &info.size);
     if (!status) status = read_kind(&fields[TENSOR_KIND], &info.kind);
     if (!status) status = tarn_json_id(&fields[TENSOR_ALIAS_OF], &root);
+    if (!status) status = tarn_json_integer(&fields[TENSOR_OFFSET], &info.offset);
     if (!status) status = tarn_json_integer(&fields[TENSOR_ALIGNMENT], &info.alignment);
     if (!status) status = tarn_json_id(&fields[TENSOR_SPACE], &info.space);
     if (!status) status = tarn_json_id(&fields[TENSOR_ORIGIN], &origin);

@@ -94,6 +94,7 @@ static json_t *tensor_record(const struct tarn_graph *graph, uint32_t t)
     tarn_json_put(&record, "size", json_integer((json_int_t)tensor->size));
     tarn_json_put(&record, "kind", json_string(tarn_kind_text(tensor->kind)));
     put_number(&record, "alias_of", tensor->root, t);
+    put_number(&record, "offset", tensor->offset, 0);
     put_number(&record, "alignment", tensor->alignment, 0);
     put_number(&record, "space", tensor->space, 0);
     put_number(&record, "origin", tensor->origin, t);
@@ -118,7 +119,7 @@ static json_t *space_record(const struct tarn_graph *graph, uint32_t s)
 static json_t *group_record(const struct tarn_graph *graph, uint32_t g)
 {
     const struct tarn_group *group = &graph->groups[g];
-    json_t *tensors = tarn_json_list(group->tensors, group->storages_count);
+    json_t *tensors = tarn_json_list(group->tensors, group->tensors_count);
     if (!group->padded) return tensors;
     json_t *record = json_object();
     tarn_json_put(&record, "tensors", tensors);

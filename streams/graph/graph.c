@@ -101,7 +101,7 @@ uint32_t tarn_graph_groups_count(const struct tarn_graph *graph)
 struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group)
 {
     if (!graph || group >= graph->groups_count) return (struct tarn_list){NULL, 0};
-    return (struct tarn_list){graph->groups[group].tensors, graph->groups[group].storages_count};
+    return (struct tarn_list){graph->groups[group].tensors, graph->groups[group].tensors_count};
 }
 
 bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group)
@@ -169,6 +169,7 @@ bool tarn_graph_tensor_sized(const struct tarn_graph *graph, tarn_tensor tensor,
         .kind = record->kind,
         .alignment = record->alignment,
         .space = record->space,
+        .offset = record->offset,
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;
@@ -274,7 +275,7 @@ static bool arcs_are_valid(const struct tarn_graph *graph, uint32_t v)
 static bool storage_is_valid(const struct tarn_graph *graph, uint32_t a)
 {
     const struct tarn_storage *storage = &graph->storages[a];
-    if (storage->size == 0 || storage->persistent != (a >= graph->planned_count)) return false;
+    if (storage->persistent != (a >= graph->planned_count)) return false;
     if (storage->persistent) return true;
     if (storage->users_count == 0 || tarn_storage_users(graph, storage)[0] != storage->producer)
         return false;

@@ -55,11 +55,13 @@ struct tarn_graph_op {
 struct tarn_graph_tensor {
     const char *name;
     uint64_t size;
-    uint32_t alignment; /* 0: the plan's */
-    uint32_t root;      /* its own id for a root */
-    uint32_t producer;  /* op, or TARN_NONE (persistent only) */
-    uint32_t storage;   /* index into storages, the root's */
-    uint32_t origin;    /* tensor of the source graph whose content it holds again; else itself */
+    uint64_t offset;            /* of its first byte in its root's storage */
+    uint32_t part, parts_count; /* the parts that it names, see tarn_graph_part */
+    uint32_t alignment;         /* 0: the plan's */
+    uint32_t root;              /* its own id for a root */
+    uint32_t producer;          /* op, or TARN_NONE (persistent only) */
+    uint32_t storage;           /* index into storages, the root's */
+    uint32_t origin; /* tensor of the source graph whose content it holds again; else itself */
     uint16_t space;
     uint8_t kind; /* enum tarn_tensor_kind */
 };
@@ -71,20 +73,29 @@ struct tarn_graph_stream {
 };
 
 struct tarn_storage {
-    uint64_t size;                     /* exact bytes */
+    uint64_t size;                     /* exact bytes; 0: there is nothing to place */
     uint32_t tensor;                   /* root tensor, or TARN_NONE for a workspace */
     uint32_t producer;                 /* first writer; for persistent storages TARN_NONE */
     uint32_t users_begin, users_count; /* see tarn_storage_users */
-    uint32_t group;                    /* contiguous group, or TARN_NONE */
+    uint32_t part, parts_count;
+    uint32_t group; /* contiguous group, or TARN_NONE */
     uint16_t space;
     bool pinned; /* an output: never released inside the iteration */
     bool persistent;
 };
 
+/* A storage is cut at the ends of all slices of it: every tensor names whole parts, one behind the
+ * other. A storage without slices is one part, one without bytes has none. Races, versions and
+ * checks are by part; offsets, lifetimes and conflicts by storage. */
+struct tarn_graph_part {
+    uint64_t offset, size; /* in the storage */
+    uint32_t storage;
+};
+
 struct tarn_group {
-    const uint32_t *storages; /* storage indices, in order */
-    const uint32_t *tensors;  /* their roots */
-    uint32_t storages_count;
+    const uint32_t *tensors;  /* the roots, as given */
+    const uint32_t *storages; /* storage indices, in order: of those roots that have bytes */
+    uint32_t tensors_count, storages_count;
     bool persistent;
     bool padded; /* every member up to the plan's alignment, not only the whole */
 };
@@ -105,6 +116,9 @@ struct tarn_graph {
     struct tarn_graph_tensor *tensors;
     struct tarn_graph_stream *streams;
     struct tarn_storage *storages;
+    const struct tarn_graph_part *parts; /* storage by storage; views of a graph keep their numbers,
+                                            and their storages' are those of the graph */
+    uint32_t parts_count;
     const uint32_t *users; /* of all storages */
     struct tarn_group *groups;
     uint32_t ops_count, tensors_count, streams_count, groups_count;

@@ -101,8 +101,10 @@ static void add_tensor(struct tarn_hasher *hasher, const struct tarn_graph *grap
     tarn_hasher_add(hasher, tensor->alignment);
     bool is_copy = tensor->origin != t;
     tarn_hasher_add(hasher, (uint64_t)tensor->root << 8 | (uint64_t)is_copy << 7 |
-                                (uint64_t)(tensor->space > 0) << 6 | (uint64_t)tensor->kind);
+                                (uint64_t)(tensor->space > 0) << 6 |
+                                (uint64_t)(tensor->offset > 0) << 5 | (uint64_t)tensor->kind);
     if (tensor->space > 0) tarn_hasher_add(hasher, tensor->space);
+    if (tensor->offset > 0) tarn_hasher_add(hasher, tensor->offset);
     if (is_copy) tarn_hasher_add(hasher, tensor->origin);
 }
 
@@ -138,7 +140,7 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         const struct tarn_group *group = &graph->groups[g];
         if (group->padded) tarn_hasher_add(&hasher, UINT64_C(1) << 63);
-        tarn_hasher_add_list(&hasher, group->tensors, group->storages_count);
+        tarn_hasher_add_list(&hasher, group->tensors, group->tensors_count);
     }
     if (graph->spaces_count > 0) tarn_hasher_add(&hasher, graph->spaces_count);
     for (uint32_t s = 0; s < graph->spaces_count; s++) {

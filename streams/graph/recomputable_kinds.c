@@ -49,6 +49,15 @@ static bool can_write_elsewhere(const struct tarn_graph *graph, uint32_t op,
     return true;
 }
 
+/* What a slice holds may be overwritten while the rest of its storage stays: an op that reads or
+ * writes part of a storage runs once. */
+static bool has_slices(const struct tarn_graph *graph, struct tarn_list tensors)
+{
+    for (size_t k = 0; k < tensors.count; k++)
+        if (graph->storages[graph->tensors[tensors.ids[k]].storage].parts_count > 1) return true;
+    return false;
+}
+
 bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t implementation)
 {
     const struct tarn_graph_op *record = &graph->ops[op];
@@ -64,6 +73,7 @@ bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t imple
         if (other->inputs.count > 0) inputs = other->inputs;
         if (other->outputs.count > 0) outputs = other->outputs;
     }
+    if (has_slices(graph, inputs) || has_slices(graph, outputs)) return false;
     return can_write_elsewhere(graph, op, inputs, outputs);
 }
 

@@ -33,9 +33,14 @@ static enum tarn_status check_alias(const struct tarn_graph *graph,
                                tarn_tensor_label(graph, t).text,
                                tarn_tensor_label(graph, tensor->root).text,
                                tensor->root == t ? "itself" : "an alias as well");
-    if (tensor->size != root->size)
-        return bad_tensor(graph, report, t, "size",
-                          "differs in size from the root that it aliases");
+    if (tensor->offset > root->size || tensor->size > root->size - tensor->offset)
+        return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/size", t),
+                               "%s has the bytes %llu to %llu of %s, which has %llu; a slice ends "
+                               "inside its root",
+                               tarn_tensor_label(graph, t).text, (unsigned long long)tensor->offset,
+                               (unsigned long long)(tensor->offset + tensor->size),
+                               tarn_tensor_label(graph, tensor->root).text,
+                               (unsigned long long)root->size);
     if (tensor->kind != root->kind)
         return bad_tensor(graph, report, t, "kind",
                           "differs in kind from the root that it aliases");
@@ -72,8 +77,6 @@ static enum tarn_status check_tensor(const struct tarn_graph *graph,
     const struct tarn_graph_tensor *tensor = &graph->tensors[t];
     if ((unsigned)tensor->kind > TARN_INPUT)
         return bad_tensor(graph, report, t, "kind", "has an unknown kind");
-    if (tensor->size == 0)
-        return bad_tensor(graph, report, t, "size", "has size 0; sizes are at least 1 byte");
     if (tensor->size > TARN_NUMBER_MAX)
         return bad_tensor(graph, report, t, "size", "has a size above 2^53 - 1");
     if (tensor->alignment != 0 && !tarn_is_power_of_two(tensor->alignment))
@@ -81,6 +84,11 @@ static enum tarn_status check_tensor(const struct tarn_graph *graph,
                           "has an alignment that is not a power of two");
     if (tensor->alignment > TARN_ALIGNMENT_MAX)
         return bad_tensor(graph, report, t, "alignment", "has an alignment above 2^30");
+    if (tensor->offset > TARN_NUMBER_MAX)
+        return bad_tensor(graph, report, t, "offset", "has an offset above 2^53 - 1");
+    if (tensor->offset > 0 && tensor->root == TARN_NONE)
+        return bad_tensor(graph, report, t, "offset",
+                          "has an offset, which only a slice of another tensor has (alias_of)");
     enum tarn_status status = check_tensor_origin(graph, report, t);
     return status || tensor->root == TARN_NONE ? status : check_alias(graph, report, t);
 }

@@ -109,7 +109,8 @@ static void add_gap(struct tarn_gaps *gaps, const struct tarn_item *run, uint32_
 /* A group of a memory space that is left out reserves nothing. */
 static bool is_reserved(const struct tarn_gaps *gaps, const struct tarn_group *group)
 {
-    return !group->persistent && gaps->reserve->reserved[group->storages[0]] > 0;
+    return !group->persistent && group->storages_count > 0 &&
+           gaps->reserve->reserved[group->storages[0]] > 0;
 }
 
 /* Cuts a group into items and gaps, which alternate. */

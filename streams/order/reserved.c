@@ -43,7 +43,7 @@ static bool reserve_planned(uint64_t *reserved, const struct tarn_graph *graph, 
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         const struct tarn_group *group = &graph->groups[g];
         struct tarn_list members = {group->storages, group->storages_count};
-        if (!group->persistent &&
+        if (!group->persistent && group->storages_count > 0 &&
             !tarn_reserve(reserved, 0, graph, members, alignment, &block_alignment, &sum))
             return false;
     }

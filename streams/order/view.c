@@ -185,7 +185,8 @@ static bool take_space_storages(struct tarn_graph *view, struct tarn_region *reg
     if (!storages) return false;
     view->storages_count = view->planned_count = 0;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
-        bool is_here = graph->storages[a].space == space;
+        bool is_here = graph->storages[a].space == space &&
+                       (graph->storages[a].size > 0 || graph->storages[a].persistent);
         renaming->storage[a] = is_here ? view->storages_count : TARN_NONE;
         if (!is_here) continue;
         storages[view->storages_count] = graph->storages[a];
@@ -205,7 +206,8 @@ static bool take_space_groups(struct tarn_graph *view, struct tarn_region *regio
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         const struct tarn_group *group = &graph->groups[g];
         renaming->group[g] = TARN_NONE;
-        if (renaming->storage[group->storages[0]] == TARN_NONE) continue;
+        if (group->storages_count == 0 || renaming->storage[group->storages[0]] == TARN_NONE)
+            continue;
         uint32_t *members = tarn_region_take(region, group->storages_count, sizeof *members);
         if (!members) return false;
         for (uint32_t i = 0; i < group->storages_count; i++)

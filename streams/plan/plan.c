@@ -158,7 +158,8 @@ uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor)
     if (!place) return UINT64_MAX;
     const struct tarn_storage *storage =
         &plan->graph->storages[plan->graph->tensors[tensor].storage];
-    return place->offset - tarn_plan_space_begin(plan, storage->space, storage->persistent);
+    return place->offset - tarn_plan_space_begin(plan, storage->space, storage->persistent) +
+           plan->graph->tensors[tensor].offset;
 }
 
 uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
@@ -289,9 +290,13 @@ enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, u
 {
     if (!plan || group >= plan->graph->groups_count) return TARN_USAGE;
     const struct tarn_group *record = &plan->graph->groups[group];
+    if (offset) *offset = 0;
+    if (size) *size = 0;
+    if (record->storages_count == 0) return TARN_OK;
+    const struct tarn_storage *first = &plan->graph->storages[record->storages[0]];
     const struct tarn_storage *last =
         &plan->graph->storages[record->storages[record->storages_count - 1]];
-    uint64_t begin = tarn_plan_offset(plan, record->tensors[0]);
+    uint64_t begin = tarn_plan_offset(plan, first->tensor);
     uint64_t bytes = last->size;
     uint64_t alignment = tarn_storage_alignment(plan->graph, record->storages[0], plan->alignment);
     if (record->padded) bytes += -bytes & (alignment - 1);

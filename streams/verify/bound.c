@@ -200,7 +200,7 @@ static enum tarn_status find_runs(struct proof *proof, struct tarn_verdict *verd
             return proof_refuse(verdict, proof->claim.gaps[i],
                                 "the certificate's gaps do not ascend");
     for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (!graph->groups[g].persistent &&
+        if (!graph->groups[g].persistent && graph->groups[g].storages_count > 0 &&
             graph->storages[graph->groups[g].storages[0]].space == proof->space)
             cut_group(proof, g);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
@@ -404,6 +404,7 @@ static bool is_inside(const struct proof *proof, uint32_t storage)
     const struct tarn_program *program = proof->program;
     uint32_t producer = producer_of(proof, storage);
     if (proof->plan->graph->storages[storage].space != proof->space) return false;
+    if (proof->reserved[storage] == 0) return false;
     uint32_t stream = program->steps[producer].stream, last = last_before_cut(proof, stream);
     if (last == TARN_NONE || producer > last) return false;
     /* a cut through the producer has its outputs behind it; with all of the producer before it, a

@@ -241,8 +241,7 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
 static void check_group(const struct tarn_plan *plan, const struct tarn_group *group,
                         struct tarn_verdict *verdict)
 {
-    assert(group->storages_count > 0);
-    check_alignment(plan, group->storages[0], verdict);
+    if (group->storages_count > 0) check_alignment(plan, group->storages[0], verdict);
     for (uint32_t i = 1; i < group->storages_count; i++)
         check_behind(plan, group->storages[i - 1], group->storages[i], verdict);
 }

@@ -311,8 +311,8 @@ static void check_spaces(struct tarn_comparison *comparison)
 
 static bool is_same_group(const struct tarn_group *a, const struct tarn_group *b)
 {
-    return a->storages_count == b->storages_count &&
-           memcmp(a->tensors, b->tensors, a->storages_count * sizeof *a->tensors) == 0;
+    return a->tensors_count == b->tensors_count &&
+           memcmp(a->tensors, b->tensors, a->tensors_count * sizeof *a->tensors) == 0;
 }
 
 static void check_group(struct tarn_comparison *comparison, uint32_t g)
@@ -397,6 +397,10 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
         return add_tensor(comparison, t, origin, "is of another kind than");
     if (persistent && a->root != b->root)
         return add_tensor(comparison, t, origin, "aliases another tensor than");
+    uint64_t offset = b->offset; /* a storage that was taken in begins where the other one does */
+    if (b->root == origin && a->root == t) offset = 0;
+    if (a->offset != offset)
+        return add_tensor(comparison, t, origin, "lies elsewhere in its storage than");
     return true;
 }
 

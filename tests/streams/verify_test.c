@@ -1184,9 +1184,9 @@ static void a_map_of_bytes_that_is_broken_is_not_valid(void **state)
     map.bits[1][0] ^= 2; /* the second word has a start, which it has not */
     assert_false(tarn_byte_map_is_valid(&map));
     map.bits[1][0] ^= 2;
-    map.owner[0] = map.storages_count;
+    map.owner[0] = map.parts_count;
     assert_false(tarn_byte_map_is_valid(&map));
-    for (uint32_t a = 0; a < map.storages_count; a++) { /* before its first byte */
+    for (uint32_t a = 0; a < map.parts_count; a++) { /* before its first byte */
         map.owner[0] = a;
         assert_int_equal(tarn_byte_map_is_valid(&map), map.begin[a] == 0);
     }

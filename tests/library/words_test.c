@@ -1,0 +1,610 @@
+/* Graphs with slices, and with tensors without bytes, against an oracle of their own: small graphs
+ * drawn at random, executed byte by byte on memory in which every byte knows what it is of. What
+ * must be ordered is asked of a matrix of who comes before whom, byte by byte; the least arena of
+ * every order of blocks; what a read must find of list order on memory in which nothing shares
+ * bytes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "streams/graph/builder.h"
+#include "streams/plan/program.h"
+#include "support/random_graph.h"
+#include "tarn.h"
+
+enum { OPS = 7, TENSORS = 32, SIZE = 6, NODES = 2 * OPS };
+
+static struct random_source source;
+
+/* ---- Drawing ---- */
+
+struct draft {
+    struct tarn_builder *builder;
+    uint32_t ops, tensors;
+    uint32_t root[TENSORS];
+    uint64_t offset[TENSORS], size[TENSORS];
+    bool persistent[TENSORS];
+    uint32_t stream[OPS];
+    uint32_t reads[OPS][4], writes[OPS][4];
+    uint32_t reads_count[OPS], writes_count[OPS];
+};
+
+static uint64_t draw_size(void)
+{
+    return random_percent(&source, 20) ? 0 : 1 + random_below(&source, SIZE);
+}
+
+static uint32_t add_root(struct draft *draft, enum tarn_tensor_kind kind)
+{
+    uint32_t t = draft->tensors++;
+    draft->root[t] = t;
+    draft->offset[t] = 0;
+    draft->size[t] = draw_size();
+    draft->persistent[t] = kind >= TARN_PARAMETER;
+    tarn_builder_tensor(draft->builder,
+                        &(struct tarn_tensor_info){.size = draft->size[t], .kind = kind});
+    return t;
+}
+
+/* A slice of a tensor, of all of it at times. */
+static uint32_t add_slice(struct draft *draft, uint32_t of)
+{
+    uint32_t t = draft->tensors++;
+    uint64_t begin = random_below(&source, (uint32_t)draft->size[of] + 1);
+    uint64_t size = random_below(&source, (uint32_t)(draft->size[of] - begin) + 1);
+    if (random_percent(&source, 20)) begin = 0, size = draft->size[of];
+    draft->root[t] = draft->root[of];
+    draft->offset[t] = draft->offset[of] + begin;
+    draft->size[t] = size;
+    draft->persistent[t] = draft->persistent[of];
+    assert_int_equal(tarn_builder_slice(draft->builder, of, begin, size, "slice"), t);
+    return t;
+}
+
+static bool share(const struct draft *draft, uint32_t a, uint32_t b)
+{
+    return draft->root[a] == draft->root[b] && draft->size[a] > 0 && draft->size[b] > 0 &&
+           draft->offset[a] < draft->offset[b] + draft->size[b] &&
+           draft->offset[b] < draft->offset[a] + draft->size[a];
+}
+
+/* Do two ops touch a byte, one of them to write it? */
+static bool clash(const struct draft *draft, uint32_t u, uint32_t v)
+{
+    for (uint32_t i = 0; i < draft->writes_count[u]; i++) {
+        for (uint32_t k = 0; k < draft->writes_count[v]; k++)
+            if (share(draft, draft->writes[u][i], draft->writes[v][k])) return true;
+        for (uint32_t k = 0; k < draft->reads_count[v]; k++)
+            if (share(draft, draft->writes[u][i], draft->reads[v][k])) return true;
+    }
+    for (uint32_t i = 0; i < draft->reads_count[u]; i++)
+        for (uint32_t k = 0; k < draft->writes_count[v]; k++)
+            if (share(draft, draft->reads[u][i], draft->writes[v][k])) return true;
+    return false;
+}
+
+/* Some ops lack an order that they need, where careless. */
+static struct draft draw(bool careless)
+{
+    struct draft draft = {.builder = tarn_builder_create("words")};
+    uint32_t streams = 1 + random_below(&source, 3), ops = 2 + random_below(&source, OPS - 1);
+    for (uint32_t s = 0; s < streams; s++) tarn_builder_stream(draft.builder, "s");
+    uint32_t parameters = random_below(&source, 3);
+    for (uint32_t i = 0; i < parameters; i++) add_root(&draft, TARN_PARAMETER);
+    for (uint32_t v = 0; v < ops; v++) {
+        uint32_t control[OPS], control_count = 0, before = draft.tensors, maker[TENSORS];
+        (void)maker;
+        draft.stream[v] = random_below(&source, streams);
+        for (uint32_t i = random_below(&source, 3); i > 0 && before > 0; i--)
+            draft.reads[v][draft.reads_count[v]++] = random_below(&source, before);
+        for (uint32_t i = random_below(&source, 3); i > 0; i--) {
+            bool fresh = before == 0 || random_percent(&source, 50);
+            enum tarn_tensor_kind kind =
+                random_percent(&source, 15) ? TARN_OUTPUT : TARN_INTERMEDIATE;
+            uint32_t t =
+                fresh ? add_root(&draft, kind) : add_slice(&draft, random_below(&source, before));
+            draft.writes[v][draft.writes_count[v]++] = t;
+        }
+        for (uint32_t u = 0; u < v; u++) {
+            bool makes_root = false; /* of what is written: it comes first, whatever the bytes */
+            for (uint32_t i = 0; i < draft.writes_count[u]; i++)
+                for (uint32_t k = 0; k < draft.writes_count[v]; k++)
+                    makes_root |= draft.root[draft.writes[v][k]] == draft.writes[u][i];
+            for (uint32_t i = 0; i < draft.writes_count[u]; i++)
+                for (uint32_t k = 0; k < draft.reads_count[v]; k++)
+                    makes_root |= draft.root[draft.reads[v][k]] == draft.writes[u][i];
+            if (!makes_root && !clash(&draft, u, v)) continue;
+            if (!careless || random_percent(&source, 80)) control[control_count++] = u;
+        }
+        struct tarn_op_info info = {.stream = draft.stream[v],
+                                    .inputs = {draft.reads[v], draft.reads_count[v]},
+                                    .outputs = {draft.writes[v], draft.writes_count[v]},
+                                    .control = {control, control_count}};
+        if (random_percent(&source, 15)) info.workspace = 1 + random_below(&source, SIZE);
+        tarn_builder_op(draft.builder, &info);
+        draft.ops++;
+    }
+    return draft;
+}
+
+/* ---- Who comes before whom ---- */
+
+struct order {
+    uint32_t ops, nodes;
+    bool before[NODES][NODES];
+};
+
+static void close_order(struct order *order)
+{
+    for (uint32_t k = 0; k < order->nodes; k++)
+        for (uint32_t i = 0; i < order->nodes; i++)
+            for (uint32_t j = 0; order->before[i][k] && j < order->nodes; j++)
+                order->before[i][j] |= order->before[k][j];
+}
+
+/* Of two iterations of a plan. */
+static struct order order_of_plan(const struct tarn_plan *plan)
+{
+    struct order order = {.ops = plan->graph->ops_count, .nodes = 2 * plan->graph->ops_count};
+    for (uint32_t s = 0; s < plan->streams_count; s++) {
+        uint32_t begin = plan->list_begin[s], end = plan->list_begin[s + 1];
+        for (uint32_t i = begin; i + 1 < end; i++)
+            for (uint32_t k = 0; k < 2; k++)
+                order.before[plan->list[i] + k * order.ops][plan->list[i + 1] + k * order.ops] =
+                    true;
+        if (end > begin) order.before[plan->list[end - 1]][plan->list[begin] + order.ops] = true;
+    }
+    for (uint32_t i = 0; i < plan->waits_count; i++)
+        for (uint32_t k = 0; k < 2; k++)
+            order.before[plan->waits[i].on + k * order.ops][plan->waits[i].op + k * order.ops] =
+                true;
+    for (uint32_t i = 0; i < plan->boundary_waits_count; i++)
+        order.before[plan->boundary_waits[i].on][plan->boundary_waits[i].op + order.ops] = true;
+    close_order(&order);
+    return order;
+}
+
+/* ---- Bytes ---- */
+
+/* What a byte is: byte `at` of a storage, as node `writer` left it (NODES: as the caller did). */
+struct byte {
+    uint32_t storage, at, writer;
+};
+
+static const struct byte nothing = {TARN_NONE, 0, TARN_NONE};
+
+enum { ARENA = 4096 };
+
+struct memory {
+    struct byte bytes[ARENA];
+};
+
+/* Where a storage begins: apart, or where the plan has it, the persistent part behind the arena. */
+static uint32_t begin_of(const struct tarn_plan *plan, uint32_t storage, bool apart)
+{
+    if (apart) return storage * 16;
+    uint64_t offset = tarn_plan_place(plan, storage)->offset;
+    return (uint32_t)(offset + (plan->graph->storages[storage].persistent ? plan->footprint : 0));
+}
+
+static void prepare(struct memory *memory, const struct tarn_plan *plan, bool apart)
+{
+    const struct tarn_graph *graph = plan->graph;
+    for (uint32_t i = 0; i < ARENA; i++) memory->bytes[i] = nothing;
+    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++)
+        for (uint32_t i = 0; i < graph->storages[a].size; i++)
+            memory->bytes[begin_of(plan, a, apart) + i] = (struct byte){a, i, NODES};
+}
+
+/* Everything that an op touches: its tensors, then its workspace. */
+struct extent {
+    uint32_t storage, at, size;
+    bool reads, writes;
+};
+
+static uint32_t touched(const struct tarn_graph *graph, uint32_t v, struct extent extents[16])
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < op->inputs_count + op->outputs_count; k++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[op->inputs[k]];
+        const struct tarn_storage *storage = &graph->storages[tensor->storage];
+        bool writes = k >= op->inputs_count;
+        bool reads = !writes || storage->persistent || storage->producer != v;
+        extents[count++] = (struct extent){tensor->storage, (uint32_t)tensor->offset,
+                                           (uint32_t)tensor->size, reads, writes};
+    }
+    uint32_t workspace = tarn_extra(op)->workspace_storage;
+    if (workspace != TARN_NONE)
+        extents[count++] =
+            (struct extent){workspace, 0, (uint32_t)graph->storages[workspace].size, false, true};
+    return count;
+}
+
+static void write_all(struct memory *memory, const struct tarn_plan *plan, uint32_t node,
+                      bool apart)
+{
+    struct extent extents[16];
+    uint32_t count = touched(plan->graph, node % plan->graph->ops_count, extents);
+    for (uint32_t k = 0; k < count; k++)
+        for (uint32_t i = 0; extents[k].writes && i < extents[k].size; i++)
+            memory->bytes[begin_of(plan, extents[k].storage, apart) + extents[k].at + i] =
+                (struct byte){extents[k].storage, extents[k].at + i, node};
+}
+
+/* Does an op find in the plan's memory what it finds where nothing shares bytes? */
+static bool finds_all(const struct memory *memory, const struct memory *apart,
+                      const struct tarn_plan *plan, uint32_t node)
+{
+    struct extent extents[16];
+    uint32_t count = touched(plan->graph, node % plan->graph->ops_count, extents);
+    for (uint32_t k = 0; k < count; k++)
+        for (uint32_t i = 0; extents[k].reads && i < extents[k].size; i++) {
+            uint32_t at = extents[k].at + i, a = extents[k].storage;
+            if (memcmp(&memory->bytes[begin_of(plan, a, false) + at],
+                       &apart->bytes[begin_of(plan, a, true) + at], sizeof(struct byte)) != 0)
+                return false;
+        }
+    return true;
+}
+
+static bool outputs_last(const struct memory *memory, const struct memory *apart,
+                         const struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = plan->graph;
+    for (uint32_t a = 0; a < graph->storages_count; a++)
+        for (uint32_t i = 0; (graph->storages[a].pinned || graph->storages[a].persistent) &&
+                             i < graph->storages[a].size;
+             i++)
+            if (memcmp(&memory->bytes[begin_of(plan, a, false) + i],
+                       &apart->bytes[begin_of(plan, a, true) + i], sizeof(struct byte)) != 0)
+                return false;
+    return true;
+}
+
+/* Two iterations, one after the other, in the graph's order. */
+static bool runs_right(const struct tarn_plan *plan)
+{
+    static struct memory memory, apart;
+    const struct tarn_graph *graph = plan->graph;
+    prepare(&memory, plan, false);
+    prepare(&apart, plan, true);
+    for (uint32_t k = 0; k < 2; k++) {
+        for (uint32_t i = 0; i < graph->ops_count; i++) {
+            uint32_t node = graph->order[i] + k * graph->ops_count;
+            if (!finds_all(&memory, &apart, plan, node)) return false;
+            write_all(&memory, plan, node, false);
+            write_all(&apart, plan, node, true);
+        }
+        if (!outputs_last(&memory, &apart, plan)) return false;
+    }
+    return true;
+}
+
+/* Is every two touches of a byte of memory ordered, if one of them writes? Within an op its own
+ * storages must not meet. */
+static bool is_ordered(const struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = plan->graph;
+    struct order order = order_of_plan(plan);
+    struct extent a[16], b[16];
+    for (uint32_t u = 0; u < order.nodes; u++)
+        for (uint32_t v = 0; v <= u; v++) {
+            if (u != v && (order.before[u][v] || order.before[v][u])) continue;
+            uint32_t a_count = touched(graph, u % order.ops, a),
+                     b_count = touched(graph, v % order.ops, b);
+            for (uint32_t i = 0; i < a_count; i++)
+                for (uint32_t k = 0; k < b_count; k++) {
+                    if (u == v && a[i].storage == b[k].storage) continue;
+                    uint32_t x = begin_of(plan, a[i].storage, false) + a[i].at,
+                             y = begin_of(plan, b[k].storage, false) + b[k].at;
+                    bool meet =
+                        a[i].size > 0 && b[k].size > 0 && x < y + b[k].size && y < x + a[i].size;
+                    if (meet && (a[i].writes || b[k].writes)) return false;
+                }
+        }
+    return true;
+}
+
+/* Does everything come after what it has a control arc to, and after who makes what it reads? */
+static bool keeps_arcs(const struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = plan->graph;
+    struct order order = order_of_plan(plan);
+    for (uint32_t v = 0; v < order.ops; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t k = 0; k < tarn_extra(op)->control_count; k++)
+            if (!order.before[tarn_extra(op)->control[k]][v]) return false;
+        for (uint32_t k = 0; k < op->inputs_count; k++) {
+            uint32_t u = graph->tensors[op->inputs[k]].producer;
+            if (u != TARN_NONE && !order.before[u][v]) return false;
+        }
+    }
+    return true;
+}
+
+static bool oracle_accepts_words(const struct tarn_plan *plan)
+{
+    return is_ordered(plan) && keeps_arcs(plan) && runs_right(plan);
+}
+
+/* ---- The least arena ---- */
+
+static bool precedes(const struct tarn_graph *graph, const struct order *order, uint32_t a,
+                     uint32_t b)
+{
+    const struct tarn_storage *x = &graph->storages[a], *y = &graph->storages[b];
+    if (x->pinned) return false;
+    for (uint32_t k = 0; k < x->users_count; k++)
+        if (!order->before[tarn_storage_users(graph, x)[k]][y->producer]) return false;
+    return true;
+}
+
+struct packing {
+    const struct tarn_graph *graph;
+    struct order order;
+    uint64_t offset[TENSORS + OPS];
+    bool placed[TENSORS + OPS];
+    uint64_t least;
+};
+
+/* Places what is not placed yet at the lowest offset, in every order: some order gives the least.
+ */
+static void pack(struct packing *packing, uint32_t placed, uint64_t top)
+{
+    const struct tarn_graph *graph = packing->graph;
+    if (top >= packing->least) return;
+    if (placed == graph->planned_count) {
+        packing->least = top;
+        return;
+    }
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        if (packing->placed[a]) continue;
+        uint64_t size = graph->storages[a].size, at = 0;
+        for (uint32_t b = 0; size > 0 && b < graph->planned_count; b++) {
+            bool meets = packing->placed[b] && at < packing->offset[b] + graph->storages[b].size &&
+                         packing->offset[b] < at + size && graph->storages[b].size > 0;
+            if (!meets || precedes(graph, &packing->order, a, b) ||
+                precedes(graph, &packing->order, b, a))
+                continue;
+            at = packing->offset[b] + graph->storages[b].size;
+            b = TARN_NONE; /* from the first one on */
+        }
+        packing->placed[a] = true;
+        packing->offset[a] = at;
+        pack(packing, placed + 1, at + size > top ? at + size : top);
+        packing->placed[a] = false;
+    }
+}
+
+static uint64_t least_arena(const struct tarn_plan *plan)
+{
+    struct packing packing = {plan->graph, order_of_plan(plan), {0}, {0}, plan->footprint};
+    pack(&packing, 0, 0);
+    return packing.least;
+}
+
+/* ---- Tests ---- */
+
+/* Is the draft without a race, and does every storage begin with its producer? */
+static bool is_sound(const struct draft *draft, const struct order *order)
+{
+    for (uint32_t v = 0; v < draft->ops; v++)
+        for (uint32_t u = 0; u < v; u++) {
+            if (order->before[u][v]) continue;
+            if (clash(draft, u, v)) return false;
+            for (uint32_t i = 0; i < draft->writes_count[u]; i++) {
+                uint32_t root = draft->writes[u][i];
+                for (uint32_t k = 0; draft->root[root] == root && k < draft->writes_count[v]; k++)
+                    if (draft->root[draft->writes[v][k]] == root) return false;
+                for (uint32_t k = 0; draft->root[root] == root && k < draft->reads_count[v]; k++)
+                    if (draft->root[draft->reads[v][k]] == root) return false;
+            }
+        }
+    return true;
+}
+
+/* Data arcs, control arcs and streams of a graph that could be built, or of a draft's. */
+static void refuses_exactly_the_races_of_bytes(void **state)
+{
+    uint32_t refused = 0, accepted = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(20000); seed++) {
+        source.state = seed;
+        struct draft draft = draw(true);
+        struct order order = {.ops = draft.ops, .nodes = draft.ops};
+        struct tarn_graph *graph = tarn_builder_graph(draft.builder);
+        for (uint32_t v = 0; v < draft.ops; v++) {
+            const struct tarn_op_extra *extra = tarn_extra(&graph->ops[v]);
+            for (uint32_t i = 0; i < extra->control_count; i++)
+                order.before[extra->control[i]][v] = true;
+            for (uint32_t u = 0; u < v; u++) {
+                if (draft.stream[u] == draft.stream[v]) order.before[u][v] = true;
+                for (uint32_t i = 0; i < draft.writes_count[u]; i++)
+                    for (uint32_t k = 0; k < draft.reads_count[v]; k++)
+                        if (draft.writes[u][i] == draft.reads[v][k]) order.before[u][v] = true;
+            }
+        }
+        close_order(&order);
+        struct tarn_error error;
+        enum tarn_status status = tarn_builder_finish(draft.builder, &graph, &error);
+        if ((status == TARN_OK) != is_sound(&draft, &order))
+            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+        refused += status != TARN_OK;
+        accepted += status == TARN_OK;
+        tarn_graph_destroy(graph);
+    }
+    assert_true(refused > DRAWS(1000) && accepted > DRAWS(1000));
+}
+
+static struct tarn_graph *draw_graph(uint64_t seed)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    source.state = seed;
+    struct draft draft = draw(false);
+    if (tarn_builder_finish(draft.builder, &graph, &error)) fail_msg("%s", error.text);
+    return graph;
+}
+
+static struct tarn_plan *plan_of(struct tarn_graph *graph)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1), &plan, &error))
+        fail_msg("%s", error.text);
+    return plan;
+}
+
+static void plans_are_safe_and_as_small_as_said(void **state)
+{
+    uint32_t optimal = 0, sliced = 0, empty = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(6000); seed++) {
+        struct tarn_graph *graph = draw_graph(seed);
+        struct tarn_plan *plan = plan_of(graph);
+        struct tarn_plan_summary summary;
+        tarn_plan_summarize(plan, &summary);
+        if (!oracle_accepts_words(plan)) fail_msg("seed %llu", (unsigned long long)seed);
+        uint64_t least = graph->planned_count <= 8 ? least_arena(plan) : summary.footprint;
+        assert_true(summary.bound <= least);
+        if (summary.optimal) assert_int_equal(summary.footprint, least);
+        optimal += summary.optimal;
+        for (uint32_t a = 0; a < graph->storages_count; a++) {
+            sliced += graph->storages[a].parts_count > 1;
+            empty += graph->storages[a].size == 0;
+        }
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(optimal > DRAWS(5000) && sliced > DRAWS(1000) && empty > DRAWS(1000));
+}
+
+/* Moves a storage, or forgets a wait. */
+static void damage(struct tarn_plan *plan)
+{
+    struct tarn_wait *waits = plan->waits;
+    uint32_t *count = &plan->waits_count;
+    if (random_percent(&source, 50))
+        waits = plan->boundary_waits, count = &plan->boundary_waits_count;
+    if (*count > 0 && random_percent(&source, 50)) {
+        waits[random_below(&source, *count)] = waits[*count - 1];
+        --*count;
+    } else if (plan->storages_count > 0) {
+        struct tarn_place *place = &plan->storages[random_below(&source, plan->storages_count)];
+        place->offset = random_below(&source, (uint32_t)(plan->footprint - place->size) + 1);
+    }
+    tarn_plan_drop_program(plan);
+}
+
+static void damaged_plans_are_judged_as_byte_by_byte(void **state)
+{
+    uint32_t refused = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(20000); seed++) {
+        struct tarn_graph *graph = draw_graph(seed);
+        struct tarn_plan *plan = plan_of(graph);
+        struct tarn_error error = {.status = TARN_OK};
+        damage(plan);
+        enum tarn_status status = tarn_plan_verify(plan, graph, NULL, NULL, &error);
+        bool harmful = !oracle_accepts_words(plan);
+        if ((status != TARN_OK) != harmful)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, status ? error.text : "accepted");
+        refused += harmful;
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(refused > DRAWS(2000));
+}
+
+static void checked_runs_find_every_byte(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
+        struct tarn_graph *graph = draw_graph(seed);
+        struct tarn_plan *plan = plan_of(graph);
+        struct tarn_session *session;
+        struct tarn_error error;
+        struct tarn_check_report report;
+        if (tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error) ||
+            tarn_session_check(session, TARN_CHECK_OPTIONS(.iterations = 3), &report, &error))
+            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+        for (tarn_tensor t = 0; t < graph->tensors_count; t++) {
+            uint64_t begin = tarn_plan_offset(plan, graph->tensors[t].root);
+            assert_int_equal(tarn_plan_offset(plan, t), begin + graph->tensors[t].offset);
+            char *root = tarn_session_address(session, graph->tensors[t].root);
+            assert_ptr_equal(tarn_session_address(session, t),
+                             root ? root + graph->tensors[t].offset : NULL);
+        }
+        tarn_session_destroy(session);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* Transforms keep every meaning: the verifier and a checked run look at what they made. */
+static void transforms_keep_slices(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(600); seed++) {
+        struct tarn_graph *graph = draw_graph(seed);
+        struct tarn_plan *plan;
+        struct tarn_error error;
+        struct tarn_session *session;
+        struct tarn_in_place_options in_place = {
+            .struct_size = sizeof in_place, .kinds = (const char *const[]){""}, .kinds_count = 1};
+        struct tarn_reorder_options reorder = {.struct_size = sizeof reorder};
+        struct tarn_plan_options *options = TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1);
+        if (seed % 3 != 0) options->reorder = &reorder;
+        if (seed % 3 != 1) options->in_place = &in_place;
+        if (tarn_plan_create(graph, options, &plan, &error))
+            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+        if (!oracle_accepts_words(plan)) fail_msg("seed %llu", (unsigned long long)seed);
+        if (tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error) ||
+            tarn_session_check(session, TARN_CHECK_OPTIONS(.iterations = 2), NULL, &error))
+            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+        tarn_session_destroy(session);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void files_keep_slices(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
+        struct tarn_graph *graph = draw_graph(seed), *again;
+        char name[] = "/tmp/words_XXXXXX";
+        struct tarn_error error;
+        int file = mkstemp(name);
+        assert_true(file >= 0);
+        assert_int_equal(tarn_graph_save(graph, name, &error), TARN_OK);
+        if (tarn_graph_load(name, &again, &error)) fail_msg("%s", error.text);
+        assert_true(tarn_hash_equal(graph->hash, again->hash));
+        close(file);
+        remove(name);
+        tarn_graph_destroy(graph);
+        tarn_graph_destroy(again);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_exactly_the_races_of_bytes),
+        cmocka_unit_test(plans_are_safe_and_as_small_as_said),
+        cmocka_unit_test(damaged_plans_are_judged_as_byte_by_byte),
+        cmocka_unit_test(checked_runs_find_every_byte),
+        cmocka_unit_test(transforms_keep_slices),
+        cmocka_unit_test(files_keep_slices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
