@@ -159,7 +159,8 @@ struct tarn_op_info {
      * with it may share bytes with the workspace. What it reads, or writes in place, may not. */
     bool workspace_first;
     enum tarn_recomputable recomputable;
-    const uint32_t (*inplace)[2]; /* pairs {input, output} that may share a storage */
+    const uint32_t (*inplace)[2]; /* pairs {input, output}: the output may be written over the
+                                     input, from its first byte on; it is not larger */
     size_t inplace_count;
     const struct tarn_implementation *implementations;
     size_t implementations_count;

@@ -35,9 +35,10 @@ static enum tarn_status check_inplace(const struct tarn_graph *graph,
                 "%s may write in place over tensor %u, which is not one of its %s",
                 tarn_op_label(graph, v).text, has_input ? output : input,
                 has_input ? "outputs" : "inputs");
-        if (graph->tensors[input].size != graph->tensors[output].size)
+        if (graph->tensors[input].size < graph->tensors[output].size)
             return tarn_report_bad(report, tarn_location_at(v, input, "/ops/%u/inplace/%u", v, k),
-                                   "%s may write %s in place over %s, but their sizes differ",
+                                   "%s may write %s in place over %s, but that is smaller: what is "
+                                   "written over an input ends inside it",
                                    tarn_op_label(graph, v).text,
                                    tarn_tensor_label(graph, output).text,
                                    tarn_tensor_label(graph, input).text);

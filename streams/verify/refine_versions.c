@@ -295,7 +295,9 @@ static bool is_pair(const struct check *check, uint32_t in, uint32_t out)
         if (extra->inplace[k][0] == in && extra->inplace[k][1] == out) return true;
     uint32_t k = check->input_of[in];
     bool is_input = k < origin->inputs_count && origin->inputs[k] == in;
-    return is_input && tarn_refine_allows_kind(check->comparison, origin->kind);
+    const struct tarn_graph_tensor *tensors = check->comparison->source->tensors;
+    return is_input && tensors[in].size == tensors[out].size &&
+           tarn_refine_allows_kind(check->comparison, origin->kind);
 }
 
 /* May the run write what is `out` in the source graph, as `made`, over a storage that it reads?
