@@ -212,8 +212,9 @@ TARN_API void tarn_builder_control(struct tarn_builder *builder, tarn_op later, 
  * name, have finished: for updates of parameters that other streams read. Linear in the ops so far.
  */
 TARN_API void tarn_builder_after_readers(struct tarn_builder *builder, tarn_op writer);
-/* The storages of these root tensors lie back to back in this order. Exact: only the whole is
- * padded, to a multiple of the plan's alignment. Padded: every member is, so that each begins at
+/* The storages of these root tensors lie back to back in this order. A tensor may be in several
+ * groups, as far as all of them can hold (docs/formats.md). Exact: only the whole is padded, to a
+ * multiple of the plan's alignment. Padded: every member is, so that each begins at
  * such a multiple, and the buffer spans the padding. */
 TARN_API void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors);
 TARN_API void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list tensors);

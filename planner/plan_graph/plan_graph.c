@@ -8,6 +8,7 @@
 
 #include "planner/papers/papers.h"
 #include "planner/place/effort/effort.h"
+#include "planner/place/pairwise.h"
 #include "planning.h"
 #include "streams/base/checked.h"
 #include "streams/base/deadline.h"
@@ -230,6 +231,23 @@ static void fill_request(struct tarn_planning *planning)
     };
 }
 
+/* What only a look at every pair can place. */
+static enum tarn_status place_pairwise(struct tarn_planning *planning,
+                                       struct tarn_place_result *result, struct tarn_error *error)
+{
+    struct tarn_place_request *request = &planning->request;
+    bool is_possible;
+    if (request->improve.steps > 0 && raise_bound(planning, &request->improve.bound) != TARN_OK)
+        return tarn_error_no_memory(error);
+    if (tarn_pairwise_place(&planning->problem, NULL, request, result, &is_possible) != TARN_OK)
+        return tarn_error_no_memory(error);
+    if (is_possible) return TARN_OK;
+    return tarn_error_set(error, TARN_BAD_INPUT,
+                          "the graph has contiguous groups whose members lie over each other, and "
+                          "%u storages: too many to look at every pair of them",
+                          planning->problem.blocks.storages_count);
+}
+
 static enum tarn_status place_planned(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
@@ -241,7 +259,12 @@ static enum tarn_status place_planned(struct tarn_planning *planning, struct tar
     result.offset = tarn_region_take(&planning->region, planning->problem.blocks.storages_count,
                                      sizeof *result.offset);
     enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_place(&planning->problem, &planning->request, &result);
+    if (status == TARN_OK && tarn_pairwise_is_needed(planning->view.graph)) {
+        status = place_pairwise(planning, &result, error);
+        if (status != TARN_OK) return status;
+    } else if (status == TARN_OK) {
+        status = tarn_place(&planning->problem, &planning->request, &result);
+    }
     if (status == TARN_OK) {
         take_offsets(plan, result.offset);
         plan->footprint = result.footprint;

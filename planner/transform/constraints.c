@@ -70,6 +70,31 @@ static void visit(struct pass *pass, uint32_t v)
     }
 }
 
+/* Of two members of a contiguous group that lie over each other, what one of them has is done with
+ * before the other one is made. */
+static void name_layers(struct pass *pass, uint32_t v)
+{
+    const struct tarn_graph *graph = pass->graph;
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; !op->view && k < op->outputs_count; k++) {
+        uint32_t a = graph->tensors[tarn_outputs(op)[k]].storage;
+        if (a == TARN_NONE || graph->storages[a].group == TARN_NONE) continue;
+        const struct tarn_group *group = &graph->groups[graph->storages[a].group];
+        if (!group->within || graph->storages[a].producer != v) continue;
+        uint32_t i = 0;
+        while (group->storages[i] != a) i++;
+        uint64_t end = group->within[i] + graph->storages[a].size;
+        for (uint32_t j = 0; j < group->storages_count; j++) {
+            const struct tarn_storage *other = &graph->storages[group->storages[j]];
+            bool meets =
+                group->within[j] < end && group->within[i] < group->within[j] + other->size;
+            if (j == i || !meets || graph->rank[other->producer] > graph->rank[v]) continue;
+            for (uint32_t u = 0; u < other->users_count; u++)
+                name(pass, v, tarn_storage_users(graph, other)[u]);
+        }
+    }
+}
+
 /* begin: where the predecessors of each op are, filled by the counting pass. */
 static void visit_ops(struct pass *pass, uint32_t *begin)
 {
@@ -80,6 +105,7 @@ static void visit_ops(struct pass *pass, uint32_t *begin)
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i], before = pass->count = pass->ops ? begin[v] : 0;
         visit(pass, v);
+        name_layers(pass, v);
         if (!pass->ops) begin[v + 1] = pass->count - before;
     }
 }

@@ -11,6 +11,7 @@
 #include "streams/graph/builder.h"
 #include "streams/graph/derive.h"
 #include "streams/graph/hash.h"
+#include "streams/plan/plan.h"
 
 struct rebuild {
     const struct tarn_recipe *recipe;
@@ -114,17 +115,12 @@ void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_
     add_spaces(builder, graph);
 }
 
-static bool is_padded(const struct tarn_group *group, enum tarn_group_padding padding)
-{
-    return padding == TARN_GROUPS_AS_GIVEN ? group->padded : padding == TARN_GROUPS_PADDED;
-}
-
 void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
                                enum tarn_group_padding padding)
 {
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
+    for (uint32_t g = 0; g < graph->given_count; g++) {
         struct tarn_list tensors = tarn_graph_group(graph, g);
-        if (is_padded(&graph->groups[g], padding))
+        if (tarn_group_is_padded(graph, &graph->given[g], padding))
             tarn_builder_group_padded(builder, tensors);
         else
             tarn_builder_group(builder, tensors);
@@ -180,8 +176,10 @@ static bool changes_nothing(const struct tarn_recipe *recipe)
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         if (root_of(recipe, t) != graph->tensors[t].root) return false;
     }
-    for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (is_padded(&graph->groups[g], recipe->padding) != graph->groups[g].padded) return false;
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        const struct tarn_group *given = &graph->given[g];
+        if (tarn_group_is_padded(graph, given, recipe->padding) != given->padded) return false;
+    }
     return true;
 }
 
@@ -192,8 +190,8 @@ size_t tarn_transform_longest_list(const struct tarn_graph *graph)
         if (tarn_extra(&graph->ops[v])->control_count > longest)
             longest = tarn_extra(&graph->ops[v])->control_count;
     }
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
-        if (graph->groups[g].tensors_count > longest) longest = graph->groups[g].tensors_count;
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        if (graph->given[g].tensors_count > longest) longest = graph->given[g].tensors_count;
     }
     return longest;
 }

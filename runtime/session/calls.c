@@ -38,10 +38,10 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
     tarn_error_clear(error);
     if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
     const struct tarn_graph *graph = session->graph;
-    if (group >= graph->groups_count)
+    if (group >= graph->given_count)
         return tarn_error_set(error, TARN_USAGE, "group %u does not exist; the graph has %u", group,
-                              graph->groups_count);
-    const struct tarn_group *record = &graph->groups[group];
+                              graph->given_count);
+    const struct tarn_group *record = &graph->given[group];
     uint32_t begin = graph->tensors[record->tensors[0]].storage;
     if (record->storages_count > 0) begin = record->storages[0];
     char *first = session->memory.addresses[begin];

@@ -118,7 +118,7 @@ static json_t *space_record(const struct tarn_graph *graph, uint32_t s)
 
 static json_t *group_record(const struct tarn_graph *graph, uint32_t g)
 {
-    const struct tarn_group *group = &graph->groups[g];
+    const struct tarn_group *group = &graph->given[g];
     json_t *tensors = tarn_json_list(group->tensors, group->tensors_count);
     if (!group->padded) return tensors;
     json_t *record = json_object();
@@ -148,7 +148,7 @@ void tarn_graph_print(const struct tarn_graph *graph, FILE *file)
     write_records(graph, file, "streams", graph->streams_count, stream_record);
     write_records(graph, file, "ops", graph->ops_count, op_record);
     write_records(graph, file, "tensors", graph->tensors_count, tensor_record);
-    write_records(graph, file, "contiguous", graph->groups_count, group_record);
+    write_records(graph, file, "contiguous", graph->given_count, group_record);
     fputc('}', file);
 }
 

@@ -231,9 +231,10 @@ static enum tarn_status complete(struct tarn_builder *builder)
     if (!status) status = tarn_derive_streams(graph);
     if (!status) status = tarn_derive_arcs(graph);
     if (!status) status = tarn_derive_order(graph, &builder->report);
-    if (!status)
-        status = tarn_derive_storages(graph, builder->groups, builder->padded, &builder->report);
+    if (!status) status = tarn_derive_storages(graph, &builder->report);
     if (!status) status = tarn_validate_races(graph, &builder->report);
+    if (!status)
+        status = tarn_derive_layout(graph, builder->groups, builder->padded, &builder->report);
     if (!status) status = tarn_derive_common(graph);
     if (!status) graph->hash = tarn_hash_of_graph(graph);
     if (!status && !tarn_graph_trim(graph)) status = TARN_SYSTEM;

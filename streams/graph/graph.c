@@ -95,18 +95,18 @@ uint32_t tarn_graph_tensors_count(const struct tarn_graph *graph)
 
 uint32_t tarn_graph_groups_count(const struct tarn_graph *graph)
 {
-    return graph ? graph->groups_count : 0;
+    return graph ? graph->given_count : 0;
 }
 
 struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group)
 {
-    if (!graph || group >= graph->groups_count) return (struct tarn_list){NULL, 0};
-    return (struct tarn_list){graph->groups[group].tensors, graph->groups[group].tensors_count};
+    if (!graph || group >= graph->given_count) return (struct tarn_list){NULL, 0};
+    return (struct tarn_list){graph->given[group].tensors, graph->given[group].tensors_count};
 }
 
 bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group)
 {
-    return graph && group < graph->groups_count && graph->groups[group].padded;
+    return graph && group < graph->given_count && graph->given[group].padded;
 }
 
 struct tarn_hash tarn_graph_hash(const struct tarn_graph *graph)

@@ -92,9 +92,13 @@ struct tarn_graph_part {
     uint32_t storage;
 };
 
+/* Members that lie right behind each other. Given groups that share members are joined into one
+ * (layout.c), in which members may lie over each other that are never in use at once. */
 struct tarn_group {
-    const uint32_t *tensors;  /* the roots, as given */
+    const uint32_t *tensors;  /* of a given group: the roots, as given */
     const uint32_t *storages; /* storage indices, in order: of those roots that have bytes */
+    const uint64_t *within;   /* by member, where it lies in the group; NULL: each right behind the
+                                 one before it. The first is at 0, no member ends behind the last */
     uint32_t tensors_count, storages_count;
     bool persistent;
     bool padded; /* every member up to the plan's alignment, not only the whole */
@@ -119,9 +123,10 @@ struct tarn_graph {
     const struct tarn_graph_part *parts; /* storage by storage; views of a graph keep their numbers,
                                             and their storages' are those of the graph */
     uint32_t parts_count;
-    const uint32_t *users; /* of all storages */
-    struct tarn_group *groups;
-    uint32_t ops_count, tensors_count, streams_count, groups_count;
+    const uint32_t *users;          /* of all storages */
+    const struct tarn_group *given; /* contiguous groups as given */
+    struct tarn_group *groups;      /* the same, joined where they share members */
+    uint32_t ops_count, tensors_count, streams_count, groups_count, given_count;
     uint32_t storages_count;
     uint32_t spaces_count; /* 0: none is declared, there is one */
     struct tarn_space_info spaces[TARN_SPACES_MAX];
@@ -208,6 +213,14 @@ static inline uint64_t tarn_storage_alignment(const struct tarn_graph *graph, ui
                                               uint64_t alignment)
 {
     return tarn_space_alignment(graph, graph->storages[storage].space, alignment);
+}
+
+/* Exact bytes from the begin of a group with members over each other to its end. */
+static inline uint64_t tarn_group_end(const struct tarn_graph *graph,
+                                      const struct tarn_group *group)
+{
+    uint32_t last = group->storages_count - 1;
+    return group->within[last] + graph->storages[group->storages[last]].size;
 }
 
 /* What a storage takes in an arena, or in the persistent part, of a plan with this alignment (a

@@ -136,9 +136,9 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
     for (uint32_t v = 0; v < graph->ops_count; v++) add_op(&hasher, &graph->ops[v]);
     tarn_hasher_add(&hasher, graph->tensors_count);
     for (uint32_t t = 0; t < graph->tensors_count; t++) add_tensor(&hasher, graph, t);
-    tarn_hasher_add(&hasher, graph->groups_count);
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
-        const struct tarn_group *group = &graph->groups[g];
+    tarn_hasher_add(&hasher, graph->given_count);
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        const struct tarn_group *group = &graph->given[g];
         if (group->padded) tarn_hasher_add(&hasher, UINT64_C(1) << 63);
         tarn_hasher_add_list(&hasher, group->tensors, group->tensors_count);
     }

@@ -49,12 +49,17 @@ static bool can_write_elsewhere(const struct tarn_graph *graph, uint32_t op,
     return true;
 }
 
-/* What a slice holds may be overwritten while the rest of its storage stays: an op that reads or
- * writes part of a storage runs once. */
+/* What a slice holds may be overwritten while the rest of its storage stays, and what lies over
+ * another member of its contiguous group when that is made: an op that reads or writes such a
+ * storage runs once. */
 static bool has_slices(const struct tarn_graph *graph, struct tarn_list tensors)
 {
-    for (size_t k = 0; k < tensors.count; k++)
-        if (graph->storages[graph->tensors[tensors.ids[k]].storage].parts_count > 1) return true;
+    for (size_t k = 0; k < tensors.count; k++) {
+        const struct tarn_storage *storage =
+            &graph->storages[graph->tensors[tensors.ids[k]].storage];
+        bool is_layered = storage->group != TARN_NONE && graph->groups[storage->group].within;
+        if (storage->parts_count > 1 || is_layered) return true;
+    }
     return false;
 }
 

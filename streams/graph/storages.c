@@ -1,6 +1,6 @@
 /* Storages: what gets an offset. Numbered planned roots, then workspaces, then persistent roots;
- * each with the distinct ops that touch it in topological order (one pass over the order counts, a
- * second one writes down) and its contiguous group. Cost: linear in ops and list entries.
+ * each with its parts and the distinct ops that touch it in topological order (one pass over the
+ * order counts, a second one writes down). Cost: linear in ops and list entries.
  */
 
 #include "derive.h"
@@ -242,36 +242,6 @@ static enum tarn_status fill_users(struct tarn_graph *graph, struct tarn_region 
     return TARN_OK;
 }
 
-/* ---- Groups ---- */
-
-static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_list *groups,
-                                    const bool *padded)
-{
-    graph->groups = tarn_region_take(&graph->region, graph->groups_count, sizeof *graph->groups);
-    if (!graph->groups) return TARN_SYSTEM;
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
-        uint32_t count = (uint32_t)groups[g].count;
-        uint32_t *storages = tarn_region_take(&graph->region, count, sizeof *storages), filled = 0;
-        uint32_t *tensors = tarn_region_take(&graph->region, count, sizeof *tensors);
-        if (!storages || !tensors) return TARN_SYSTEM;
-        for (uint32_t i = 0; i < count; i++) {
-            tensors[i] = groups[g].ids[i];
-            uint32_t storage = graph->tensors[tensors[i]].storage;
-            if (graph->storages[storage].size == 0) continue;
-            storages[filled++] = storage;
-            graph->storages[storage].group = g;
-        }
-        graph->groups[g] =
-            (struct tarn_group){tensors,
-                                storages,
-                                count,
-                                filled,
-                                tarn_kind_is_persistent(graph->tensors[tensors[0]].kind),
-                                padded[g]};
-    }
-    return TARN_OK;
-}
-
 /* ---- Reserved bytes ---- */
 
 /* The sizes of all storages of a graph fit in 64 bits together. */
@@ -282,9 +252,14 @@ uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
     alignment = tarn_storage_alignment(graph, storage, alignment);
     if (record->group != TARN_NONE && !graph->groups[record->group].padded) {
         const struct tarn_group *group = &graph->groups[record->group];
-        uint32_t last = group->storages_count - 1;
-        if (group->storages[last] != storage) return record->size;
-        for (uint32_t i = 0; i < last; i++) before += graph->storages[group->storages[i]].size;
+        uint32_t last = group->storages_count - 1, i = last;
+        while (group->within && group->storages[i] != storage) i--;
+        if (!group->within && group->storages[last] != storage) return record->size;
+        if (group->within && group->within[i] + record->size < tarn_group_end(graph, group))
+            return record->size;
+        for (uint32_t k = 0; !group->within && k < last; k++)
+            before += graph->storages[group->storages[k]].size;
+        if (group->within) before = group->within[i];
     }
     bool fits = tarn_size_round_up(before + record->size, alignment, &end);
     return fits ? end - before : UINT64_MAX;
@@ -292,8 +267,7 @@ uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
 
 /* ---- All of it ---- */
 
-enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups,
-                                      const bool *padded, const struct tarn_report *report)
+enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_report *report)
 {
     count_storages(graph);
     graph->storages =
@@ -304,5 +278,5 @@ enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tar
     enum tarn_status status = fill_parts(graph, &scratch, report);
     if (status == TARN_OK) status = fill_users(graph, &scratch);
     tarn_region_finish(&scratch);
-    return status == TARN_OK ? fill_groups(graph, groups, padded) : status;
+    return status;
 }

@@ -323,7 +323,7 @@ static enum tarn_status check_member(const struct tarn_graph *graph,
     return TARN_OK;
 }
 
-/* group_of[root]: the group that has it + 1. */
+/* group_of[root]: the last group that has it + 1. */
 static enum tarn_status check_group(const struct tarn_graph *graph,
                                     const struct tarn_report *report,
                                     const struct tarn_list *groups, uint32_t g, uint32_t *group_of)
@@ -335,10 +335,9 @@ static enum tarn_status check_group(const struct tarn_graph *graph,
         enum tarn_status status = check_member(graph, report, groups, g, k);
         if (status != TARN_OK) return status;
         uint32_t *group = &group_of[groups[g].ids[k]];
-        if (*group != 0)
+        if (*group == g + 1)
             return bad_member(graph, report, g, k, groups[g].ids[k],
-                              *group == g + 1 ? "is in this contiguous group twice"
-                                              : "is in another contiguous group already");
+                              "is in this contiguous group twice");
         *group = g + 1;
     }
     return TARN_OK;

@@ -49,7 +49,7 @@ static enum tarn_status summarize(const struct tarn_graph *graph,
 {
     summary->streams = graph->streams_count;
     summary->tensors = graph->tensors_count;
-    summary->groups = graph->groups_count;
+    summary->groups = graph->given_count;
     summary->arcs = graph->predecessors.begin[graph->ops_count];
     count_ops(graph, summary);
     if (!sum_storages(graph, summary))

@@ -288,8 +288,8 @@ struct tarn_waits tarn_plan_boundary_waits(const struct tarn_plan *plan)
 enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, uint64_t *offset,
                                  uint64_t *size)
 {
-    if (!plan || group >= plan->graph->groups_count) return TARN_USAGE;
-    const struct tarn_group *record = &plan->graph->groups[group];
+    if (!plan || group >= plan->graph->given_count) return TARN_USAGE;
+    const struct tarn_group *record = &plan->graph->given[group];
     if (offset) *offset = 0;
     if (size) *size = 0;
     if (record->storages_count == 0) return TARN_OK;

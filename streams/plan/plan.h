@@ -93,6 +93,18 @@ bool tarn_plan_allow(struct tarn_plan *plan, const char *const *kinds, size_t co
  * refined one, which depend on the offsets. TARN_SYSTEM: no memory; the plan is as it was. */
 enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan);
 
+/* Is a given group padded, where the caller decides it for all groups? What has members over each
+ * other stays exact. */
+static inline bool tarn_group_is_padded(const struct tarn_graph *graph,
+                                        const struct tarn_group *given,
+                                        enum tarn_group_padding padding)
+{
+    bool is_layered = given->storages_count > 0 &&
+                      graph->groups[graph->storages[given->storages[0]].group].within;
+    if (padding == TARN_GROUPS_AS_GIVEN || is_layered) return given->padded;
+    return padding == TARN_GROUPS_PADDED;
+}
+
 /* Finds a place by id, or NULL. */
 const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,
                                          uint32_t id);

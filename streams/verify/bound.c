@@ -154,6 +154,17 @@ static bool is_named(const struct proof *proof, uint32_t storage)
     return low < proof->claim.gaps_count && proof->claim.gaps[low] == tensor;
 }
 
+/* Members that may lie over each other leave no gaps; each of A is an item. */
+static void keep_layers(struct proof *proof, uint32_t g)
+{
+    const struct tarn_group *group = &proof->plan->graph->groups[g];
+    for (uint32_t i = 0; i < group->storages_count; i++)
+        if (proof->inside[group->storages[i]])
+            proof->items[proof->items_count++] = (struct proof_run){
+                &group->storages[i], 1,         g,        proof->reserved[group->storages[i]],
+                group->within[i],    TARN_NONE, TARN_NONE};
+}
+
 /* Cuts a group into runs inside and outside of A, which alternate; keeps those of A, and named
  * gaps. */
 static void cut_group(struct proof *proof, uint32_t g)
@@ -201,8 +212,12 @@ static enum tarn_status find_runs(struct proof *proof, struct tarn_verdict *verd
                                 "the certificate's gaps do not ascend");
     for (uint32_t g = 0; g < graph->groups_count; g++)
         if (!graph->groups[g].persistent && graph->groups[g].storages_count > 0 &&
-            graph->storages[graph->groups[g].storages[0]].space == proof->space)
-            cut_group(proof, g);
+            graph->storages[graph->groups[g].storages[0]].space == proof->space) {
+            if (graph->groups[g].within)
+                keep_layers(proof, g);
+            else
+                cut_group(proof, g);
+        }
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         if (proof->inside[a] && graph->storages[a].group == TARN_NONE)
             proof->items[proof->items_count++] = (struct proof_run){

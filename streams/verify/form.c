@@ -224,9 +224,9 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
                          struct tarn_verdict *verdict)
 {
     uint64_t front = offset_in_space(plan, before), offset = offset_in_space(plan, storage);
-    bool is_padded = plan->graph->groups[plan->graph->storages[storage].group].padded;
-    uint64_t bytes = is_padded ? tarn_storage_reserved(plan->graph, before, plan->alignment)
-                               : plan->graph->storages[before].size;
+    uint64_t bytes = plan->graph->storages[before].size;
+    if (plan->graph->groups[plan->graph->storages[storage].group].padded)
+        bytes = tarn_storage_reserved(plan->graph, before, plan->alignment);
     if (offset == front + bytes) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
     violation.other_tensor = plan->graph->storages[before].tensor;
@@ -241,7 +241,6 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
 static void check_group(const struct tarn_plan *plan, const struct tarn_group *group,
                         struct tarn_verdict *verdict)
 {
-    if (group->storages_count > 0) check_alignment(plan, group->storages[0], verdict);
     for (uint32_t i = 1; i < group->storages_count; i++)
         check_behind(plan, group->storages[i - 1], group->storages[i], verdict);
 }
@@ -254,7 +253,9 @@ static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *v
         if (graph->storages[a].group == TARN_NONE) check_alignment(plan, a, verdict);
     }
     for (uint32_t g = 0; g < graph->groups_count; g++)
-        check_group(plan, &graph->groups[g], verdict);
+        if (graph->groups[g].storages_count > 0)
+            check_alignment(plan, graph->groups[g].storages[0], verdict);
+    for (uint32_t g = 0; g < graph->given_count; g++) check_group(plan, &graph->given[g], verdict);
 }
 
 /* ---- Spaces ---- */

@@ -318,12 +318,10 @@ static bool is_same_group(const struct tarn_group *a, const struct tarn_group *b
 static void check_group(struct tarn_comparison *comparison, uint32_t g)
 {
     const struct tarn_graph *final = comparison->final;
-    const struct tarn_group *group = &comparison->source->groups[g];
-    enum tarn_group_padding padding = comparison->plan->pad_groups;
-    bool padded = padding == TARN_GROUPS_AS_GIVEN ? group->padded : padding == TARN_GROUPS_PADDED;
+    const struct tarn_group *group = &comparison->source->given[g];
+    bool padded = tarn_group_is_padded(comparison->source, group, comparison->plan->pad_groups);
     const struct tarn_group *found =
-        g < final->groups_count && is_same_group(&final->groups[g], group) ? &final->groups[g]
-                                                                           : NULL;
+        g < final->given_count && is_same_group(&final->given[g], group) ? &final->given[g] : NULL;
     if (found && found->padded == padded) return;
     struct tarn_violation violation = tarn_violation_of(TARN_GROUP_BROKEN);
     violation.tensor = group->tensors[0];
@@ -338,10 +336,10 @@ static void check_group(struct tarn_comparison *comparison, uint32_t g)
 static void check_groups(struct tarn_comparison *comparison)
 {
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
-    for (uint32_t g = 0; g < source->groups_count; g++) check_group(comparison, g);
-    if (final->groups_count <= source->groups_count) return;
+    for (uint32_t g = 0; g < source->given_count; g++) check_group(comparison, g);
+    if (final->given_count <= source->given_count) return;
     struct tarn_violation violation = tarn_violation_of(TARN_GROUP_BROKEN);
-    violation.tensor = final->groups[source->groups_count].tensors[0];
+    violation.tensor = final->given[source->given_count].tensors[0];
     tarn_refine_add(comparison, violation,
                     "the contiguous group of the plan's graph that begins with %s is not in the "
                     "source graph",

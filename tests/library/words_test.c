@@ -722,6 +722,213 @@ static void what_is_smaller_goes_over_what_is_larger_where_that_is_less(void **s
     assert_true(better > count * 4 / 5 && best > DRAWS(3000) * 9 / 10);
 }
 
+/* ---- Contiguous groups that share members ---- */
+
+enum { GROUPS = 4, MEMBERS = 3 };
+
+struct grouping {
+    uint32_t members[GROUPS][MEMBERS], members_count[GROUPS], count;
+};
+
+/* Lone storages in chains of ops, some in several groups. */
+static struct tarn_builder *draw_groups(struct grouping *grouping, uint64_t seed, bool grouped)
+{
+    source.state = seed;
+    struct tarn_builder *builder = tarn_builder_create("groups");
+    uint32_t streams = 1 + random_below(&source, 2), ops = 3 + random_below(&source, 4),
+             tensors = 0;
+    for (uint32_t s = 0; s < streams; s++) tarn_builder_stream(builder, "s");
+    for (uint32_t v = 0; v < ops; v++) {
+        uint32_t inputs[2], outputs[2], inputs_count = 0, outputs_count = 0, before = tensors;
+        for (uint32_t i = random_below(&source, 3); i > 0 && before > 0; i--)
+            inputs[inputs_count++] = before - 1 - random_below(&source, before < 3 ? before : 3);
+        for (uint32_t i = 1 + random_percent(&source, 20); i > 0; i--) {
+            tarn_builder_tensor(
+                builder, &(struct tarn_tensor_info){
+                             .size = random_below(&source, 4),
+                             .kind = random_percent(&source, 8) ? TARN_OUTPUT : TARN_INTERMEDIATE});
+            outputs[outputs_count++] = tensors++;
+        }
+        tarn_builder_op(builder, &(struct tarn_op_info){.stream = random_below(&source, streams),
+                                                        .inputs = {inputs, inputs_count},
+                                                        .outputs = {outputs, outputs_count}});
+    }
+    *grouping = (struct grouping){.count = 1 + random_below(&source, GROUPS)};
+    for (uint32_t g = 0; g < grouping->count; g++) {
+        uint32_t wanted = 2 + random_below(&source, 2);
+        for (uint32_t i = 0; i < wanted; i++) {
+            uint32_t t = random_below(&source, tensors);
+            bool is_there = false;
+            for (uint32_t k = 0; k < grouping->members_count[g]; k++)
+                is_there |= grouping->members[g][k] == t;
+            if (!is_there) grouping->members[g][grouping->members_count[g]++] = t;
+        }
+        if (grouped)
+            tarn_builder_group(
+                builder, (struct tarn_list){grouping->members[g], grouping->members_count[g]});
+    }
+    return builder;
+}
+
+/* Differences of offsets that groups ask for, closed. */
+struct differences {
+    bool known[TENSORS][TENSORS], contradict;
+    int64_t of[TENSORS][TENSORS];
+};
+
+static void learn(struct differences *d, uint32_t a, uint32_t b, int64_t difference, bool *more)
+{
+    if (d->known[a][b]) {
+        d->contradict |= d->of[a][b] != difference;
+        return;
+    }
+    d->known[a][b] = d->known[b][a] = true;
+    d->of[a][b] = difference;
+    d->of[b][a] = -difference;
+    *more = true;
+}
+
+static void find_differences(struct differences *d, const struct grouping *grouping,
+                             const struct tarn_graph *graph)
+{
+    uint32_t count = graph->tensors_count;
+    bool more = true;
+    memset(d, 0, sizeof *d);
+    for (uint32_t t = 0; t < count; t++) d->known[t][t] = true;
+    for (uint32_t g = 0; g < grouping->count; g++) {
+        uint32_t before = TARN_NONE;
+        for (uint32_t i = 0; i < grouping->members_count[g]; i++) {
+            uint32_t t = grouping->members[g][i];
+            if (graph->tensors[t].size == 0) continue;
+            if (before != TARN_NONE)
+                learn(d, before, t, (int64_t)graph->tensors[before].size, &more);
+            before = t;
+        }
+    }
+    while (more) {
+        more = false;
+        for (uint32_t a = 0; a < count; a++)
+            for (uint32_t b = 0; b < count; b++)
+                for (uint32_t c = 0; c < count; c++)
+                    if (d->known[a][b] && d->known[b][c])
+                        learn(d, a, c, d->of[a][b] + d->of[b][c], &more);
+    }
+}
+
+static bool are_unsafe(const struct tarn_graph *graph, const struct order *order, uint32_t a,
+                       uint32_t b)
+{
+    return graph->storages[a].size > 0 && graph->storages[b].size > 0 &&
+           !precedes(graph, order, a, b) && !precedes(graph, order, b, a);
+}
+
+/* Do offsets that the groups allow put two storages over each other that may not be? */
+static bool is_possible(const struct differences *d, const struct tarn_graph *graph,
+                        const struct order *order)
+{
+    for (uint32_t a = 0; a < graph->planned_count; a++)
+        for (uint32_t b = 0; b < a; b++) {
+            uint32_t x = graph->storages[a].tensor, y = graph->storages[b].tensor;
+            int64_t x_size = (int64_t)graph->storages[a].size;
+            int64_t y_size = (int64_t)graph->storages[b].size;
+            if (!d->known[x][y] || !are_unsafe(graph, order, a, b)) continue;
+            if (d->of[x][y] < x_size && -d->of[x][y] < y_size) return false;
+        }
+    return !d->contradict;
+}
+
+/* All offsets of all storages below a limit, one after the other. */
+struct trying {
+    const struct tarn_graph *graph;
+    const struct differences *differences;
+    const struct order *order;
+    uint64_t offset[TENSORS], limit, tries;
+};
+
+static bool fits_below(struct trying *trying, uint32_t a)
+{
+    const struct tarn_graph *graph = trying->graph;
+    if (a == graph->planned_count || trying->tries == 0) return true;
+    uint64_t size = graph->storages[a].size;
+    if (size == 0) return fits_below(trying, a + 1);
+    for (uint64_t at = 0; at + size <= trying->limit; at++) {
+        bool ok = true;
+        if (trying->tries > 0) trying->tries--;
+        for (uint32_t b = 0; ok && b < a; b++) {
+            uint32_t x = graph->storages[b].tensor, y = graph->storages[a].tensor;
+            uint64_t other = trying->offset[b], end = other + graph->storages[b].size;
+            if (graph->storages[b].size == 0) continue;
+            if (trying->differences->known[x][y])
+                ok = (int64_t)(at - other) == trying->differences->of[x][y];
+            if (at < end && other < at + size) ok = ok && !are_unsafe(graph, trying->order, a, b);
+        }
+        trying->offset[a] = at;
+        if (ok && fits_below(trying, a + 1)) return true;
+    }
+    return false;
+}
+
+static const char *const methods[] = {"all", "lowest", "exact", "baseline", "roam-tree", "llfb"};
+
+static void groups_hold_together_or_are_refused(void **state)
+{
+    uint32_t refused = 0, shared = 0, layered = 0, optimal = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(12000); seed++) {
+        static struct differences differences;
+        struct grouping grouping;
+        struct tarn_graph *plain, *graph;
+        struct tarn_error error;
+        assert_int_equal(tarn_builder_finish(draw_groups(&grouping, seed, false), &plain, NULL), 0);
+        struct tarn_plan *plan = plan_of(plain);
+        struct order order = order_of_plan(plan);
+        find_differences(&differences, &grouping, plain);
+        bool possible = is_possible(&differences, plain, &order);
+        enum tarn_status status =
+            tarn_builder_finish(draw_groups(&grouping, seed, true), &graph, &error);
+        if ((status == TARN_OK) != possible)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, status ? error.text : "accepted");
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(plain);
+        refused += status != TARN_OK;
+        if (status != TARN_OK) continue;
+        shared += graph->groups_count < graph->given_count;
+        bool has_layers = false;
+        for (uint32_t g = 0; g < graph->groups_count; g++)
+            has_layers |= graph->groups[g].within != NULL;
+        layered += has_layers;
+        const char *method = methods[seed % (sizeof methods / sizeof *methods)];
+        if (!WITH_PAPERS && seed % 6 > 3) method = "all";
+        if (tarn_plan_create(graph,
+                             TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1, .method = method),
+                             &plan, &error))
+            fail_msg("seed %llu, %s: %s", (unsigned long long)seed, method, error.text);
+        if (!oracle_accepts_words(plan)) fail_msg("seed %llu", (unsigned long long)seed);
+        for (uint32_t g = 0; g < grouping.count; g++) {
+            uint64_t end = UINT64_MAX;
+            for (uint32_t i = 0; i < grouping.members_count[g]; i++) {
+                uint32_t t = grouping.members[g][i];
+                uint64_t at = tarn_plan_offset(plan, t);
+                if (graph->tensors[t].size == 0) continue;
+                assert_true(end == UINT64_MAX || at == end);
+                end = at + graph->tensors[t].size;
+            }
+        }
+        struct tarn_plan_summary summary;
+        tarn_plan_summarize(plan, &summary);
+        struct trying trying = {graph, &differences, &order, {0}, 0, 100000};
+        trying.limit = summary.optimal ? summary.footprint - 1 : summary.bound - 1;
+        if (summary.bound > 0 && fits_below(&trying, 0) && trying.tries > 0)
+            fail_msg("seed %llu: below the bound", (unsigned long long)seed);
+        optimal += summary.optimal;
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u refused, %u share members, %u over each other, %u called optimal\n",
+                  refused, shared, layered, optimal);
+    assert_true(refused > DRAWS(1000) && shared > DRAWS(1000) && layered > DRAWS(200));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -731,6 +938,7 @@ int main(void)
         cmocka_unit_test(checked_runs_find_every_byte),
         cmocka_unit_test(transforms_keep_slices),
         cmocka_unit_test(files_keep_slices),
+        cmocka_unit_test(groups_hold_together_or_are_refused),
         cmocka_unit_test(what_is_smaller_goes_over_what_is_larger_where_that_is_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
