@@ -103,6 +103,9 @@ struct tarn_list {
 #define TARN_OPS(...) TARN_LIST(__VA_ARGS__)
 #endif
 
+/* Where a planned tensor is to lie: anywhere, at a given offset, or there if it costs nothing. */
+enum tarn_offset_rule { TARN_OFFSET_FREE, TARN_OFFSET_FIXED, TARN_OFFSET_PREFERRED };
+
 struct tarn_tensor_info {
     const char *name; /* NULL: "" */
     uint64_t size;    /* bytes; 0: it takes none, and only orders the ops that name it */
@@ -110,6 +113,9 @@ struct tarn_tensor_info {
     uint64_t alignment; /* power of two that the offset must be a multiple of; 0: the plan's */
     tarn_space space;   /* where it lies; 0: the first one */
     uint64_t offset;    /* of a slice: its first byte in its root's storage; else 0 */
+    /* Of a planned root: the byte of its memory space's arena at which it begins. */
+    enum tarn_offset_rule offset_rule;
+    uint64_t wanted_offset; /* 0 where it is free */
 };
 
 /* Another way of carrying out an op than the op as written, for transforms that may choose.

@@ -50,14 +50,18 @@ struct placer {
 
 bool tarn_pairwise_is_needed(const struct tarn_graph *graph)
 {
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        uint32_t t = graph->storages[a].tensor;
+        if (t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED) return true;
+    }
     for (uint32_t g = 0; g < graph->groups_count; g++)
         if (graph->groups[g].within && !graph->groups[g].persistent) return true;
     return false;
 }
 
-static bool are_in_conflict(const struct tarn_problem *problem, uint32_t a, uint32_t b)
+bool tarn_pairwise_may_share(const struct tarn_problem *problem, uint32_t a, uint32_t b)
 {
-    return !tarn_reuse_is_safe(&problem->conflicts.reuse, a, b);
+    return tarn_reuse_is_safe(&problem->conflicts.reuse, a, b);
 }
 
 static void list_pair(struct placer *placer, uint32_t b, uint32_t o, uint32_t *next)
@@ -67,7 +71,7 @@ static void list_pair(struct placer *placer, uint32_t b, uint32_t o, uint32_t *n
     for (uint32_t i = 0; i < x.members_count; i++)
         for (uint32_t k = 0; k < y.members_count; k++) {
             uint32_t a = x.members[i], c = y.members[k];
-            if (!are_in_conflict(placer->problem, a, c)) continue;
+            if (tarn_pairwise_may_share(placer->problem, a, c)) continue;
             int64_t away = (int64_t)blocks->within[c] - (int64_t)blocks->within[a];
             int64_t low = away - (int64_t)blocks->reserved[a];
             int64_t high = away + (int64_t)blocks->reserved[c];
@@ -403,6 +407,134 @@ enum tarn_status tarn_pairwise_place(const struct tarn_problem *problem, const u
                     : placer.best_top <= aim_of(request) ? TARN_END_CAPACITY
                     : result->stopped                    ? TARN_END_STOPPED
                                                          : TARN_END_EFFORT;
+    tarn_region_finish(&region);
+    return status;
+}
+
+/* ---- Keeping offsets ---- */
+
+/* A block that found no room below the limit, and what is in its way. */
+struct keeping {
+    struct placer *placer;
+    uint64_t *wanted; /* block -> offset that it has now, or TARN_NO_OFFSET */
+    uint64_t limit;
+};
+
+/* The offset below the limit at which the fewest bytes of kept blocks are in the way, and these are
+ * given up. False: others are in the way everywhere. */
+static bool give_up_for(const struct keeping *keeping, uint32_t b)
+{
+    struct placer *placer = keeping->placer;
+    const struct tarn_blocks *blocks = &placer->problem->blocks;
+    struct tarn_block block = tarn_block_at(blocks, b);
+    uint32_t spans = find_spans(placer, b);
+    uint64_t best = UINT64_MAX, best_at = 0;
+    if (block.size > keeping->limit) return false;
+    for (uint32_t i = 0; i <= spans; i++) { /* at 0, or right behind one that is in the way */
+        uint64_t at = i < spans ? round_up((uint64_t)placer->spans[i].high, block.alignment) : 0;
+        uint64_t bytes = 0;
+        if (at + block.size > keeping->limit) continue;
+        for (uint32_t k = 0; k < spans && placer->spans[k].low < (int64_t)at; k++) {
+            uint32_t other = placer->spans[k].other;
+            if ((int64_t)at >= placer->spans[k].high) continue;
+            bool is_kept = keeping->wanted[other] != TARN_NO_OFFSET &&
+                           !(placer->fixed && placer->fixed[other] != TARN_NO_OFFSET);
+            bytes = is_kept ? bytes + tarn_block_at(blocks, other).size : UINT64_MAX;
+            if (!is_kept) break;
+        }
+        if (bytes < best) best = bytes, best_at = at;
+    }
+    if (best == UINT64_MAX || best == 0) return false;
+    for (uint32_t k = 0; k < spans && placer->spans[k].low < (int64_t)best_at; k++)
+        if ((int64_t)best_at < placer->spans[k].high)
+            keeping->wanted[placer->spans[k].other] = TARN_NO_OFFSET;
+    return true;
+}
+
+/* Puts fixed and kept blocks, the others in the order of `order`; the first one that does not end
+ * below the limit, or TARN_NONE. */
+static uint32_t put_kept(const struct keeping *keeping)
+{
+    struct placer *placer = keeping->placer;
+    put_fixed(placer);
+    for (uint32_t b = 0; b < placer->count; b++) {
+        if (keeping->wanted[b] == TARN_NO_OFFSET || placer->placed[b]) continue;
+        placer->start[b] = keeping->wanted[b];
+        placer->placed[b] = true;
+    }
+    for (uint32_t i = 0; i < placer->count; i++) {
+        uint32_t b = placer->order[i];
+        if (placer->placed[b]) continue;
+        if (put(placer, b) <= keeping->limit) continue;
+        placer->placed[b] = false;
+        return b;
+    }
+    return TARN_NONE;
+}
+
+/* Of the offsets that are wished for, those that are possible together, the largest blocks first.
+ */
+static void choose_kept(const struct keeping *keeping)
+{
+    struct placer *placer = keeping->placer;
+    put_fixed(placer);
+    for (uint32_t i = 0; i < placer->count; i++) {
+        uint32_t b = placer->order[i], spans;
+        struct tarn_block block = tarn_block_at(&placer->problem->blocks, b);
+        uint64_t *wanted = &keeping->wanted[b];
+        if (*wanted == TARN_NO_OFFSET) continue;
+        bool fits = !placer->placed[b] && *wanted % block.alignment == 0 &&
+                    *wanted <= keeping->limit && block.size <= keeping->limit - *wanted;
+        spans = fits ? find_spans(placer, b) : 0;
+        for (uint32_t k = 0; fits && k < spans && placer->spans[k].low < (int64_t)*wanted; k++)
+            fits = (int64_t)*wanted >= placer->spans[k].high;
+        if (!fits) {
+            *wanted = TARN_NO_OFFSET;
+            continue;
+        }
+        placer->start[b] = *wanted;
+        placer->placed[b] = true;
+    }
+}
+
+static enum tarn_status order_by_size(struct placer *placer)
+{
+    struct ranked *ranked = tarn_region_take(placer->region, placer->count, sizeof *ranked);
+    if (!ranked) return TARN_SYSTEM;
+    for (uint32_t b = 0; b < placer->count; b++)
+        ranked[b] = (struct ranked){weight_of(placer, b, 0), b};
+    qsort(ranked, placer->count, sizeof *ranked, compare_ranked);
+    for (uint32_t i = 0; i < placer->count; i++) placer->order[i] = ranked[i].block;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_pairwise_keep(const struct tarn_problem *problem, const uint64_t *fixed,
+                                    const uint64_t *wanted, uint64_t limit, uint64_t *offset)
+{
+    const struct tarn_blocks *blocks = &problem->blocks;
+    struct tarn_region region = {.chunks = NULL};
+    struct placer placer;
+    bool too_many = false;
+    if (!placer_init(&placer, &region, problem, fixed, &too_many)) {
+        tarn_region_finish(&region);
+        return too_many ? TARN_OK : TARN_SYSTEM;
+    }
+    struct keeping keeping = {.placer = &placer, .limit = limit};
+    keeping.wanted = tarn_region_copy(&region, wanted, placer.count, sizeof *wanted);
+    enum tarn_status status = keeping.wanted ? order_by_size(&placer) : TARN_SYSTEM;
+    uint32_t failed = TARN_NONE;
+    if (status == TARN_OK) {
+        choose_kept(&keeping);
+        failed = put_kept(&keeping);
+    }
+    while (failed != TARN_NONE && give_up_for(&keeping, failed)) {
+        uint32_t i = 0; /* it is placed before the others from now on */
+        while (placer.order[i] != failed) i++;
+        move(placer.order, i, 0);
+        failed = put_kept(&keeping);
+    }
+    for (uint32_t b = 0; b < placer.count && status == TARN_OK && failed == TARN_NONE; b++)
+        tarn_block_put(blocks, tarn_block_at(blocks, b), placer.start[b], offset);
     tarn_region_finish(&region);
     return status;
 }

@@ -11,6 +11,9 @@
 /* Does a graph say such things of what is planned? */
 bool tarn_pairwise_is_needed(const struct tarn_graph *graph);
 
+/* May two storages have bytes in common? */
+bool tarn_pairwise_may_share(const struct tarn_problem *problem, uint32_t a, uint32_t b);
+
 /* As tarn_place: the best of some priority orders and of a local search over them; of up to eight
  * lone storages the smallest there is. fixed: by block, the offset that it must have, which clash
  * with each other nowhere, or TARN_NO_OFFSET; NULL: no block has one. *is_possible: false: there

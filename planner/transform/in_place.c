@@ -123,6 +123,7 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
     if (from->size < to->size || to->size == 0 || from->group != TARN_NONE ||
         to->group != TARN_NONE)
         return;
+    if (graph->tensors[output].offset_rule == TARN_OFFSET_FIXED) return;
     if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
     if (!is_whole(graph, input) || !has_one_name(graph, op, input) ||
         !is_last_user(merging, v, from))

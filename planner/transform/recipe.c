@@ -82,7 +82,11 @@ static enum tarn_status add_tensors(const struct rebuild *rebuild)
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         uint32_t root = root_of(rebuild->recipe, t);
         infos[t].kind = infos[root].kind;
-        if (root != t) infos[t].alignment = 0;
+        if (root != t) {
+            infos[t].alignment = 0;
+            infos[t].offset_rule = TARN_OFFSET_FREE;
+            infos[t].wanted_offset = 0;
+        }
         tarn_builder_alias_of(rebuild->builder, &infos[t], root == t ? TARN_NONE : root);
     }
     tarn_region_release(rebuild->region, mark);

@@ -62,7 +62,7 @@ HashText = _struct("HashText", text=c.c_char * 33)
 
 SpaceInfo = _struct("SpaceInfo", name=text, kind=i32, alignment=u64, capacity=u64)
 TensorInfo = _struct("TensorInfo", name=text, size=u64, kind=i32, alignment=u64, space=u32,
-                     offset=u64)
+                     offset=u64, offset_rule=i32, wanted_offset=u64)
 Implementation = _struct("Implementation", name=text, cost=u64, workspace=u64, inputs=List,
                          outputs=List, workspace_first=flag)
 OpInfo = _struct("OpInfo", name=text, kind=text, stream=u32, inputs=List, outputs=List,
@@ -93,11 +93,14 @@ VerifyOptions = _options("VerifyOptions", in_place_kinds=to(text), in_place_kind
 PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
 PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))
 HEARTBEAT = c.CFUNCTYPE(flag, pointer, to(PlanProgress))
+Placed = _struct("Placed", id=u32, offset=u64, size=u64)
+Places = _struct("Places", places=to(Placed), count=size)
 PlanOptions = _options("PlanOptions", alignment=u64, capacity=u64, method=text, threads=u32,
                        seed=u64, effort=u64, seconds=f64, progress=PROGRESS, user=pointer,
                        stop=to(flag), assign=to(AssignOptions), reorder=to(ReorderOptions),
                        couple=to(CoupleOptions), in_place=to(InPlaceOptions), boundary=i32,
-                       budget=to(BudgetOptions), node_limit=u32, heartbeat=HEARTBEAT, pad_groups=i32)
+                       budget=to(BudgetOptions), node_limit=u32, heartbeat=HEARTBEAT, pad_groups=i32,
+                       keep=Places)
 PlanSummary = _struct("PlanSummary", method=text, alignment=u64, footprint=u64, persistent=u64,
                       bound=u64, optimal=flag, waits=u32, boundary_waits=u32, transform_ms=f64,
                       order_ms=f64, place_ms=f64, verify_ms=f64, stopped=i32, pad_groups=i32, ended=i32)

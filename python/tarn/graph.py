@@ -29,6 +29,9 @@ class Space(NamedTuple):
     capacity: int
 
 
+OFFSET_RULES = ("free", "fixed", "preferred")
+
+
 class Tensor(NamedTuple):
     """root: the tensor whose storage it shares, its own id where it has a storage of its own.
     space: the id of the memory space that it lies in. offset: of a slice, where it begins in its
@@ -41,6 +44,8 @@ class Tensor(NamedTuple):
     root: TensorId
     space: SpaceId = SpaceId(0)
     offset: int = 0
+    offset_rule: str = "free"
+    wanted_offset: int = 0
 
     @property
     def is_persistent(self) -> bool:
@@ -285,6 +290,7 @@ class Graph(File):
     def _tensor(self, t: int) -> Tensor:
         info = n.filled(n.TensorInfo, n.lib.graph_tensor_sized, self._handle, t)
         return n.record_of(Tensor, info, id=t, kind=KINDS[info.kind],
+                           offset_rule=OFFSET_RULES[info.offset_rule],
                            root=n.lib.graph_root(self._handle, t))
 
     def _op(self, v: int) -> Op:
@@ -353,10 +359,17 @@ class Builder:
                                  n.lib.builder_space_sized(self._handle, *n.sized(info))))
 
     def tensor(self, name: str, size: int, kind: str = "intermediate", alignment: int = 0,
-               space: SpaceRef = SpaceId(0)) -> TensorId:
-        """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent."""
+               space: SpaceRef = SpaceId(0), *, fixed_offset: Optional[int] = None,
+               preferred_offset: Optional[int] = None) -> TensorId:
+        """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent. fixed_offset:
+        where a planned tensor must begin in its space's arena; preferred_offset: where it begins
+        if that takes no larger one."""
+        if fixed_offset is not None and preferred_offset is not None:
+            raise UsageError("a tensor has one offset, fixed or preferred")
+        rule = 1 if fixed_offset is not None else 2 if preferred_offset is not None else 0
         info = n.TensorInfo(n.encoded(name), size, index_of(KINDS, "kind", kind), alignment,
-                            self._id("space", space))
+                            self._id("space", space), 0, rule,
+                            fixed_offset or preferred_offset or 0)
         return TensorId(self._add("tensor", name,
                                   n.lib.builder_tensor_sized(self._handle, *n.sized(info))))
 

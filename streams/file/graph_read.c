@@ -288,6 +288,8 @@ enum {
     TENSOR_ALIAS_OF,
     TENSOR_OFFSET,
     TENSOR_ALIGNMENT,
+    TENSOR_FIXED_OFFSET,
+    TENSOR_PREFERRED_OFFSET,
     TENSOR_ORIGIN,
     TENSOR_SPACE
 };
@@ -299,6 +301,8 @@ static const struct tarn_json_field tensor_fields[] = {
     [TENSOR_ALIAS_OF] = {"alias_of", false},
     [TENSOR_OFFSET] = {"offset", false},
     [TENSOR_ALIGNMENT] = {"alignment", false},
+    [TENSOR_FIXED_OFFSET] = {"fixed_offset", false},
+    [TENSOR_PREFERRED_OFFSET] = {"preferred_offset", false},
     [TENSOR_ORIGIN] = {"origin", false},
     [TENSOR_SPACE] = {"space", false},
 };
@@ -361,6 +365,20 @@ static enum tarn_status read_space(struct loader *loader, const struct tarn_json
     return status;
 }
 
+static enum tarn_status read_wanted_offset(const struct tarn_json_at *fields,
+                                           struct tarn_tensor_info *info)
+{
+    bool is_fixed = fields[TENSOR_FIXED_OFFSET].value != NULL;
+    bool is_preferred = fields[TENSOR_PREFERRED_OFFSET].value != NULL;
+    if (is_fixed && is_preferred)
+        return tarn_json_bad(&fields[TENSOR_PREFERRED_OFFSET],
+                             "says again where the tensor is to lie; fixed_offset does already");
+    if (is_fixed) info->offset_rule = TARN_OFFSET_FIXED;
+    if (is_preferred) info->offset_rule = TARN_OFFSET_PREFERRED;
+    return tarn_json_integer(&fields[is_fixed ? TENSOR_FIXED_OFFSET : TENSOR_PREFERRED_OFFSET],
+                             &info->wanted_offset);
+}
+
 static enum tarn_status read_tensor(struct loader *loader, const struct tarn_json_at *at)
 {
     struct tarn_json_at fields[TARN_COUNT_OF(tensor_fields)];
@@ -375,6 +393,7 @@ static enum tarn_status read_tensor(struct loader *loader, const struct tarn_jso
     if (!status) status = tarn_json_id(&fields[TENSOR_ALIAS_OF], &root);
     if (!status) status = tarn_json_integer(&fields[TENSOR_OFFSET], &info.offset);
     if (!status) status = tarn_json_integer(&fields[TENSOR_ALIGNMENT], &info.alignment);
+    if (!status) status = read_wanted_offset(fields, &info);
     if (!status) status = tarn_json_id(&fields[TENSOR_SPACE], &info.space);
     if (!status) status = tarn_json_id(&fields[TENSOR_ORIGIN], &origin);
     if (status != TARN_OK) return status;

@@ -156,7 +156,9 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
         .producer = TARN_NONE,
         .origin = id,
         .space = space_of(info->space),
-        .kind = byte_of(info->kind)};
+        .wanted_offset = info->wanted_offset,
+        .kind = byte_of(info->kind),
+        .offset_rule = byte_of(info->offset_rule)};
     if (!is_usable(builder)) return TARN_NONE;
     return graph->tensors_count++;
 }

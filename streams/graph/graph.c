@@ -170,6 +170,8 @@ bool tarn_graph_tensor_sized(const struct tarn_graph *graph, tarn_tensor tensor,
         .alignment = record->alignment,
         .space = record->space,
         .offset = record->offset,
+        .offset_rule = (enum tarn_offset_rule)record->offset_rule,
+        .wanted_offset = record->wanted_offset,
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;

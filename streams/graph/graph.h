@@ -56,6 +56,7 @@ struct tarn_graph_tensor {
     const char *name;
     uint64_t size;
     uint64_t offset;            /* of its first byte in its root's storage */
+    uint64_t wanted_offset;     /* in its space's arena, as offset_rule says */
     uint32_t part, parts_count; /* the parts that it names, see tarn_graph_part */
     uint32_t alignment;         /* 0: the plan's */
     uint32_t root;              /* its own id for a root */
@@ -63,7 +64,8 @@ struct tarn_graph_tensor {
     uint32_t storage;           /* index into storages, the root's */
     uint32_t origin; /* tensor of the source graph whose content it holds again; else itself */
     uint16_t space;
-    uint8_t kind; /* enum tarn_tensor_kind */
+    uint8_t kind;        /* enum tarn_tensor_kind */
+    uint8_t offset_rule; /* enum tarn_offset_rule; of a planned root */
 };
 
 struct tarn_graph_stream {

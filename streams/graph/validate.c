@@ -71,6 +71,32 @@ static enum tarn_status check_tensor_origin(const struct tarn_graph *graph,
     return TARN_OK;
 }
 
+static enum tarn_status check_wanted_offset(const struct tarn_graph *graph,
+                                            const struct tarn_report *report, uint32_t t)
+{
+    const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+    const char *field =
+        tensor->offset_rule == TARN_OFFSET_FIXED ? "fixed_offset" : "preferred_offset";
+    if (tensor->offset_rule > TARN_OFFSET_PREFERRED)
+        return bad_tensor(graph, report, t, "fixed_offset", "has an unknown rule for its offset");
+    if (tensor->offset_rule == TARN_OFFSET_FREE && tensor->wanted_offset > 0)
+        return bad_tensor(graph, report, t, field,
+                          "wants an offset, but no rule says whether it must have it");
+    if (tensor->offset_rule == TARN_OFFSET_FREE) return TARN_OK;
+    if (tensor->wanted_offset > TARN_NUMBER_MAX)
+        return bad_tensor(graph, report, t, field, "is to lie above 2^53 - 1");
+    if (tensor->root != TARN_NONE)
+        return bad_tensor(graph, report, t, field,
+                          "is an alias, whose root alone has an offset; give it to that");
+    if (tarn_kind_is_persistent(tensor->kind))
+        return bad_tensor(graph, report, t, field,
+                          "is persistent, and only planned tensors can be told where to lie; bind "
+                          "it to memory of your own");
+    if (tensor->size == 0)
+        return bad_tensor(graph, report, t, field, "has no bytes that could lie anywhere");
+    return TARN_OK;
+}
+
 static enum tarn_status check_tensor(const struct tarn_graph *graph,
                                      const struct tarn_report *report, uint32_t t)
 {
@@ -90,6 +116,7 @@ static enum tarn_status check_tensor(const struct tarn_graph *graph,
         return bad_tensor(graph, report, t, "offset",
                           "has an offset, which only a slice of another tensor has (alias_of)");
     enum tarn_status status = check_tensor_origin(graph, report, t);
+    if (status == TARN_OK) status = check_wanted_offset(graph, report, t);
     return status || tensor->root == TARN_NONE ? status : check_alias(graph, report, t);
 }
 

@@ -220,6 +220,22 @@ static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
                      (unsigned long long)alignment);
 }
 
+static void check_fixed(const struct tarn_plan *plan, uint32_t storage,
+                        struct tarn_verdict *verdict)
+{
+    uint32_t t = plan->graph->storages[storage].tensor;
+    if (t == TARN_NONE || plan->graph->tensors[t].offset_rule != TARN_OFFSET_FIXED) return;
+    uint64_t offset = offset_in_space(plan, storage),
+             wanted = plan->graph->tensors[t].wanted_offset;
+    if (offset == wanted) return;
+    struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_MISPLACED);
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
+                     "%s lies at offset %llu%s, but the graph fixes it at %llu",
+                     tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
+                     tarn_space_phrase(plan->graph, plan->graph->storages[storage].space).text,
+                     (unsigned long long)wanted);
+}
+
 static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t storage,
                          struct tarn_verdict *verdict)
 {
@@ -250,6 +266,7 @@ static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *v
     const struct tarn_graph *graph = plan->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         check_range(plan, a, verdict);
+        check_fixed(plan, a, verdict);
         if (graph->storages[a].group == TARN_NONE) check_alignment(plan, a, verdict);
     }
     for (uint32_t g = 0; g < graph->groups_count; g++)
@@ -338,7 +355,8 @@ static const struct tarn_violation *find_fatal(const struct tarn_verdict *verdic
 {
     for (size_t i = 0; i < verdict->count; i++) {
         enum tarn_violation_kind kind = verdict->violations[i].kind;
-        if (kind != TARN_MISALIGNED && kind != TARN_GROUP_BROKEN) return &verdict->violations[i];
+        if (kind != TARN_MISALIGNED && kind != TARN_GROUP_BROKEN && kind != TARN_MISPLACED)
+            return &verdict->violations[i];
     }
     return NULL;
 }

@@ -395,6 +395,11 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
         return add_tensor(comparison, t, origin, "is of another kind than");
     if (persistent && a->root != b->root)
         return add_tensor(comparison, t, origin, "aliases another tensor than");
+    bool is_free = t >= comparison->source->tensors_count ||
+                   (a->root != t && b->offset_rule != TARN_OFFSET_FIXED);
+    if (a->offset_rule != (is_free ? TARN_OFFSET_FREE : b->offset_rule) ||
+        a->wanted_offset != (is_free ? 0 : b->wanted_offset))
+        return add_tensor(comparison, t, origin, "is to lie elsewhere than");
     uint64_t offset = b->offset; /* a storage that was taken in begins where the other one does */
     if (b->root == origin && a->root == t) offset = 0;
     if (a->offset != offset)

@@ -730,6 +730,24 @@ struct grouping {
     uint32_t members[GROUPS][MEMBERS], members_count[GROUPS], count;
 };
 
+/* Percent of tensors whose offset is fixed, or preferred; and one that is larger than it was. */
+static uint32_t fixed_share, preferred_share, larger = TARN_NONE;
+
+static struct tarn_tensor_info draw_tensor(uint32_t t)
+{
+    struct tarn_tensor_info info = {.size = random_below(&source, 4)};
+    if (random_percent(&source, 8)) info.kind = TARN_OUTPUT;
+    if (fixed_share > 0 && random_percent(&source, fixed_share) && info.size > 0) {
+        info.offset_rule = TARN_OFFSET_FIXED;
+        info.wanted_offset = random_below(&source, 10);
+    } else if (preferred_share > 0 && random_percent(&source, preferred_share) && info.size > 0) {
+        info.offset_rule = TARN_OFFSET_PREFERRED;
+        info.wanted_offset = random_below(&source, 10);
+    }
+    if (t == larger) info.size += 2;
+    return info;
+}
+
 /* Lone storages in chains of ops, some in several groups. */
 static struct tarn_builder *draw_groups(struct grouping *grouping, uint64_t seed, bool grouped)
 {
@@ -743,10 +761,8 @@ static struct tarn_builder *draw_groups(struct grouping *grouping, uint64_t seed
         for (uint32_t i = random_below(&source, 3); i > 0 && before > 0; i--)
             inputs[inputs_count++] = before - 1 - random_below(&source, before < 3 ? before : 3);
         for (uint32_t i = 1 + random_percent(&source, 20); i > 0; i--) {
-            tarn_builder_tensor(
-                builder, &(struct tarn_tensor_info){
-                             .size = random_below(&source, 4),
-                             .kind = random_percent(&source, 8) ? TARN_OUTPUT : TARN_INTERMEDIATE});
+            struct tarn_tensor_info info = draw_tensor(tensors);
+            tarn_builder_tensor(builder, &info);
             outputs[outputs_count++] = tensors++;
         }
         tarn_builder_op(builder, &(struct tarn_op_info){.stream = random_below(&source, streams),
@@ -852,7 +868,9 @@ static bool fits_below(struct trying *trying, uint32_t a)
     uint64_t size = graph->storages[a].size;
     if (size == 0) return fits_below(trying, a + 1);
     for (uint64_t at = 0; at + size <= trying->limit; at++) {
-        bool ok = true;
+        uint32_t t = graph->storages[a].tensor;
+        bool ok = t == TARN_NONE || graph->tensors[t].offset_rule != TARN_OFFSET_FIXED ||
+                  graph->tensors[t].wanted_offset == at;
         if (trying->tries > 0) trying->tries--;
         for (uint32_t b = 0; ok && b < a; b++) {
             uint32_t x = graph->storages[b].tensor, y = graph->storages[a].tensor;
@@ -866,6 +884,132 @@ static bool fits_below(struct trying *trying, uint32_t a)
         if (ok && fits_below(trying, a + 1)) return true;
     }
     return false;
+}
+
+/* ---- Offsets that are fixed, or wished for ---- */
+
+static bool fixes(const struct tarn_graph *graph, uint32_t a)
+{
+    uint32_t t = graph->storages[a].tensor;
+    return t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED;
+}
+
+/* As groups: the differences of what is fixed. */
+static void find_fixed(struct differences *d, const struct tarn_graph *graph)
+{
+    bool more;
+    memset(d, 0, sizeof *d);
+    for (uint32_t a = 0; a < graph->planned_count; a++)
+        for (uint32_t b = 0; b < graph->planned_count; b++)
+            if (fixes(graph, a) && fixes(graph, b)) {
+                uint32_t x = graph->storages[a].tensor, y = graph->storages[b].tensor;
+                learn(d, x, y,
+                      (int64_t)graph->tensors[y].wanted_offset -
+                          (int64_t)graph->tensors[x].wanted_offset,
+                      &more);
+            }
+}
+
+static void what_is_fixed_stays_and_clashes_are_refused(void **state)
+{
+    uint32_t refused = 0, planned = 0;
+    (void)state;
+    fixed_share = 30;
+    for (uint64_t seed = 0; seed < DRAWS(6000); seed++) {
+        static struct differences differences;
+        struct grouping ignored;
+        struct tarn_graph *graph;
+        struct tarn_plan *plan;
+        struct tarn_error error = {.status = TARN_OK};
+        assert_int_equal(tarn_builder_finish(draw_groups(&ignored, seed, false), &graph, NULL), 0);
+        enum tarn_status status =
+            tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1), &plan, &error);
+        struct tarn_plan *any = status ? tarn_plan_of_graph(graph) : plan;
+        struct order order = order_of_plan(any);
+        find_fixed(&differences, graph);
+        bool possible = is_possible(&differences, graph, &order);
+        if ((status == TARN_OK) != possible)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, status ? error.text : "planned");
+        if (status) {
+            assert_int_equal(status, TARN_BAD_INPUT);
+            tarn_plan_destroy(any);
+            tarn_graph_destroy(graph);
+            refused++;
+            continue;
+        }
+        if (!oracle_accepts_words(plan)) fail_msg("seed %llu", (unsigned long long)seed);
+        for (tarn_tensor t = 0; t < graph->tensors_count; t++)
+            if (graph->tensors[t].offset_rule == TARN_OFFSET_FIXED)
+                assert_int_equal(tarn_plan_offset(plan, t), graph->tensors[t].wanted_offset);
+        struct trying trying = {graph, &differences, &order, {0}, plan->footprint - 1, 100000};
+        if (plan->footprint > 0 && graph->planned_count <= 8 && fits_below(&trying, 0) &&
+            trying.tries > 0)
+            fail_msg("seed %llu: %llu is not the least", (unsigned long long)seed,
+                     (unsigned long long)plan->footprint);
+        for (uint32_t i = 0; i < plan->storages_count; i++)
+            if (fixes(graph, i)) {
+                plan->storages[i].offset++;
+                plan->footprint++;
+                tarn_plan_drop_program(plan);
+                assert_int_equal(tarn_plan_verify(plan, graph, NULL, NULL, &error), TARN_REJECTED);
+                break;
+            }
+        planned++;
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    fixed_share = 0;
+    print_message("# %u refused, %u planned\n", refused, planned);
+    assert_true(refused > DRAWS(200) && planned > DRAWS(2000));
+}
+
+/* A plan anew, of the same graph and of one in which a tensor has grown, keeps what it can; it is
+ * never larger than without. */
+static void what_is_to_be_kept_stays_where_that_costs_nothing(void **state)
+{
+    uint32_t kept = 0, moved = 0, preferred = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(3000); seed++) {
+        struct grouping ignored;
+        struct tarn_graph *graph, *grown;
+        struct tarn_error error;
+        preferred_share = seed % 4 == 0 ? 30 : 0;
+        larger = TARN_NONE;
+        assert_int_equal(tarn_builder_finish(draw_groups(&ignored, seed, false), &graph, NULL), 0);
+        larger = (uint32_t)seed % graph->tensors_count;
+        assert_int_equal(tarn_builder_finish(draw_groups(&ignored, seed, false), &grown, NULL), 0);
+        struct tarn_plan *first = plan_of(graph), *without = plan_of(grown), *again, *with;
+        struct tarn_placed places[TENSORS];
+        for (uint32_t i = 0; i < first->storages_count; i++)
+            places[i] = (struct tarn_placed){first->storages[i].id, first->storages[i].offset, 0};
+        const struct tarn_places keep = {places, first->storages_count};
+        if (tarn_plan_create(
+                graph, TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1, .seed = 7, .keep = keep),
+                &again, &error) ||
+            tarn_plan_create(grown, TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1, .keep = keep),
+                             &with, &error))
+            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+        assert_true(oracle_accepts_words(with) && with->footprint <= without->footprint);
+        for (uint32_t i = 0; i < first->storages_count; i++) {
+            if (first->storages[i].size > 0)
+                assert_int_equal(again->storages[i].offset, first->storages[i].offset);
+            kept += with->storages[i].offset == first->storages[i].offset;
+            moved += with->storages[i].offset != first->storages[i].offset;
+            preferred +=
+                graph->tensors[first->storages[i].id].offset_rule &&
+                graph->tensors[first->storages[i].id].wanted_offset == first->storages[i].offset;
+        }
+        tarn_plan_destroy(first);
+        tarn_plan_destroy(without);
+        tarn_plan_destroy(again);
+        tarn_plan_destroy(with);
+        tarn_graph_destroy(graph);
+        tarn_graph_destroy(grown);
+    }
+    preferred_share = 0;
+    larger = TARN_NONE;
+    print_message("# %u kept, %u moved, %u where the graph prefers them\n", kept, moved, preferred);
+    assert_true(kept > 4 * moved && preferred > DRAWS(300));
 }
 
 static const char *const methods[] = {"all", "lowest", "exact", "baseline", "roam-tree", "llfb"};
@@ -939,6 +1083,8 @@ int main(void)
         cmocka_unit_test(transforms_keep_slices),
         cmocka_unit_test(files_keep_slices),
         cmocka_unit_test(groups_hold_together_or_are_refused),
+        cmocka_unit_test(what_is_fixed_stays_and_clashes_are_refused),
+        cmocka_unit_test(what_is_to_be_kept_stays_where_that_costs_nothing),
         cmocka_unit_test(what_is_smaller_goes_over_what_is_larger_where_that_is_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -658,11 +658,11 @@ static void rejects_a_plan_whose_graph_is_not_the_one_given(void **state)
 static void every_kind_of_violation_has_a_text_of_its_own(void **state)
 {
     (void)state;
-    for (int a = TARN_UNORDERED_OVERLAP; a <= TARN_WRONG_BOUND + 1; a++)
+    for (int a = TARN_UNORDERED_OVERLAP; a <= TARN_MISPLACED + 1; a++)
         for (int b = TARN_UNORDERED_OVERLAP; b < a; b++)
             assert_string_not_equal(tarn_violation_text((enum tarn_violation_kind)a),
                                     tarn_violation_text((enum tarn_violation_kind)b));
-    assert_string_equal(tarn_violation_text((enum tarn_violation_kind)(TARN_WRONG_BOUND + 1)),
+    assert_string_equal(tarn_violation_text((enum tarn_violation_kind)(TARN_MISPLACED + 1)),
                         "unknown violation");
 }
 
