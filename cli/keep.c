@@ -91,7 +91,7 @@ enum tarn_status tarn_keep_load(struct tarn_keep *keep, const struct tarn_load_o
     struct tarn_graph *loaded = NULL;
     enum tarn_status status = tarn_plan_outline_load(keep->plan_path, &outline, error);
     if (status == TARN_OK && keep->graph_path)
-        status = tarn_graph_load_with(keep->graph_path, load, &loaded, error);
+        status = tarn_graph_load(keep->graph_path, load, &loaded, error);
     const struct tarn_graph *old = loaded;
     if (status == TARN_OK && outline->graph) old = outline->graph;
     if (status == TARN_OK) status = match(keep, outline, old, graph, error);
