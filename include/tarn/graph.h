@@ -176,6 +176,12 @@ struct tarn_op_info {
     tarn_space workspace_space; /* where the workspace lies; 0: the first space */
     /* TARN_CLASS_UNKNOWN: what the words of the kind say (docs/formats.md, "What a kind says"). */
     enum tarn_op_class op_class;
+    /* Pairs {conditional, arm}: the op runs only in an iteration in which each of these
+     * conditionals takes that arm (see tarn_session_take). Ops that want different arms of one
+     * conditional exclude each other: what they make may share bytes, although nothing orders them.
+     */
+    const uint32_t (*branch)[2];
+    size_t branch_count;
 };
 
 /* ---- Building ----

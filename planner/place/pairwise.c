@@ -50,6 +50,7 @@ struct placer {
 
 bool tarn_pairwise_is_needed(const struct tarn_graph *graph)
 {
+    if (graph->conditionals_count > 0) return true;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         uint32_t t = graph->storages[a].tensor;
         if (t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED) return true;
@@ -61,7 +62,8 @@ bool tarn_pairwise_is_needed(const struct tarn_graph *graph)
 
 bool tarn_pairwise_may_share(const struct tarn_problem *problem, uint32_t a, uint32_t b)
 {
-    return tarn_reuse_is_safe(&problem->conflicts.reuse, a, b);
+    return tarn_reuse_is_safe(&problem->conflicts.reuse, a, b) ||
+           tarn_storages_exclude(problem->graph, a, b);
 }
 
 static void list_pair(struct placer *placer, uint32_t b, uint32_t o, uint32_t *next)

@@ -133,11 +133,76 @@ static enum tarn_status find_gaps(struct tarn_planning *planning, uint32_t effor
     return take_bound(planning->plan, &planning->bound, &planning->view);
 }
 
+/* ---- Conditionals ---- */
+
+enum { SELECTIONS_MAX = 64 };
+
+/* The bound of an iteration in which these arms are taken. */
+static enum tarn_status bound_of_arms(struct tarn_planning *planning, const uint32_t *arms)
+{
+    const struct tarn_problem *problem = &planning->problem;
+    uint32_t count = problem->blocks.storages_count;
+    struct tarn_graph bare = *planning->view.graph; /* gaps may be filled by other arms */
+    uint64_t *there = tarn_region_take(&planning->region, count, sizeof *there);
+    struct tarn_antichain antichain;
+    struct tarn_gap_bound bound;
+    bare.groups_count = 0;
+    if (!there) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < count; a++)
+        there[a] = tarn_storage_is_there(&bare, a, arms) ? problem->blocks.reserved[a] : 0;
+    struct tarn_reserve reserve = {&problem->conflicts.reuse, &bare, there,
+                                   planning->plan->alignment};
+    enum tarn_status status =
+        tarn_antichain_init(&antichain, &planning->region, reserve.reuse, &bare, there);
+    if (status == TARN_OK)
+        status = tarn_gap_bound_init(&bound, &planning->region, &antichain, &reserve,
+                                     TARN_GAP_EFFORT_LOW);
+    if (status != TARN_OK) return status;
+    if (planning->bound.threshold && bound.bound <= planning->bound.bound) return TARN_OK;
+    struct tarn_claim *claim = &planning->plan->claim;
+    claim->arms_count = bare.conditionals_count;
+    claim->arms = tarn_region_copy(&planning->plan->region, arms, claim->arms_count, sizeof *arms);
+    if (!claim->arms) return TARN_SYSTEM;
+    planning->bound = bound;
+    return take_bound(planning->plan, &planning->bound, &planning->view);
+}
+
+/* The heaviest iteration: from the first arms on, one conditional after the other takes the arm
+ * that raises the bound most. */
+static enum tarn_status find_bound_of_arms(struct tarn_planning *planning)
+{
+    const struct tarn_graph *graph = planning->view.graph;
+    uint32_t conditionals = graph->conditionals_count, tries = 0;
+    uint32_t *arms = tarn_region_take(&planning->region, conditionals, sizeof *arms);
+    uint32_t *last = tarn_region_take(&planning->region, conditionals, sizeof *last);
+    if (!arms || !last) return TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        for (uint32_t i = 0; i < tarn_extra(&graph->ops[v])->branch_count; i++) {
+            const uint32_t *arm = graph->ops[v].extra->branch[i];
+            if (arm[1] > last[arm[0]]) last[arm[0]] = arm[1];
+        }
+    enum tarn_status status = bound_of_arms(planning, arms);
+    for (uint32_t c = 0; c < conditionals && status == TARN_OK; c++) {
+        uint32_t best = arms[c];
+        for (uint32_t arm = 1; arm <= last[c] && tries < SELECTIONS_MAX && !status;
+             arm++, tries++) {
+            uint64_t before = planning->bound.bound;
+            arms[c] = arm;
+            status = bound_of_arms(planning, arms);
+            if (planning->bound.bound > before) best = arm;
+        }
+        arms[c] = best;
+    }
+    return status;
+}
+
 /* For a graph that quick placement leaves above the bound. */
 static enum tarn_status raise_bound(void *user, uint64_t *bound)
 {
     struct tarn_planning *planning = user;
-    enum tarn_status status = find_gaps(planning, TARN_GAP_EFFORT_HIGH);
+    enum tarn_status status = TARN_OK;
+    if (planning->view.graph->conditionals_count == 0)
+        status = find_gaps(planning, TARN_GAP_EFFORT_HIGH);
     *bound = planning->plan->claim.bound;
     return status;
 }
@@ -164,7 +229,9 @@ static enum tarn_status find_bound(struct tarn_planning *planning, struct tarn_e
     enum tarn_status status = tarn_problem_init(&planning->problem, &planning->region,
                                                 planning->view.graph, plan->alignment, error);
     if (status != TARN_OK) return status;
-    status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
+    status = planning->view.graph->conditionals_count > 0
+                 ? find_bound_of_arms(planning)
+                 : find_gaps(planning, TARN_GAP_EFFORT_LOW);
     plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
 }
@@ -375,7 +442,7 @@ static enum tarn_status place_pairwise(struct tarn_planning *planning, uint64_t 
     if (is_possible) return TARN_OK;
     return tarn_error_set(
         error, TARN_BAD_INPUT,
-        "the graph fixes offsets, or has contiguous groups whose members lie over "
+        "the graph fixes offsets, has conditionals, or contiguous groups whose members lie over "
         "each other, and has %u storages: too many to look at every pair of them",
         planning->problem.blocks.storages_count);
 }

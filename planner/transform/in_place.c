@@ -124,6 +124,9 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
         to->group != TARN_NONE)
         return;
     if (graph->tensors[output].offset_rule == TARN_OFFSET_FIXED) return;
+    if (!tarn_op_is_inside(graph, v, from->producer == TARN_NONE ? v : from->producer) ||
+        !tarn_op_is_inside(graph, from->producer == TARN_NONE ? v : from->producer, v))
+        return; /* one is there without the other */
     if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
     if (!is_whole(graph, input) || !has_one_name(graph, op, input) ||
         !is_last_user(merging, v, from))

@@ -69,7 +69,7 @@ OpInfo = _struct("OpInfo", name=text, kind=text, stream=u32, inputs=List, output
                  control=List, workspace=u64, cost=u64, flops=u64, view=flag, workspace_first=flag,
                  recomputable=i32, inplace=to(u32 * 2), inplace_count=size,
                  implementations=to(Implementation), implementations_count=size, common=List,
-                 workspace_space=u32, op_class=i32)
+                 workspace_space=u32, op_class=i32, branch=to(u32 * 2), branch_count=size)
 GraphSummary = _struct("GraphSummary", streams=u32, ops=u32, views=u32, tensors=u32, storages=u32,
                        workspaces=u32, groups=u32, arcs=u32, arcs_kept=u32, sum=u64,
                        persistent=u64, serial_peak=u64, cost=u64)
@@ -189,6 +189,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "arena_destroy": (i32, arena),
     "session_create": (i32, plan, Device, to(SessionOptions), to(session), error),
     "session_destroy_within": (i32, session, u64, error),
+    "session_take": (i32, session, u32, u32, error),
     "session_bind": (i32, session, u32, KERNEL, pointer, error),
     "session_bind_default": (i32, session, KERNEL, pointer),
     "session_bind_memory": (i32, session, u32, pointer, error),

@@ -83,6 +83,7 @@ class Op(NamedTuple):
     implementations: tuple[Implementation, ...]
     workspace_space: SpaceId = SpaceId(0)
     op_class: Optional[str] = None
+    branch: tuple[tuple[int, int], ...] = ()
 
 
 class Records(Sequence[T], Generic[T]):
@@ -297,7 +298,8 @@ class Graph(File):
         info = n.filled(n.OpInfo, n.lib.graph_op_sized, self._handle, v)
         ways = info.implementations[:info.implementations_count]
         number = n.lib.graph_op_class(self._handle, v)
-        return n.record_of(Op, info, id=v, op_class=CLASSES[number - 1] if number else None,
+        arms = tuple((arm[0], arm[1]) for arm in info.branch[:info.branch_count])
+        return n.record_of(Op, info, id=v, branch=arms, op_class=CLASSES[number - 1] if number else None,
                            implementations=tuple(n.record_of(Implementation, w) for w in ways))
 
     def summary(self) -> dict[str, int]:
@@ -391,18 +393,20 @@ class Builder:
            recomputable: Optional[bool] = None,
            inplace: Sequence[tuple[TensorRef, TensorRef]] = (), workspace_first: bool = False,
            implementations: Sequence[Implementation] = (), workspace_space: SpaceRef = SpaceId(0),
-           op_class: Optional[str] = None) -> OpId:
+           op_class: Optional[str] = None, branch: Sequence[tuple[int, int]] = ()) -> OpId:
         """control: ops that must finish first. inplace: pairs (input, output) that may share a
         storage. recomputable: None: by the op's class. op_class: one of tarn.graph.CLASSES; None:
         what the words of its kind say. workspace_first: the op is done with its
         workspace before it writes any byte of its outputs, so that they may share bytes.
         implementations: other ways of carrying it out, for a budget to choose from.
-        workspace_space: where the workspace lies."""
+        workspace_space: where the workspace lies. branch: pairs (conditional, arm): the op runs
+        only where each of these conditionals takes that arm (Session.take)."""
         ways = (n.Implementation * len(implementations))(*(
             n.Implementation(n.encoded(way.name), way.cost, way.workspace,
                              self._ids("tensor", way.inputs), self._ids("tensor", way.outputs),
                              way.workspace_first)
             for way in implementations))
+        arms = ((c.c_uint32 * 2) * len(branch))(*((c.c_uint32 * 2)(*arm) for arm in branch))
         pairs = self._ids("tensor", (t for read, written in inplace for t in (read, written)))
         info = n.OpInfo(name=n.encoded(name), kind=n.encoded(kind),
                         stream=self._id("stream", stream), view=view,
@@ -414,7 +418,8 @@ class Builder:
                         op_class=0 if op_class is None else 1 + index_of(CLASSES, "op_class",
                                                                          op_class),
                         inplace=c.cast(pairs.ids, c.POINTER(c.c_uint32 * 2)), implementations=ways,
-                        inplace_count=len(inplace), implementations_count=len(ways))
+                        inplace_count=len(inplace), implementations_count=len(ways),
+                        branch=arms, branch_count=len(branch))
         return OpId(self._add("op", name, n.lib.builder_op_sized(self._handle, *n.sized(info))))
 
     def control(self, later: OpRef, earlier: OpRef) -> None:

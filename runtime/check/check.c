@@ -181,6 +181,25 @@ static enum tarn_status run_window(struct tarn_check *check, uint64_t iterations
     return status;
 }
 
+/* Other arms in each iteration: the first one of every conditional, then drawn ones. */
+static void take_arms(const struct tarn_check *check, uint64_t iteration)
+{
+    struct tarn_session *session = check->session;
+    const struct tarn_graph *graph = session->graph;
+    for (uint32_t c = 0; c < graph->conditionals_count; c++) {
+        uint32_t arms = 0;
+        for (uint32_t v = 0; v < graph->ops_count; v++)
+            for (uint32_t i = 0; i < tarn_extra(&graph->ops[v])->branch_count; i++) {
+                const uint32_t *arm = graph->ops[v].extra->branch[i];
+                if (arm[0] == c && arm[1] >= arms) arms = arm[1] + 1;
+            }
+        uint64_t draw = tarn_seed_mix(tarn_seed_mix(check->options.seed, iteration), c);
+        session->arms[c] = arms > 0 && iteration > 0 ? (uint32_t)((iteration + draw) % arms) : 0;
+    }
+    tarn_session_skip(session);
+    session->ready = false;
+}
+
 static enum tarn_status run_streams(struct tarn_check *check, struct tarn_error *error)
 {
     const struct tarn_program *program = check->session->program;
@@ -190,6 +209,10 @@ static enum tarn_status run_streams(struct tarn_check *check, struct tarn_error 
         uint64_t iterations = left < window ? left : window;
         if (left < window && check->device && check->session->settings.options.capture)
             iterations = 1; /* what fills no block is launched one by one */
+        if (check->session->arms) {
+            iterations = 1;
+            take_arms(check, check->options.iterations - left);
+        }
         if (tarn_expected_advance(expected, iterations) != TARN_OK)
             return tarn_error_no_memory(error);
         enum tarn_status status = run_window(check, iterations, error);

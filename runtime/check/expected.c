@@ -197,6 +197,7 @@ uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,
     const struct tarn_access *accesses = expected->accesses + expected->begin[op];
     uint64_t digest = tarn_seed_mix(graph->ops[op].origin, iteration);
     for (uint32_t k = expected->mixed_begin[op]; k < expected->mixed_begin[op + 1]; k++) {
+        if (tarn_expected_is_void(expected, accesses[expected->mixed[k]].part)) continue;
         uint32_t i = expected->mixed[k],
                  last = k > expected->mixed_begin[op] ? expected->mixed[k - 1] : i;
         /* parts of one version count once */
@@ -214,8 +215,10 @@ static void walk_op(struct tarn_expected *expected, uint32_t op, uint64_t iterat
     uint32_t count = expected->begin[op + 1] - expected->begin[op];
     uint64_t *seeds = tarn_expected_seeds(expected, op, iteration);
     for (uint32_t i = 0; i < count; i++) {
-        seeds[i] = accesses[i].reads ? expected->versions[accesses[i].part] : 0;
+        bool is_there = !tarn_expected_is_void(expected, accesses[i].part);
+        seeds[i] = accesses[i].reads && is_there ? expected->versions[accesses[i].part] : 0;
     }
+    if (expected->skipped && expected->skipped[op]) return;
     uint64_t digest = tarn_expected_digest(expected, op, iteration);
     for (uint32_t i = 0; i < count; i++) {
         if (!accesses[i].writes) continue;

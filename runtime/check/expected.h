@@ -25,7 +25,8 @@ struct tarn_access {
 
 struct tarn_expected {
     const struct tarn_graph *graph;
-    uint32_t *begin; /* by op, ops_count + 1: its accesses; inputs first, a workspace last */
+    const bool *skipped; /* by op: does not run, in an arm that is not taken; NULL: all run */
+    uint32_t *begin;     /* by op, ops_count + 1: its accesses; inputs first, a workspace last */
     struct tarn_access *accesses;
     uint32_t *mixed_begin; /* by op, ops_count + 1: which of its accesses the digest takes in */
     uint32_t *mixed;       /* counted from the op's first access */
@@ -60,6 +61,14 @@ uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op,
 /* What the versions that the op writes grow from. */
 uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,
                               uint64_t iteration);
+
+/* Is nothing there, since what makes it does not run? */
+static inline bool tarn_expected_is_void(const struct tarn_expected *expected, uint32_t part)
+{
+    const struct tarn_graph *graph = expected->graph;
+    const struct tarn_storage *storage = &graph->storages[graph->parts[part].storage];
+    return expected->skipped && !storage->persistent && expected->skipped[storage->producer];
+}
 
 /* What the bytes of a part grow from that holds the version of a seed. */
 static inline uint64_t tarn_expected_bytes(const struct tarn_graph *graph, uint32_t part,

@@ -62,6 +62,7 @@ enum tarn_status tarn_checker_init(struct tarn_checker *checker, struct tarn_ses
     checker->clashes = tarn_region_take(region, ops_count, sizeof *checker->clashes);
     if (!checker->clashes || tarn_expected_init(&checker->expected, region, session->graph))
         return TARN_SYSTEM;
+    checker->expected.skipped = session->skipped;
     for (uint32_t v = 0; v < ops_count; v++) checker->clashes[v] = op_clashes(checker, v);
     return TARN_OK;
 }
@@ -123,6 +124,7 @@ static bool explain_by_op(const struct tarn_checker *checker, const unsigned cha
 {
     const struct tarn_expected *expected = &checker->expected;
     const struct tarn_graph *graph = checker->session->graph;
+    if (expected->skipped && expected->skipped[op]) return false;
     uint64_t digest = tarn_expected_digest(expected, op, iteration);
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         const struct tarn_access *access = &expected->accesses[i];
@@ -234,7 +236,9 @@ static bool reads_hold(struct tarn_checker *checker, const struct tarn_call *cal
     const uint64_t *seeds = tarn_expected_seeds(expected, call->op, call->iteration);
     uint32_t begin = expected->begin[call->op], end = expected->begin[call->op + 1];
     for (uint32_t i = begin; i < end; i++) {
-        if (!expected->accesses[i].reads) continue;
+        if (!expected->accesses[i].reads ||
+            tarn_expected_is_void(expected, expected->accesses[i].part))
+            continue;
         if (!access_holds(checker, call, i, seeds[i - begin])) return false;
     }
     return true;
@@ -272,6 +276,7 @@ static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call
         const struct tarn_access *access = &expected->accesses[i];
         unsigned part = graph->parts[access->part].storage == workspace ? WORKSPACE : OUTPUTS;
         if (!(parts & part) || (part == OUTPUTS && !checker->clashes[call->op])) continue;
+        if (tarn_expected_is_void(expected, access->part)) continue;
         uint64_t seed = access->writes ? tarn_expected_written(digest, access) : seeds[i - begin];
         if (!access_holds(checker, call, i, seed)) return false;
     }

@@ -135,6 +135,12 @@ enum tarn_status tarn_session_make_calls(struct tarn_session *session, struct ta
     session->sizes = tarn_region_take(region, count, sizeof *session->sizes);
     if (!session->bindings || !session->calls || !session->addresses || !session->sizes)
         return tarn_error_no_memory(error);
+    if (graph->conditionals_count > 0) {
+        session->arms = tarn_region_take(region, graph->conditionals_count, sizeof *session->arms);
+        session->skipped = tarn_region_take(region, graph->ops_count, sizeof *session->skipped);
+        if (!session->arms || !session->skipped) return tarn_error_no_memory(error);
+        tarn_session_skip(session);
+    }
     fill_calls(session);
     tarn_session_find_addresses(session);
     return TARN_OK;

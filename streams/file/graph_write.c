@@ -46,12 +46,15 @@ static json_t *implementation(const struct tarn_implementation *given)
 static void put_choices(json_t **record, const struct tarn_graph_op *op)
 {
     const struct tarn_op_extra *extra = tarn_extra(op);
-    json_t *inplace = json_array(), *implementations = json_array();
+    json_t *inplace = json_array(), *implementations = json_array(), *branch = json_array();
+    for (uint32_t i = 0; i < extra->branch_count; i++)
+        tarn_json_append(&branch, tarn_json_list(extra->branch[i], 2));
     for (uint32_t i = 0; i < extra->inplace_count; i++)
         tarn_json_append(&inplace, tarn_json_list(extra->inplace[i], 2));
     for (uint32_t i = 0; i < extra->implementations_count; i++)
         tarn_json_append(&implementations, implementation(&extra->implementations[i]));
     if (extra->inplace_count > 0) tarn_json_put(record, "inplace", json_incref(inplace));
+    if (extra->branch_count > 0) tarn_json_put(record, "branch", json_incref(branch));
     if (op->op_class != TARN_CLASS_UNKNOWN)
         tarn_json_put(record, "class",
                       json_string(tarn_op_class_text((enum tarn_op_class)op->op_class)));
@@ -62,6 +65,7 @@ static void put_choices(json_t **record, const struct tarn_graph_op *op)
     if (extra->common_is_given)
         tarn_json_put(record, "common", tarn_json_list(extra->common, extra->common_count));
     json_decref(inplace);
+    json_decref(branch);
     json_decref(implementations);
 }
 

@@ -79,7 +79,8 @@ static const uint32_t *copy_common(struct tarn_builder *builder, struct tarn_lis
 static bool has_extra(const struct tarn_op_info *info)
 {
     return info->control.count > 0 || info->inplace_count > 0 || info->implementations_count > 0 ||
-           info->common.ids || info->workspace > 0 || info->workspace_space > 0 || info->flops > 0;
+           info->branch_count > 0 || info->common.ids || info->workspace > 0 ||
+           info->workspace_space > 0 || info->flops > 0;
 }
 
 static struct tarn_op_extra *copy_extra(struct tarn_builder *builder,
@@ -91,6 +92,8 @@ static struct tarn_op_extra *copy_extra(struct tarn_builder *builder,
         .control_count = (uint32_t)info->control.count,
         .inplace = copy_list(builder, info->inplace, info->inplace_count, sizeof *info->inplace),
         .inplace_count = (uint32_t)info->inplace_count,
+        .branch = copy_list(builder, info->branch, info->branch_count, sizeof *info->branch),
+        .branch_count = (uint32_t)info->branch_count,
         .implementations = copy_implementations(builder, info, id),
         .implementations_count = (uint32_t)info->implementations_count,
         .common = copy_common(builder, info->common),

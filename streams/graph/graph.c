@@ -145,6 +145,8 @@ bool tarn_graph_op_sized(const struct tarn_graph *graph, tarn_op op, struct tarn
         .common = {extra->common, extra->common_count},
         .workspace_space = extra->workspace_space,
         .op_class = (enum tarn_op_class)record->op_class,
+        .branch = extra->branch,
+        .branch_count = extra->branch_count,
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;

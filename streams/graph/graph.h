@@ -23,10 +23,11 @@
 struct tarn_op_extra {
     const uint32_t *control; /* op ids, as given */
     const uint32_t (*inplace)[2];
+    const uint32_t (*branch)[2]; /* {conditional, arm}, as given */
     const struct tarn_implementation *implementations;
     const uint32_t *common; /* NULL: all; what the source op reads in every implementation, by names
                                of versions (versions.h) */
-    uint32_t control_count, inplace_count, implementations_count, common_count;
+    uint32_t control_count, inplace_count, implementations_count, common_count, branch_count;
     uint64_t workspace; /* bytes */
     uint64_t flops;
     uint32_t workspace_storage; /* storage index, or TARN_NONE */
@@ -137,6 +138,7 @@ struct tarn_graph {
                                smallest ready id first */
     const uint32_t *rank; /* op -> place in `order`; the same array where that is the list order */
     struct tarn_arcs predecessors, successors; /* cross-stream only */
+    uint32_t conditionals_count;               /* 0: every op runs in every iteration */
     uint64_t text_max;         /* the limit of the file that it was read from; 0: it was not */
     struct tarn_hash hash;     /* of the content: everything but meta and name */
     struct tarn_region region; /* the graph itself and all of it but ops, tensors, streams */
@@ -168,6 +170,47 @@ static inline uint32_t tarn_own_alignment(const struct tarn_graph *graph,
                                           const struct tarn_storage *storage)
 {
     return storage->tensor == TARN_NONE ? 0 : graph->tensors[storage->tensor].alignment;
+}
+
+/* Do two ops never run in one iteration, since they want different arms of a conditional? */
+static inline bool tarn_ops_exclude(const struct tarn_graph *graph, uint32_t u, uint32_t v)
+{
+    const struct tarn_op_extra *a = tarn_extra(&graph->ops[u]), *b = tarn_extra(&graph->ops[v]);
+    for (uint32_t i = 0; i < a->branch_count; i++)
+        for (uint32_t k = 0; k < b->branch_count; k++)
+            if (a->branch[i][0] == b->branch[k][0] && a->branch[i][1] != b->branch[k][1])
+                return true;
+    return false;
+}
+
+/* Is op v in every arm that op u is in? */
+static inline bool tarn_op_is_inside(const struct tarn_graph *graph, uint32_t v, uint32_t u)
+{
+    const struct tarn_op_extra *outer = tarn_extra(&graph->ops[u]);
+    const struct tarn_op_extra *inner = tarn_extra(&graph->ops[v]);
+    for (uint32_t i = 0; i < outer->branch_count; i++) {
+        bool is_there = false;
+        for (uint32_t k = 0; k < inner->branch_count; k++)
+            is_there = is_there || (inner->branch[k][0] == outer->branch[i][0] &&
+                                    inner->branch[k][1] == outer->branch[i][1]);
+        if (!is_there) return false;
+    }
+    return true;
+}
+
+/* Does a storage hold something only in some iterations? */
+static inline bool tarn_storage_is_conditional(const struct tarn_graph *graph, uint32_t storage)
+{
+    const struct tarn_storage *record = &graph->storages[storage];
+    return !record->persistent && tarn_extra(&graph->ops[record->producer])->branch_count > 0;
+}
+
+/* Do two storages never both hold something? */
+static inline bool tarn_storages_exclude(const struct tarn_graph *graph, uint32_t a, uint32_t b)
+{
+    const struct tarn_storage *x = &graph->storages[a], *y = &graph->storages[b];
+    return graph->conditionals_count > 0 && !x->persistent && !y->persistent &&
+           tarn_ops_exclude(graph, x->producer, y->producer);
 }
 
 /* While a graph is built: the op's own extra, made where it has none; NULL: no memory. */

@@ -79,8 +79,11 @@ static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
     tarn_hasher_add(hasher, extra->flops);
     bool yes = op->recomputable == TARN_RECOMPUTABLE,
          no = op->recomputable == TARN_NOT_RECOMPUTABLE;
-    tarn_hasher_add(hasher, (uint64_t)op->op_class << 3 | (uint64_t)no << 2 |
+    tarn_hasher_add(hasher, (uint64_t)(extra->branch_count > 0) << 63 |
+                                (uint64_t)op->op_class << 3 | (uint64_t)no << 2 |
                                 (uint64_t)op->view << 1 | yes);
+    if (extra->branch_count > 0)
+        tarn_hasher_add_list(hasher, *extra->branch, 2 * (size_t)extra->branch_count);
     tarn_hasher_add(hasher, extra->inplace_count);
     for (uint32_t i = 0; i < extra->inplace_count; i++)
         tarn_hasher_add_list(hasher, extra->inplace[i], 2);

@@ -70,6 +70,7 @@ bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t imple
     if (record->recomputable == TARN_RECOMPUTABLE_BY_RULE &&
         !is_repeatable_class(tarn_graph_op_class(graph, op)))
         return false;
+    if (tarn_extra(record)->branch_count > 0) return false; /* what reads it may be outside */
     struct tarn_list inputs = {record->inputs, record->inputs_count};
     struct tarn_list outputs = {tarn_outputs(record), record->outputs_count};
     if (implementation != TARN_NONE) {

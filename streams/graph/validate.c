@@ -412,6 +412,7 @@ enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct ta
     if (!status) status = check_ops(graph, report);
     if (!status) status = tarn_validate_choices(graph, report);
     if (!status) status = check_producers(graph, report);
+    if (!status) status = tarn_validate_branches(graph, report);
     if (!status) status = tarn_validate_spaces(graph, report);
     if (!status) status = check_groups(graph, report, groups);
     if (!status) status = check_sums(graph, report);

@@ -92,6 +92,8 @@ struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph)
 enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
 {
     uint32_t planned_count = plan->graph->planned_count;
+    /* which of the storages of a byte is the last depends on the arms that are taken */
+    if (plan->graph->conditionals_count > 0) return TARN_OK;
     struct tarn_region working = {.chunks = NULL};
     uint64_t *offset = tarn_region_take(&working, planned_count, sizeof *offset);
     if (!offset) return TARN_SYSTEM;

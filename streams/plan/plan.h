@@ -28,8 +28,21 @@ struct tarn_claim {
     uint32_t *gaps;   /* root tensors, ascending: first members of gaps, see order/gaps.c */
     uint32_t *inside; /* streams, ascending: the cut lies inside their next launch, behind its
                          workspace and before its outputs */
-    uint32_t gaps_count, inside_count;
+    /* By conditional, the arm that is taken in the iteration that the bound is of; NULL: the graph
+     * has no conditionals. */
+    uint32_t *arms;
+    uint32_t gaps_count, inside_count, arms_count;
 };
+
+/* Is a planned storage there in an iteration in which these arms are taken, by conditional? */
+static inline bool tarn_storage_is_there(const struct tarn_graph *graph, uint32_t storage,
+                                         const uint32_t *arms)
+{
+    const struct tarn_op_extra *extra = tarn_extra(&graph->ops[graph->storages[storage].producer]);
+    for (uint32_t i = 0; i < extra->branch_count; i++)
+        if (arms[extra->branch[i][0]] != extra->branch[i][1]) return false;
+    return true;
+}
 
 /* A memory space's part of a plan. Planned storages of space s lie in [begin, begin + footprint) of
  * one range of offsets that all spaces share, one behind the other; persistent ones likewise. */

@@ -360,6 +360,10 @@ static enum tarn_status proof_add_waste(struct proof *proof, uint64_t *proved,
                                         struct tarn_verdict *verdict)
 {
     if (proof->claim.gaps_count == 0) return TARN_OK;
+    if (proof->plan->graph->conditionals_count > 0)
+        return proof_refuse(verdict, TARN_NONE,
+                            "a graph with conditionals has a certificate with gaps, which may be "
+                            "filled by other arms");
     enum tarn_status status = runs_init(proof) ? find_runs(proof, verdict) : TARN_SYSTEM;
     if (status == TARN_OK) status = fill_producer_rows(proof);
     uint64_t *sizes = tarn_region_take(proof->region, proof->items_count, sizeof *sizes);
@@ -420,6 +424,9 @@ static bool is_inside(const struct proof *proof, uint32_t storage)
     uint32_t producer = producer_of(proof, storage);
     if (proof->plan->graph->storages[storage].space != proof->space) return false;
     if (proof->reserved[storage] == 0) return false;
+    if (proof->plan->graph->conditionals_count > 0 &&
+        !tarn_storage_is_there(proof->plan->graph, storage, proof->claim.arms))
+        return false;
     uint32_t stream = program->steps[producer].stream, last = last_before_cut(proof, stream);
     if (last == TARN_NONE || producer > last) return false;
     /* a cut through the producer has its outputs behind it; with all of the producer before it, a
@@ -470,6 +477,9 @@ static enum tarn_status find_members(struct proof *proof, uint64_t *proved,
 static enum tarn_status prove(struct proof *proof, struct tarn_verdict *verdict)
 {
     uint64_t proved = 0;
+    if (proof->claim.arms_count != proof->plan->graph->conditionals_count)
+        return proof_refuse(verdict, TARN_NONE,
+                            "the certificate does not tell which arms conditionals take");
     if (!reserve(proof))
         return proof_refuse(verdict, TARN_NONE, "the sizes exceed 64 bits at the plan's alignment");
     enum tarn_status status = find_members(proof, &proved, verdict);

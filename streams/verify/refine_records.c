@@ -156,6 +156,13 @@ static bool has_inplace(const struct run *run)
                         2 * (size_t)run->of_origin->inplace_count);
 }
 
+static bool has_branch(const struct run *run)
+{
+    return is_same_list((const uint32_t *)run->extra->branch, 2 * (size_t)run->extra->branch_count,
+                        (const uint32_t *)run->of_origin->branch,
+                        2 * (size_t)run->of_origin->branch_count);
+}
+
 static bool has_recomputable(const struct run *run)
 {
     return run->op->recomputable == run->origin->recomputable;
@@ -206,6 +213,7 @@ static const struct {
     {"workspace", " (workspace_first)", has_workspace_first},
     {"workspace", " (workspace_space)", has_workspace_space},
     {"inplace pairs", "", has_inplace},
+    {"arms", " (branch)", has_branch},
     {"recomputable", "", has_recomputable},
     {"implementations", "", has_implementations},
     {"common inputs", "", has_common},

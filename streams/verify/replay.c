@@ -5,6 +5,7 @@
  * content. Then
  *     a write must come after every touch of what it overwrites, by vector clocks, and
  *     a read must find its version whole, and come after the write that made it.
+ * What only arms of conditionals make is not in the map; arms.c looks at its bytes.
  * Order is transitive, so whoever overwrites next need only be after the latest content of each
  * byte; and what holds between the first two iterations holds between any two.
  * Cost: near-linear in steps, waits times streams, and touches. */
@@ -379,7 +380,10 @@ static void write_part(struct replay *replay, uint32_t part)
     bool first = is_first_write(replay, part);
     if (!first) read_part(replay, part);
     check_hazards(replay, part);
-    if (first || content->spoiler != TARN_NONE) take_bytes(replay, part);
+    bool is_mapped =
+        !tarn_storage_is_conditional(replay->graph, replay->graph->parts[part].storage);
+    if (is_mapped && (first || content->spoiler != TARN_NONE))
+        take_bytes(replay, part); /* arms.c */
     drop_touches(replay, content);
     content->writer = replay->past.node;
     content->spoiler = TARN_NONE;

@@ -129,7 +129,7 @@ def meaning(document):
             ways.append(said(way, workspace=0, workspace_first=False, inputs=[], outputs=[]))
         op["implementations"] = ways
     document["ops"] = [said(op, control=[], workspace=0, workspace_first=False, workspace_space=0, cost=0, flops=0, view=False, inplace=[],
-                            implementations=[], origin=op["id"]) for op in ops]
+                            implementations=[], branch=[], origin=op["id"]) for op in ops]
     return document
 
 

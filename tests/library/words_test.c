@@ -1,4 +1,5 @@
-/* Graphs with slices, and with tensors without bytes, against an oracle of their own: small graphs
+/* Graphs with slices, tensors without bytes, groups that share members, offsets that are fixed, and
+ * conditionals, against an oracle of their own: small graphs
  * drawn at random, executed byte by byte on memory in which every byte knows what it is of. What
  * must be ordered is asked of a matrix of who comes before whom, byte by byte; the least arena of
  * every order of blocks; what a read must find of list order on memory in which nothing shares
@@ -205,6 +206,15 @@ static void prepare(struct memory *memory, const struct tarn_plan *plan, bool ap
             memory->bytes[begin_of(plan, a, apart) + i] = (struct byte){a, i, NODES};
 }
 
+/* By op: it is in an arm that is not taken. */
+static bool skipped[OPS];
+
+static bool is_absent(const struct tarn_graph *graph, uint32_t storage)
+{
+    const struct tarn_storage *record = &graph->storages[storage];
+    return !record->persistent && skipped[record->producer];
+}
+
 /* Everything that an op touches: its tensors, then its workspace. */
 struct extent {
     uint32_t storage, at, size;
@@ -215,8 +225,9 @@ static uint32_t touched(const struct tarn_graph *graph, uint32_t v, struct exten
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     uint32_t count = 0;
-    for (uint32_t k = 0; k < op->inputs_count + op->outputs_count; k++) {
+    for (uint32_t k = 0; !skipped[v] && k < op->inputs_count + op->outputs_count; k++) {
         const struct tarn_graph_tensor *tensor = &graph->tensors[op->inputs[k]];
+        if (is_absent(graph, tensor->storage)) continue;
         const struct tarn_storage *storage = &graph->storages[tensor->storage];
         bool writes = k >= op->inputs_count;
         bool reads = !writes || storage->persistent || storage->producer != v;
@@ -224,7 +235,7 @@ static uint32_t touched(const struct tarn_graph *graph, uint32_t v, struct exten
                                            (uint32_t)tensor->size, reads, writes};
     }
     uint32_t workspace = tarn_extra(op)->workspace_storage;
-    if (workspace != TARN_NONE)
+    if (workspace != TARN_NONE && !skipped[v])
         extents[count++] =
             (struct extent){workspace, 0, (uint32_t)graph->storages[workspace].size, false, true};
     return count;
@@ -262,8 +273,9 @@ static bool outputs_last(const struct memory *memory, const struct memory *apart
 {
     const struct tarn_graph *graph = plan->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++)
-        for (uint32_t i = 0; (graph->storages[a].pinned || graph->storages[a].persistent) &&
-                             i < graph->storages[a].size;
+        for (uint32_t i = 0;
+             !is_absent(graph, a) && (graph->storages[a].pinned || graph->storages[a].persistent) &&
+             i < graph->storages[a].size;
              i++)
             if (memcmp(&memory->bytes[begin_of(plan, a, false) + i],
                        &apart->bytes[begin_of(plan, a, true) + i], sizeof(struct byte)) != 0)
@@ -373,8 +385,8 @@ static void pack(struct packing *packing, uint32_t placed, uint64_t top)
         for (uint32_t b = 0; size > 0 && b < graph->planned_count; b++) {
             bool meets = packing->placed[b] && at < packing->offset[b] + graph->storages[b].size &&
                          packing->offset[b] < at + size && graph->storages[b].size > 0;
-            if (!meets || precedes(graph, &packing->order, a, b) ||
-                precedes(graph, &packing->order, b, a))
+            if (!meets || tarn_storages_exclude(graph, a, b) ||
+                precedes(graph, &packing->order, a, b) || precedes(graph, &packing->order, b, a))
                 continue;
             at = packing->offset[b] + graph->storages[b].size;
             b = TARN_NONE; /* from the first one on */
@@ -588,7 +600,7 @@ static void files_keep_slices(void **state)
         int file = mkstemp(name);
         assert_true(file >= 0);
         assert_int_equal(tarn_graph_save(graph, name, &error), TARN_OK);
-        if (tarn_graph_load(name, &again, &error)) fail_msg("%s", error.text);
+        if (tarn_graph_load(name, NULL, &again, &error)) fail_msg("%s", error.text);
         assert_true(tarn_hash_equal(graph->hash, again->hash));
         close(file);
         remove(name);
@@ -1073,6 +1085,177 @@ static void groups_hold_together_or_are_refused(void **state)
     assert_true(refused > DRAWS(1000) && shared > DRAWS(1000) && layered > DRAWS(200));
 }
 
+/* ---- Arms of conditionals ---- */
+
+enum { CONDITIONALS = 2, ARMS = 3 };
+
+static void choose_arms(const struct tarn_graph *graph, uint32_t selection)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_op_extra *extra = tarn_extra(&graph->ops[v]);
+        skipped[v] = false;
+        for (uint32_t i = 0; i < extra->branch_count; i++) {
+            uint32_t taken = extra->branch[i][0] == 0 ? selection % ARMS : selection / ARMS;
+            if (taken != extra->branch[i][1]) skipped[v] = true;
+        }
+    }
+}
+
+/* Chains of ops, most of them in arms; what the rules refuse is drawn, too. */
+static struct tarn_builder *draw_arms(uint64_t seed)
+{
+    source.state = seed;
+    struct tarn_builder *builder = tarn_builder_create("arms");
+    uint32_t streams = 1 + random_below(&source, 2), ops = 3 + random_below(&source, 4),
+             tensors = 0, branches[OPS][CONDITIONALS][2], branches_count[OPS];
+    for (uint32_t s = 0; s < streams; s++) tarn_builder_stream(builder, "s");
+    for (uint32_t v = 0; v < ops; v++) {
+        uint32_t inputs[2], outputs[2], inputs_count = 0, outputs_count = 0, before = tensors;
+        branches_count[v] = 0;
+        for (uint32_t c = 0; c < CONDITIONALS; c++) {
+            if (!random_percent(&source, c == 0 ? 60 : 20)) continue;
+            branches[v][branches_count[v]][0] = c;
+            branches[v][branches_count[v]++][1] = random_below(&source, ARMS);
+        }
+        for (uint32_t i = random_below(&source, 3); i > 0 && before > 0; i--)
+            inputs[inputs_count++] = before - 1 - random_below(&source, before < 4 ? before : 4);
+        for (uint32_t i = 1 + random_percent(&source, 20); i > 0; i--) {
+            struct tarn_tensor_info info = draw_tensor(tensors);
+            tarn_builder_tensor(builder, &info);
+            outputs[outputs_count++] = tensors++;
+        }
+        tarn_builder_op(builder,
+                        &(struct tarn_op_info){.stream = random_below(&source, streams),
+                                               .inputs = {inputs, inputs_count},
+                                               .outputs = {outputs, outputs_count},
+                                               .workspace = random_percent(&source, 15) ? 3 : 0,
+                                               .workspace_first = random_percent(&source, 50),
+                                               .branch = (const uint32_t(*)[2])branches[v],
+                                               .branch_count = branches_count[v]});
+    }
+    return builder;
+}
+
+static bool all_arms_are_right(const struct tarn_plan *plan)
+{
+    bool right = true;
+    for (uint32_t selection = 0; right && selection < ARMS * ARMS; selection++) {
+        choose_arms(plan->graph, selection);
+        right = is_ordered(plan) && runs_right(plan);
+    }
+    memset(skipped, 0, sizeof skipped);
+    return right && keeps_arcs(plan);
+}
+
+static bool has_early_workspace(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (graph->ops[v].workspace_first) return true;
+    return false;
+}
+
+static void arms_that_exclude_each_other_share_bytes(void **state)
+{
+    uint32_t planned = 0, refused = 0, less = 0, harmful = 0, optimal = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(12000); seed++) {
+        struct tarn_graph *graph;
+        struct tarn_plan *plan;
+        struct tarn_error error;
+        struct tarn_session *session;
+        if (tarn_builder_finish(draw_arms(seed), &graph, &error)) {
+            refused++;
+            continue;
+        }
+        plan = plan_of(graph);
+        bool is_early = has_early_workspace(graph); /* the oracle knows of no turns */
+        if (!is_early && !all_arms_are_right(plan)) fail_msg("seed %llu", (unsigned long long)seed);
+        struct tarn_plan_summary summary;
+        tarn_plan_summarize(plan, &summary);
+        uint32_t conditionals = graph->conditionals_count;
+        if (graph->planned_count <= 8 && !is_early) {
+            uint64_t least = least_arena(plan), bound;
+            assert_int_equal(summary.footprint, least);
+            assert_int_equal(tarn_graph_bound(graph, &bound, NULL), TARN_OK);
+            assert_true(bound <= least);
+            graph->conditionals_count = 0; /* as if all arms were taken */
+            struct tarn_plan *all = tarn_plan_of_graph(graph);
+            all->footprint = UINT32_MAX;
+            less += least < least_arena(all);
+            tarn_plan_destroy(all);
+            graph->conditionals_count = conditionals;
+        }
+        optimal += summary.optimal;
+        if (seed % 16 == 0) {
+            if (tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error) ||
+                tarn_session_check(session, TARN_CHECK_OPTIONS(.iterations = 12), NULL, &error))
+                fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+            tarn_session_destroy(session);
+        }
+        damage(plan);
+        bool accepted = tarn_plan_verify(plan, graph, NULL, NULL, NULL) == TARN_OK;
+        bool right = is_early || all_arms_are_right(plan);
+        if (accepted && !right)
+            fail_msg("seed %llu: harmful, but accepted", (unsigned long long)seed);
+        harmful += !right;
+        planned++;
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u planned, %u refused, %u smaller for their arms, %u called optimal, %u "
+                  "damaged\n",
+                  planned, refused, less, optimal, harmful);
+    assert_true(planned > DRAWS(3000) && less > DRAWS(200) && harmful > DRAWS(500));
+}
+
+static int count_call(void *user, const struct tarn_call *call)
+{
+    uint32_t *calls = user;
+    calls[call->op]++;
+    return 0;
+}
+
+/* Two arms make one tensor each, of which an op behind them reads one. */
+static void a_session_calls_the_kernels_of_the_arms_that_are_taken(void **state)
+{
+    struct tarn_builder *b = tarn_builder_create("conditional");
+    struct tarn_error error;
+    struct tarn_graph *graph;
+    tarn_ticket ticket;
+    uint32_t calls[3] = {0};
+    tarn_tensor made[2], out;
+    (void)state;
+    tarn_builder_stream(b, "compute");
+    tarn_builder_stream(b, "other");
+    for (int i = 0; i < 2; i++)
+        made[i] = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 8});
+    out = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = 8, .kind = TARN_OUTPUT});
+    for (uint32_t i = 0; i < 2; i++)
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = i,
+                                                  .outputs = {&made[i], 1},
+                                                  .branch = (const uint32_t[][2]){{0, i}},
+                                                  .branch_count = 1});
+    tarn_builder_op(b, &(struct tarn_op_info){.inputs = {made, 2}, .outputs = {&out, 1}});
+    assert_int_equal(tarn_builder_finish(b, &graph, &error), TARN_OK);
+    struct tarn_plan *plan = plan_of(graph);
+    struct tarn_session *session;
+    assert_int_equal(plan->footprint, 16);
+    assert_int_equal(tarn_plan_offset(plan, made[0]), tarn_plan_offset(plan, made[1]));
+    assert_int_equal(tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, NULL), 0);
+    assert_int_equal(tarn_session_bind_default(session, count_call, calls), TARN_OK);
+    assert_int_equal(tarn_session_take(session, 1, 0, &error), TARN_USAGE);
+    for (uint32_t arm = 0; arm < 3; arm++) { /* the last one has no ops */
+        assert_int_equal(tarn_session_take(session, 0, arm, NULL), TARN_OK);
+        assert_int_equal(tarn_session_submit(session, 5, &ticket, NULL), TARN_OK);
+        if (arm == 0) assert_int_equal(tarn_session_take(session, 0, 1, NULL), TARN_USAGE);
+        assert_int_equal(tarn_session_wait(session, ticket, TARN_FOREVER, NULL), TARN_OK);
+    }
+    assert_true(calls[0] == 5 && calls[1] == 5 && calls[2] == 15);
+    tarn_session_destroy(session);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1082,6 +1265,8 @@ int main(void)
         cmocka_unit_test(checked_runs_find_every_byte),
         cmocka_unit_test(transforms_keep_slices),
         cmocka_unit_test(files_keep_slices),
+        cmocka_unit_test(arms_that_exclude_each_other_share_bytes),
+        cmocka_unit_test(a_session_calls_the_kernels_of_the_arms_that_are_taken),
         cmocka_unit_test(groups_hold_together_or_are_refused),
         cmocka_unit_test(what_is_fixed_stays_and_clashes_are_refused),
         cmocka_unit_test(what_is_to_be_kept_stays_where_that_costs_nothing),
