@@ -128,11 +128,11 @@ static bool check_pairs(const struct arms *arms, struct tarn_region *region,
                         struct tarn_verdict *verdict)
 {
     uint32_t count = 0, active_count = 0;
-    size_t all = arms->graph->planned_count;
-    struct extent *extents = tarn_region_take(region, all, sizeof *extents);
-    struct extent *active = tarn_region_take(region, all, sizeof *active);
+    size_t storages = arms->graph->planned_count;
+    struct extent *extents = tarn_region_take(region, storages, sizeof *extents);
+    struct extent *active = tarn_region_take(region, storages, sizeof *active);
     if (!extents || !active) return false;
-    for (uint32_t a = 0; a < all; a++)
+    for (uint32_t a = 0; a < storages; a++)
         if (begin_of(arms, a) < end_of(arms, a))
             extents[count++] = (struct extent){begin_of(arms, a), end_of(arms, a), a};
     if (count > 0) qsort(extents, count, sizeof *extents, compare_extents);

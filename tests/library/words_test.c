@@ -1179,10 +1179,10 @@ static void arms_that_exclude_each_other_share_bytes(void **state)
             assert_int_equal(tarn_graph_bound(graph, &bound, NULL), TARN_OK);
             assert_true(bound <= least);
             graph->conditionals_count = 0; /* as if all arms were taken */
-            struct tarn_plan *all = tarn_plan_of_graph(graph);
-            all->footprint = UINT32_MAX;
-            less += least < least_arena(all);
-            tarn_plan_destroy(all);
+            struct tarn_plan *apart = tarn_plan_of_graph(graph);
+            apart->footprint = UINT32_MAX;
+            less += least < least_arena(apart);
+            tarn_plan_destroy(apart);
             graph->conditionals_count = conditionals;
         }
         optimal += summary.optimal;
