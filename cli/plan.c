@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "command/command.h"
 #include "interrupt.h"
+#include "keep.h"
 #include "transforms.h"
 #include "verbs.h"
 
@@ -18,6 +19,7 @@ struct request {
     uint32_t orders_points;       /* of orders; 0: no curve */
     uint64_t shown_footprint;     /* by the last line of progress; 0: none was */
     struct tarn_batch batch;      /* list NULL: one graph */
+    struct tarn_keep keep;
     bool json;
 };
 
@@ -83,6 +85,7 @@ static void print_result(FILE *file, const struct request *request, const struct
     tarn_printer_real(&printer, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
     tarn_printer_boolean(&printer, "optimal", made.optimal);
     tarn_spaces_print(&printer, result->plan);
+    tarn_keep_print(&printer, &request->keep, result->plan);
     tarn_printer_text(&printer, "method", made.method);
     tarn_printer_text(&printer, "stopped_by", stop_text(&made));
     tarn_printer_count(&printer, "alignment", made.alignment);
@@ -139,13 +142,17 @@ static void fill_search(struct request *request)
     planning->stop = tarn_interrupt_note();
 }
 
-static enum tarn_status make(const struct request *request, struct result *result,
+static enum tarn_status make(struct request *request, struct result *result,
                              struct tarn_error *error)
 {
     double begin = tarn_now_ms();
     enum tarn_status status =
         tarn_graph_load(request->graph_path, &request->load, &result->graph, error);
     if (status != TARN_OK) return status;
+    if (request->keep.plan_path)
+        status = tarn_keep_load(&request->keep, &request->load, result->graph, error);
+    if (status != TARN_OK) return status;
+    request->planning.keep = (struct tarn_places){request->keep.list, request->keep.count};
     result->load_ms = tarn_now_ms() - begin;
     status = tarn_plan_create(result->graph, &request->planning, &result->plan, error);
     result->total_ms = tarn_now_ms() - begin;
@@ -178,6 +185,7 @@ static enum tarn_status carry_out(struct request *request)
     else
         tarn_print_error(&error, status);
     tarn_transforms_finish(&request->transforms);
+    tarn_keep_finish(&request->keep);
     tarn_plan_destroy(result.plan);
     tarn_graph_destroy(result.graph);
     return tarn_interrupt_tell(status, "plan");
@@ -296,6 +304,14 @@ enum tarn_status tarn_verb_plan(char **words)
          "for the answer to a packing instance (see 'tarn convert')",
          TARN_EVERYDAY},
         TARN_PLANNING_OPTIONS(request.planning),
+        {"keep", 0, TARN_OPTION_INPUT, &request.keep.plan_path, "PLAN",
+         "keep the offsets of this earlier plan, as far as the footprint that is found without it "
+         "allows, or --capacity; tells how many storages moved",
+         TARN_SPECIAL},
+        {"keep-graph", 0, TARN_OPTION_INPUT, &request.keep.graph_path, "GRAPH",
+         "the graph that the plan to keep was made for: storages are the same if their names are "
+         "(default: if their ids are)",
+         TARN_SPECIAL},
         TARN_TRANSFORM_OPTIONS(request.transforms),
         {"node-limit", 0, TARN_OPTION_TIMES, &request.planning.node_limit, "N",
          "nodes of a part at most (default 60), for the method roam-tree", TARN_SPECIAL},
@@ -345,6 +361,11 @@ enum tarn_status tarn_verb_plan(char **words)
         request.orders_points > TARN_CURVE_POINTS_MAX)
         return tarn_options_refuse(&command, "a curve takes up to %d points",
                                    TARN_CURVE_POINTS_MAX);
+    if (request.keep.graph_path && !request.keep.plan_path)
+        return tarn_options_refuse(&command, "--keep-graph needs --keep");
+    if (request.keep.plan_path &&
+        (request.batch.list || request.curve_points + request.orders_points > 0))
+        return tarn_options_refuse(&command, "--keep is for the plan of one graph");
     if (request.batch.list || request.batch.share || !request.graph_path)
         return plan_batch(&request, &command);
     return request.curve_points + request.orders_points > 0 ? draw_curve(&request)

@@ -218,6 +218,10 @@ class builder
     {
         return tarn_builder_alias(get(), of, name);
     }
+    tarn_tensor slice(tarn_tensor of, uint64_t offset, uint64_t size, const char *name) noexcept
+    {
+        return tarn_builder_slice(get(), of, offset, size, name);
+    }
     tarn_op op(const char *name, tarn_stream stream, tarn_list inputs, tarn_list outputs,
                std::uint64_t cost = 0, std::uint64_t workspace = 0,
                bool workspace_first = false) noexcept

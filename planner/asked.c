@@ -18,12 +18,13 @@
 #include "streams/base/memory.h"
 #include "streams/base/options.h"
 #include "streams/base/utf8.h"
+#include "streams/graph/hash.h"
 #include "streams/text/json_write.h"
 #include "streams/text/text_file.h"
 #include "tarn/text.h"
 #include "tarn/transform.h"
 
-enum value_kind { U32, U64, EFFORT, REAL, FLAG, CHOICE, TEXT, TEXTS };
+enum value_kind { U32, U64, EFFORT, REAL, FLAG, CHOICE, TEXT, TEXTS, PLACES };
 
 struct member {
     const char *name;
@@ -61,6 +62,7 @@ static const struct member plan_members[] = {
     MEMBER_CHOICE(tarn_plan_options, boundary, boundaries),
     MEMBER(tarn_plan_options, node_limit, U32),
     MEMBER_CHOICE(tarn_plan_options, pad_groups, paddings),
+    MEMBER(tarn_plan_options, keep, PLACES),
     {NULL},
 };
 static const struct member assign_members[] = {
@@ -144,6 +146,20 @@ static json_t *texts_of(const char *const *texts, size_t count)
     return list;
 }
 
+/* How many, and a hash of them: what a plan kept is in its offsets. */
+static json_t *places_of(const struct tarn_places *places)
+{
+    struct tarn_hasher hasher = tarn_hasher_begin();
+    json_t *object = json_object();
+    for (size_t i = 0; i < places->count; i++) {
+        tarn_hasher_add(&hasher, places->places[i].id);
+        tarn_hasher_add(&hasher, places->places[i].offset);
+    }
+    tarn_json_put(&object, "storages", number_of(places->count));
+    tarn_json_put(&object, "hash", json_string(tarn_hash_format(tarn_hasher_end(&hasher)).text));
+    return object;
+}
+
 /* As a number, so that members of one kind can be told from their default; for a text its address.
  */
 static uint64_t value_of(const void *options, const struct member *member)
@@ -165,6 +181,7 @@ static uint64_t value_of(const void *options, const struct member *member)
         memcpy(&count, (const char *)options + member->count_offset, sizeof count);
         return count;
     }
+    case PLACES: return ((const struct tarn_places *)at)->count;
     }
     return wide;
 }
@@ -182,6 +199,7 @@ static json_t *json_of(const void *options, const struct member *member)
     case CHOICE: return json_string(member->words[value]);
     case TEXT: return text_of(*(const char *const *)at);
     case TEXTS: return texts_of(*(const char *const *const *)at, value);
+    case PLACES: return places_of((const struct tarn_places *)at);
     }
     return number_of(value);
 }

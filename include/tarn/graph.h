@@ -103,12 +103,19 @@ struct tarn_list {
 #define TARN_OPS(...) TARN_LIST(__VA_ARGS__)
 #endif
 
+/* Where a planned tensor is to lie: anywhere, at a given offset, or there if it costs nothing. */
+enum tarn_offset_rule { TARN_OFFSET_FREE, TARN_OFFSET_FIXED, TARN_OFFSET_PREFERRED };
+
 struct tarn_tensor_info {
     const char *name; /* NULL: "" */
-    uint64_t size;    /* bytes, above 0 */
+    uint64_t size;    /* bytes; 0: it takes none, and only orders the ops that name it */
     enum tarn_tensor_kind kind;
     uint64_t alignment; /* power of two that the offset must be a multiple of; 0: the plan's */
     tarn_space space;   /* where it lies; 0: the first one */
+    uint64_t offset;    /* of a slice: its first byte in its root's storage; else 0 */
+    /* Of a planned root: the byte of its memory space's arena at which it begins. */
+    enum tarn_offset_rule offset_rule;
+    uint64_t wanted_offset; /* 0 where it is free */
 };
 
 /* Another way of carrying out an op than the op as written, for transforms that may choose.
@@ -158,7 +165,8 @@ struct tarn_op_info {
      * with it may share bytes with the workspace. What it reads, or writes in place, may not. */
     bool workspace_first;
     enum tarn_recomputable recomputable;
-    const uint32_t (*inplace)[2]; /* pairs {input, output} that may share a storage */
+    const uint32_t (*inplace)[2]; /* pairs {input, output}: the output may be written over the
+                                     input, from its first byte on; it is not larger */
     size_t inplace_count;
     const struct tarn_implementation *implementations;
     size_t implementations_count;
@@ -168,6 +176,12 @@ struct tarn_op_info {
     tarn_space workspace_space; /* where the workspace lies; 0: the first space */
     /* TARN_CLASS_UNKNOWN: what the words of the kind say (docs/formats.md, "What a kind says"). */
     enum tarn_op_class op_class;
+    /* Pairs {conditional, arm}: the op runs only in an iteration in which each of these
+     * conditionals takes that arm (see tarn_session_take). Ops that want different arms of one
+     * conditional exclude each other: what they make may share bytes, although nothing orders them.
+     */
+    const uint32_t (*branch)[2];
+    size_t branch_count;
 };
 
 /* ---- Building ----
@@ -191,10 +205,15 @@ static inline tarn_tensor tarn_builder_tensor(struct tarn_builder *builder,
 {
     return tarn_builder_tensor_sized(builder, info, sizeof *info);
 }
-/* A further name for the bytes of `of` (a root or an alias of it); size and kind are its root's.
- * An op that outputs it writes the storage in place, unless the op is a view. */
+/* A further name for the bytes of `of` (a root or an alias of it), of the same size and kind. An op
+ * that outputs it writes these bytes in place, unless the op is a view. */
 TARN_API tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of,
                                         const char *name);
+/* The same for a part of them, `size` bytes from byte `offset` of `of` on. Ops that touch slices
+ * without a byte in common need no order among themselves; the op that makes the root comes before
+ * all of them. */
+TARN_API tarn_tensor tarn_builder_slice(struct tarn_builder *builder, tarn_tensor of,
+                                        uint64_t offset, uint64_t size, const char *name);
 static inline tarn_op tarn_builder_op(struct tarn_builder *builder, const struct tarn_op_info *info)
 {
     return tarn_builder_op_sized(builder, info, sizeof *info);
@@ -205,8 +224,9 @@ TARN_API void tarn_builder_control(struct tarn_builder *builder, tarn_op later, 
  * name, have finished: for updates of parameters that other streams read. Linear in the ops so far.
  */
 TARN_API void tarn_builder_after_readers(struct tarn_builder *builder, tarn_op writer);
-/* The storages of these root tensors lie back to back in this order. Exact: only the whole is
- * padded, to a multiple of the plan's alignment. Padded: every member is, so that each begins at
+/* The storages of these root tensors lie back to back in this order. A tensor may be in several
+ * groups, as far as all of them can hold (docs/formats.md). Exact: only the whole is padded, to a
+ * multiple of the plan's alignment. Padded: every member is, so that each begins at
  * such a multiple, and the buffer spans the padding. */
 TARN_API void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors);
 TARN_API void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list tensors);

@@ -81,6 +81,16 @@ enum tarn_end {
     TARN_END_STOPPED   /* see enum tarn_stop: more time, or work, may find a smaller plan */
 };
 
+/* A place in the arena, or in the persistent part. */
+struct tarn_placed {
+    uint32_t id; /* of a root tensor, or of the op whose workspace it is */
+    uint64_t offset, size;
+};
+struct tarn_places {
+    const struct tarn_placed *places; /* by id */
+    size_t count;
+};
+
 struct tarn_plan_options {
     size_t struct_size; /* sizeof(struct tarn_plan_options), as the macro below says */
     /* Power of two; 0: 512. Every block (a lone storage, or a whole contiguous group) begins at a
@@ -134,6 +144,11 @@ struct tarn_plan_options {
      * on the calling thread; where the system refuses a thread, there are no heartbeats. */
     bool (*heartbeat)(void *user, const struct tarn_plan_progress *progress);
     enum tarn_group_padding pad_groups; /* a transform, too: the first one */
+    /* Offsets that planned root tensors of the graph keep, from the begin of their memory space, as
+     * an earlier plan had them: as many as the footprint that is found without them leaves, or the
+     * capacity where that is larger. Sizes are not looked at. What the graph prefers is heeded
+     * likewise, where `keep` says nothing of it. */
+    struct tarn_places keep;
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \
@@ -346,16 +361,6 @@ TARN_API enum tarn_status tarn_plan_expect(const struct tarn_plan *plan,
                                            const struct tarn_plan_identity *expected,
                                            struct tarn_error *error);
 
-/* A place in the arena, or in the persistent part. */
-struct tarn_placed {
-    uint32_t id; /* of a root tensor, or of the op whose workspace it is */
-    uint64_t offset, size;
-};
-struct tarn_places {
-    const struct tarn_placed *places; /* by id */
-    size_t count;
-};
-
 /* What a plan file says of one memory space; its name is the graph's to tell. */
 struct tarn_outlined_space {
     uint64_t footprint, persistent;
@@ -399,7 +404,8 @@ enum tarn_violation_kind {
     TARN_MISSING,      /* an op or storage of the graph is absent, or there twice */
     TARN_WRONG_GRAPH,  /* hashes differ, or the final graph does not refine the source */
     TARN_DEADLOCK,     /* lists and waits form a cycle */
-    TARN_WRONG_BOUND   /* above the footprint, or the certificate does not prove it */
+    TARN_WRONG_BOUND,  /* above the footprint, or the certificate does not prove it */
+    TARN_MISPLACED     /* a storage is not at the offset that the graph fixes */
 };
 /* A word for a kind, for example "unordered overlap"; static. */
 TARN_API const char *tarn_violation_text(enum tarn_violation_kind kind);

@@ -202,6 +202,15 @@ TARN_API enum tarn_status tarn_session_destroy_within(struct tarn_session *sessi
  * 0.1 s when there was a TARN_DEADLINE before, this call's own included. */
 TARN_API enum tarn_status tarn_session_destroy(struct tarn_session *session);
 
+/* Which arm a conditional of the graph takes in iterations that are submitted from now on; at first
+ * every one takes arm 0. An op of an arm that is not taken keeps its place among waits and events,
+ * and its kernel is not called; what it makes is not there, and whoever reads that must know. Where
+ * only the device knows which arm is taken, the caller looks before he submits. Only while nothing
+ * is under way; a captured block is captured anew. TARN_USAGE: there is no such conditional, or the
+ * session has ended or is at work. `error` may be NULL. */
+TARN_API enum tarn_status tarn_session_take(struct tarn_session *session, uint32_t conditional,
+                                            uint32_t arm, struct tarn_error *error);
+
 /* Bindings go by the source graph's op (`origin`). Only while nothing is submitted. `user` is used
  * as long as the session is: see tarn_session_create. TARN_USAGE: no kernel, no such op, a session
  * that has ended or is at work. `error` may be NULL. */

@@ -8,12 +8,14 @@
 
 #include "planner/papers/papers.h"
 #include "planner/place/effort/effort.h"
+#include "planner/place/pairwise.h"
 #include "planning.h"
 #include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/base/region.h"
+#include "streams/graph/report.h"
 
 enum { EFFORT_DEFAULT = 1000 };
 
@@ -131,11 +133,76 @@ static enum tarn_status find_gaps(struct tarn_planning *planning, uint32_t effor
     return take_bound(planning->plan, &planning->bound, &planning->view);
 }
 
+/* ---- Conditionals ---- */
+
+enum { SELECTIONS_MAX = 64 };
+
+/* The bound of an iteration in which these arms are taken. */
+static enum tarn_status bound_of_arms(struct tarn_planning *planning, const uint32_t *arms)
+{
+    const struct tarn_problem *problem = &planning->problem;
+    uint32_t count = problem->blocks.storages_count;
+    struct tarn_graph bare = *planning->view.graph; /* gaps may be filled by other arms */
+    uint64_t *there = tarn_region_take(&planning->region, count, sizeof *there);
+    struct tarn_antichain antichain;
+    struct tarn_gap_bound bound;
+    bare.groups_count = 0;
+    if (!there) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < count; a++)
+        there[a] = tarn_storage_is_there(&bare, a, arms) ? problem->blocks.reserved[a] : 0;
+    struct tarn_reserve reserve = {&problem->conflicts.reuse, &bare, there,
+                                   planning->plan->alignment};
+    enum tarn_status status =
+        tarn_antichain_init(&antichain, &planning->region, reserve.reuse, &bare, there);
+    if (status == TARN_OK)
+        status = tarn_gap_bound_init(&bound, &planning->region, &antichain, &reserve,
+                                     TARN_GAP_EFFORT_LOW);
+    if (status != TARN_OK) return status;
+    if (planning->bound.threshold && bound.bound <= planning->bound.bound) return TARN_OK;
+    struct tarn_claim *claim = &planning->plan->claim;
+    claim->arms_count = bare.conditionals_count;
+    claim->arms = tarn_region_copy(&planning->plan->region, arms, claim->arms_count, sizeof *arms);
+    if (!claim->arms) return TARN_SYSTEM;
+    planning->bound = bound;
+    return take_bound(planning->plan, &planning->bound, &planning->view);
+}
+
+/* The heaviest iteration: from the first arms on, one conditional after the other takes the arm
+ * that raises the bound most. */
+static enum tarn_status find_bound_of_arms(struct tarn_planning *planning)
+{
+    const struct tarn_graph *graph = planning->view.graph;
+    uint32_t conditionals = graph->conditionals_count, tries = 0;
+    uint32_t *arms = tarn_region_take(&planning->region, conditionals, sizeof *arms);
+    uint32_t *last = tarn_region_take(&planning->region, conditionals, sizeof *last);
+    if (!arms || !last) return TARN_SYSTEM;
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        for (uint32_t i = 0; i < tarn_extra(&graph->ops[v])->branch_count; i++) {
+            const uint32_t *arm = graph->ops[v].extra->branch[i];
+            if (arm[1] > last[arm[0]]) last[arm[0]] = arm[1];
+        }
+    enum tarn_status status = bound_of_arms(planning, arms);
+    for (uint32_t c = 0; c < conditionals && status == TARN_OK; c++) {
+        uint32_t best = arms[c];
+        for (uint32_t arm = 1; arm <= last[c] && tries < SELECTIONS_MAX && !status;
+             arm++, tries++) {
+            uint64_t before = planning->bound.bound;
+            arms[c] = arm;
+            status = bound_of_arms(planning, arms);
+            if (planning->bound.bound > before) best = arm;
+        }
+        arms[c] = best;
+    }
+    return status;
+}
+
 /* For a graph that quick placement leaves above the bound. */
 static enum tarn_status raise_bound(void *user, uint64_t *bound)
 {
     struct tarn_planning *planning = user;
-    enum tarn_status status = find_gaps(planning, TARN_GAP_EFFORT_HIGH);
+    enum tarn_status status = TARN_OK;
+    if (planning->view.graph->conditionals_count == 0)
+        status = find_gaps(planning, TARN_GAP_EFFORT_HIGH);
     *bound = planning->plan->claim.bound;
     return status;
 }
@@ -162,7 +229,9 @@ static enum tarn_status find_bound(struct tarn_planning *planning, struct tarn_e
     enum tarn_status status = tarn_problem_init(&planning->problem, &planning->region,
                                                 planning->view.graph, plan->alignment, error);
     if (status != TARN_OK) return status;
-    status = find_gaps(planning, TARN_GAP_EFFORT_LOW);
+    status = planning->view.graph->conditionals_count > 0
+                 ? find_bound_of_arms(planning)
+                 : find_gaps(planning, TARN_GAP_EFFORT_LOW);
     plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
 }
@@ -230,6 +299,176 @@ static void fill_request(struct tarn_planning *planning)
     };
 }
 
+/* ---- Offsets that are fixed, or wished for ---- */
+
+/* Where the block of a storage begins if the storage is at an offset; TARN_NO_OFFSET: nowhere. */
+static uint64_t start_of(const struct tarn_blocks *blocks, uint32_t a, uint64_t offset)
+{
+    return offset >= blocks->within[a] ? offset - blocks->within[a] : TARN_NO_OFFSET;
+}
+
+static enum tarn_status refuse_fixed(const struct tarn_graph *graph, uint32_t a, uint32_t b,
+                                     const char *why, struct tarn_error *error)
+{
+    if (error) error->tensor = graph->storages[a].tensor;
+    return tarn_error_set(
+        error, TARN_BAD_INPUT, "%s is fixed at offset %llu, and %s at %llu: %s",
+        tarn_storage_label(graph, a).text,
+        (unsigned long long)graph->tensors[graph->storages[a].tensor].wanted_offset,
+        tarn_storage_label(graph, b).text,
+        (unsigned long long)graph->tensors[graph->storages[b].tensor].wanted_offset, why);
+}
+
+static bool is_fixed(const struct tarn_graph *graph, uint32_t a)
+{
+    uint32_t t = graph->storages[a].tensor;
+    return t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED;
+}
+
+/* fixed: by block, all TARN_NO_OFFSET. by: block -> the storage that fixes it. */
+static enum tarn_status find_fixed(const struct tarn_planning *planning, uint64_t *fixed,
+                                   uint32_t *by, struct tarn_error *error)
+{
+    const struct tarn_blocks *blocks = &planning->problem.blocks;
+    const struct tarn_graph *graph = planning->view.graph;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        struct tarn_block block = tarn_block_at(blocks, b);
+        for (uint32_t i = 0; i < block.members_count; i++) {
+            uint32_t a = block.members[i];
+            if (!is_fixed(graph, a)) continue;
+            uint64_t wanted = graph->tensors[graph->storages[a].tensor].wanted_offset;
+            uint64_t start = start_of(blocks, a, wanted);
+            if (fixed[b] != TARN_NO_OFFSET && fixed[b] != start)
+                return refuse_fixed(graph, a, by[b], "their contiguous group cannot hold both",
+                                    error);
+            if (error) error->tensor = graph->storages[a].tensor;
+            if (start == TARN_NO_OFFSET || start % block.alignment != 0)
+                return tarn_error_set(
+                    error, TARN_BAD_INPUT,
+                    "%s is fixed at offset %llu, %s of the alignment %llu; fix it elsewhere, or "
+                    "ask for another alignment",
+                    tarn_storage_label(graph, a).text, (unsigned long long)wanted,
+                    block.members_count > 1 ? "where its contiguous group begins at no multiple"
+                                            : "which is no multiple",
+                    (unsigned long long)block.alignment);
+            fixed[b] = start;
+            by[b] = a;
+        }
+    }
+    if (error) error->tensor = TARN_NONE;
+    return TARN_OK;
+}
+
+static enum tarn_status check_fixed(const struct tarn_planning *planning, const uint64_t *fixed,
+                                    const uint32_t *by, struct tarn_error *error)
+{
+    const struct tarn_blocks *blocks = &planning->problem.blocks;
+    const struct tarn_graph *graph = planning->view.graph;
+    for (uint32_t b = 0; b < blocks->count; b++)
+        for (uint32_t o = 0; o < b && fixed[b] != TARN_NO_OFFSET; o++) {
+            struct tarn_block x = tarn_block_at(blocks, b), y = tarn_block_at(blocks, o);
+            if (fixed[o] == TARN_NO_OFFSET || fixed[b] >= fixed[o] + y.size ||
+                fixed[o] >= fixed[b] + x.size)
+                continue;
+            for (uint32_t i = 0; i < x.members_count; i++)
+                for (uint32_t k = 0; k < y.members_count; k++) {
+                    uint32_t a = x.members[i], c = y.members[k];
+                    uint64_t begin = fixed[b] + blocks->within[a],
+                             other = fixed[o] + blocks->within[c];
+                    if (begin >= other + blocks->reserved[c] ||
+                        other >= begin + blocks->reserved[a] ||
+                        tarn_pairwise_may_share(&planning->problem, a, c))
+                        continue;
+                    return refuse_fixed(graph, by[b], by[o],
+                                        "they would share bytes, and both are in use at once",
+                                        error);
+                }
+        }
+    return TARN_OK;
+}
+
+/* By block, what the graph prefers, or the caller, who comes first. *has_any: is there any? */
+static enum tarn_status find_wanted(struct tarn_planning *planning, uint64_t *wanted, bool *has_any)
+{
+    const struct tarn_blocks *blocks = &planning->problem.blocks;
+    const struct tarn_graph *graph = planning->view.graph;
+    const struct tarn_places *keep = &planning->options.keep;
+    uint64_t *kept = tarn_region_take(&planning->region, graph->tensors_count, sizeof *kept);
+    if (!kept) return TARN_SYSTEM;
+    for (uint32_t t = 0; t < graph->tensors_count; t++)
+        kept[t] = graph->tensors[t].offset_rule == TARN_OFFSET_PREFERRED
+                      ? graph->tensors[t].wanted_offset
+                      : TARN_NO_OFFSET;
+    for (size_t k = 0; k < keep->count; k++)
+        if (keep->places[k].id < graph->tensors_count)
+            kept[keep->places[k].id] = keep->places[k].offset;
+    *has_any = false;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        struct tarn_block block = tarn_block_at(blocks, b);
+        for (uint32_t i = 0; i < block.members_count; i++) {
+            uint32_t a = block.members[i], t = graph->storages[a].tensor;
+            if (t == TARN_NONE || wanted[b] != TARN_NO_OFFSET || kept[t] == TARN_NO_OFFSET)
+                continue;
+            wanted[b] = start_of(blocks, a, kept[t]);
+        }
+        *has_any = *has_any || wanted[b] != TARN_NO_OFFSET;
+    }
+    return TARN_OK;
+}
+
+static uint64_t *no_offsets(struct tarn_planning *planning)
+{
+    uint32_t count = planning->problem.blocks.count;
+    uint64_t *offsets = tarn_region_take(&planning->region, count, sizeof *offsets);
+    for (uint32_t b = 0; offsets && b < count; b++) offsets[b] = TARN_NO_OFFSET;
+    return offsets;
+}
+
+/* What only a look at every pair can place. */
+static enum tarn_status place_pairwise(struct tarn_planning *planning, uint64_t *fixed,
+                                       struct tarn_place_result *result, struct tarn_error *error)
+{
+    struct tarn_place_request *request = &planning->request;
+    uint32_t *by = tarn_region_take(&planning->region, planning->problem.blocks.count, sizeof *by);
+    bool is_possible;
+    if (!by) return tarn_error_no_memory(error);
+    enum tarn_status status = find_fixed(planning, fixed, by, error);
+    if (status == TARN_OK) status = check_fixed(planning, fixed, by, error);
+    if (status != TARN_OK) return status;
+    if (request->improve.steps > 0 && raise_bound(planning, &request->improve.bound) != TARN_OK)
+        return tarn_error_no_memory(error);
+    if (tarn_pairwise_place(&planning->problem, fixed, request, result, &is_possible) != TARN_OK)
+        return tarn_error_no_memory(error);
+    if (is_possible) return TARN_OK;
+    return tarn_error_set(
+        error, TARN_BAD_INPUT,
+        "the graph fixes offsets, has conditionals, or contiguous groups whose members lie over "
+        "each other, and has %u storages: too many to look at every pair of them",
+        planning->problem.blocks.storages_count);
+}
+
+static enum tarn_status place_anyhow(struct tarn_planning *planning,
+                                     struct tarn_place_result *result, struct tarn_error *error)
+{
+    uint64_t *fixed = no_offsets(planning), *wanted = no_offsets(planning);
+    bool has_wanted = false;
+    enum tarn_status status = fixed && wanted ? TARN_OK : tarn_error_no_memory(error);
+    if (status == TARN_OK && tarn_pairwise_is_needed(planning->view.graph))
+        status = place_pairwise(planning, fixed, result, error);
+    else if (status == TARN_OK &&
+             tarn_place(&planning->problem, &planning->request, result) != TARN_OK)
+        status = tarn_error_no_memory(error);
+    if (status == TARN_OK && find_wanted(planning, wanted, &has_wanted) != TARN_OK)
+        status = tarn_error_no_memory(error);
+    if (status != TARN_OK || !has_wanted) return status;
+    uint64_t limit = result->footprint;
+    if (planning->options.capacity > limit) limit = planning->options.capacity;
+    if (tarn_pairwise_keep(&planning->problem, fixed, wanted, limit, result->offset) != TARN_OK)
+        return tarn_error_no_memory(error);
+    result->footprint = tarn_blocks_footprint(&planning->problem.blocks, result->offset);
+    return TARN_OK;
+}
+
 static enum tarn_status place_planned(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
@@ -241,7 +480,10 @@ static enum tarn_status place_planned(struct tarn_planning *planning, struct tar
     result.offset = tarn_region_take(&planning->region, planning->problem.blocks.storages_count,
                                      sizeof *result.offset);
     enum tarn_status status = result.offset ? TARN_OK : TARN_SYSTEM;
-    if (status == TARN_OK) status = tarn_place(&planning->problem, &planning->request, &result);
+    if (status == TARN_OK) {
+        status = place_anyhow(planning, &result, error);
+        if (status != TARN_OK) return status;
+    }
     if (status == TARN_OK) {
         take_offsets(plan, result.offset);
         plan->footprint = result.footprint;

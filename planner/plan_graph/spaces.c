@@ -32,18 +32,13 @@ static bool begin_part(struct tarn_plan *part, struct tarn_plan *plan, struct ta
     return part->storages && part->places_persistent;
 }
 
-static void take_part(struct tarn_plan *plan, uint32_t s, struct tarn_plan *part,
-                      const uint32_t *origin)
+static void take_part(struct tarn_plan *plan, const struct tarn_plan *part, const uint32_t *origin)
 {
     plan->region = part->region;
     plan->order_ms += part->order_ms;
     plan->place_ms += part->place_ms;
     if (part->stopped != TARN_STOP_NONE) plan->stopped = part->stopped;
     if (part->ended > plan->ended) plan->ended = part->ended;
-    plan->spaces[s] = (struct tarn_plan_space){.footprint = part->footprint,
-                                               .persistent = part->persistent,
-                                               .claim = part->claim,
-                                               .method = part->method};
     for (uint32_t a = 0; a < part->storages_count; a++)
         place_of(plan, origin[a])->offset = part->storages[a].offset;
     for (uint32_t a = 0; a < part->places_persistent_count; a++)
@@ -123,11 +118,52 @@ static enum tarn_status plan_space(struct tarn_plan *plan, struct tarn_planning 
         status = find_capacity(&planning, info, &left, error);
     if (status == TARN_OK) status = place_within(&planning, left, error);
     if (s == 0) whole->needed = planning.needed;
-    take_part(plan, s, &part, origin);
+    take_part(plan, &part, origin);
+    plan->spaces[s] = (struct tarn_plan_space){.footprint = part.footprint,
+                                               .persistent = part.persistent,
+                                               .claim = part.claim,
+                                               .method = part.method};
     tarn_region_finish(&planning.region);
     tarn_region_finish(&view.region);
     tarn_region_finish(&region);
     return name_space(status, info, s, error);
+}
+
+/* ---- One space, some storages without bytes ---- */
+
+static bool has_empty(const struct tarn_graph *graph)
+{
+    for (uint32_t a = 0; a < graph->planned_count; a++)
+        if (graph->storages[a].size == 0) return true;
+    return false;
+}
+
+/* Storages without bytes stay at offset 0, and are not in the problem. */
+static enum tarn_status plan_filled(struct tarn_planning *whole, struct tarn_error *error)
+{
+    struct tarn_plan *plan = whole->plan, part = {.alignment = plan->alignment};
+    struct tarn_planning planning = {.options = whole->options, .plan = &part};
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_graph view;
+    uint32_t *origin;
+    enum tarn_status status = tarn_view_of_space(&view, &region, plan->graph, 0, &origin);
+    if (status == TARN_OK && !begin_part(&part, plan, &view)) status = TARN_SYSTEM;
+    if (status != TARN_OK) {
+        tarn_region_finish(&region);
+        return tarn_error_no_memory(error);
+    }
+    status = tarn_planning_persistent(&planning, error);
+    if (status == TARN_OK) status = tarn_planning_run(&planning, error);
+    whole->needed = planning.needed;
+    take_part(plan, &part, origin);
+    plan->footprint = part.footprint;
+    plan->persistent = part.persistent;
+    plan->claim = part.claim;
+    plan->method = part.method;
+    tarn_region_finish(&planning.region);
+    tarn_region_finish(&view.region);
+    tarn_region_finish(&region);
+    return status;
 }
 
 /* Bytes of the first memory space's persistent part. */
@@ -203,6 +239,7 @@ static enum tarn_status run(struct tarn_planning *planning, struct tarn_graph *g
     plan->alignment = planning->options.alignment;
     plan->order_ms = tarn_now_ms() - begin;
     if (graph->spaces_count > 0) return plan_spaces(planning, error);
+    if (has_empty(graph)) return plan_filled(planning, error);
     enum tarn_status status = tarn_planning_persistent(planning, error);
     return status == TARN_OK ? tarn_planning_run(planning, error) : status;
 }

@@ -1,7 +1,8 @@
 /* One pass over the ops in the graph's order remembers, for every storage, who wrote it last and
  * who has read it since: a read comes after the last write, a write after the last write and after
  * the reads since then (the three hazards, for persistent storages as well). A view touches no
- * bytes; it carries order by its arcs alone. Two passes: the first one counts.
+ * bytes; it carries order by its arcs alone. All of it part by part, for storages that have slices.
+ * Two passes: the first one counts.
  * Cost: linear in ops, list entries and hazards (each read is named by at most one write). */
 #include "constraints.h"
 
@@ -10,15 +11,15 @@
 
 #include "streams/graph/derive.h"
 
-/* Readers of a storage since its last write: a list through `reads`, newest first. */
+/* Readers of a part since its last write: a list through `reads`, newest first. */
 struct read {
     uint32_t op, next;
 };
 
 struct pass {
     const struct tarn_graph *graph;
-    uint32_t *writer; /* storage -> op */
-    uint32_t *reader; /* storage -> index into reads */
+    uint32_t *writer; /* part -> op */
+    uint32_t *reader; /* part -> index into reads */
     struct read *reads;
     uint32_t reads_count;
     uint32_t *mark; /* op -> 1 + the op that has named it as its predecessor last, or 0 */
@@ -34,14 +35,14 @@ static void name(struct pass *pass, uint32_t v, uint32_t u)
     pass->count++;
 }
 
-static void read_storage(struct pass *pass, uint32_t v, uint32_t a)
+static void read_part(struct pass *pass, uint32_t v, uint32_t a)
 {
     name(pass, v, pass->writer[a]);
     pass->reads[pass->reads_count] = (struct read){v, pass->reader[a]};
     pass->reader[a] = pass->reads_count++;
 }
 
-static void write_storage(struct pass *pass, uint32_t v, uint32_t a)
+static void write_part(struct pass *pass, uint32_t v, uint32_t a)
 {
     name(pass, v, pass->writer[a]);
     for (uint32_t r = pass->reader[a]; r != TARN_NONE; r = pass->reads[r].next)
@@ -58,12 +59,39 @@ static void visit(struct pass *pass, uint32_t v)
         name(pass, v, tarn_op_arc(pass->graph, op, k));
     if (op->view) return;
     for (uint32_t k = 0; k < op->inputs_count; k++) {
-        uint32_t a = pass->graph->tensors[op->inputs[k]].storage;
-        if (a != TARN_NONE) read_storage(pass, v, a);
+        const struct tarn_graph_tensor *tensor = &pass->graph->tensors[op->inputs[k]];
+        for (uint32_t i = 0; tensor->storage != TARN_NONE && i < tensor->parts_count; i++)
+            read_part(pass, v, tensor->part + i);
     }
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t a = pass->graph->tensors[tarn_outputs(op)[k]].storage;
-        if (a != TARN_NONE) write_storage(pass, v, a);
+        const struct tarn_graph_tensor *tensor = &pass->graph->tensors[tarn_outputs(op)[k]];
+        for (uint32_t i = 0; tensor->storage != TARN_NONE && i < tensor->parts_count; i++)
+            write_part(pass, v, tensor->part + i);
+    }
+}
+
+/* Of two members of a contiguous group that lie over each other, what one of them has is done with
+ * before the other one is made. */
+static void name_layers(struct pass *pass, uint32_t v)
+{
+    const struct tarn_graph *graph = pass->graph;
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; !op->view && k < op->outputs_count; k++) {
+        uint32_t a = graph->tensors[tarn_outputs(op)[k]].storage;
+        if (a == TARN_NONE || graph->storages[a].group == TARN_NONE) continue;
+        const struct tarn_group *group = &graph->groups[graph->storages[a].group];
+        if (!group->within || graph->storages[a].producer != v) continue;
+        uint32_t i = 0;
+        while (group->storages[i] != a) i++;
+        uint64_t end = group->within[i] + graph->storages[a].size;
+        for (uint32_t j = 0; j < group->storages_count; j++) {
+            const struct tarn_storage *other = &graph->storages[group->storages[j]];
+            bool meets =
+                group->within[j] < end && group->within[i] < group->within[j] + other->size;
+            if (j == i || !meets || graph->rank[other->producer] > graph->rank[v]) continue;
+            for (uint32_t u = 0; u < other->users_count; u++)
+                name(pass, v, tarn_storage_users(graph, other)[u]);
+        }
     }
 }
 
@@ -73,11 +101,11 @@ static void visit_ops(struct pass *pass, uint32_t *begin)
     const struct tarn_graph *graph = pass->graph;
     pass->reads_count = 0;
     memset(pass->mark, 0, graph->ops_count * sizeof *pass->mark);
-    for (uint32_t a = 0; a < graph->storages_count; a++)
-        pass->writer[a] = pass->reader[a] = TARN_NONE;
+    for (uint32_t p = 0; p < graph->parts_count; p++) pass->writer[p] = pass->reader[p] = TARN_NONE;
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i], before = pass->count = pass->ops ? begin[v] : 0;
         visit(pass, v);
+        name_layers(pass, v);
         if (!pass->ops) begin[v + 1] = pass->count - before;
     }
 }
@@ -120,11 +148,13 @@ enum tarn_status tarn_constraints_init(struct tarn_constraints *constraints,
 {
     struct tarn_region scratch = {.chunks = NULL};
     size_t reads = 0;
-    for (uint32_t v = 0; v < graph->ops_count; v++) reads += graph->ops[v].inputs_count;
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        for (uint32_t k = 0; k < graph->ops[v].inputs_count; k++)
+            reads += graph->tensors[graph->ops[v].inputs[k]].parts_count;
     struct pass pass = {
         .graph = graph,
-        .writer = tarn_region_take(&scratch, graph->storages_count, sizeof *pass.writer),
-        .reader = tarn_region_take(&scratch, graph->storages_count, sizeof *pass.reader),
+        .writer = tarn_region_take(&scratch, graph->parts_count, sizeof *pass.writer),
+        .reader = tarn_region_take(&scratch, graph->parts_count, sizeof *pass.reader),
         .reads = tarn_region_take(&scratch, reads, sizeof *pass.reads),
         .mark = tarn_region_take(&scratch, graph->ops_count, sizeof *pass.mark),
     };

@@ -11,6 +11,7 @@
 #include "streams/graph/builder.h"
 #include "streams/graph/derive.h"
 #include "streams/graph/hash.h"
+#include "streams/plan/plan.h"
 
 struct rebuild {
     const struct tarn_recipe *recipe;
@@ -81,7 +82,11 @@ static enum tarn_status add_tensors(const struct rebuild *rebuild)
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         uint32_t root = root_of(rebuild->recipe, t);
         infos[t].kind = infos[root].kind;
-        if (root != t) infos[t].alignment = 0;
+        if (root != t) {
+            infos[t].alignment = 0;
+            infos[t].offset_rule = TARN_OFFSET_FREE;
+            infos[t].wanted_offset = 0;
+        }
         tarn_builder_alias_of(rebuild->builder, &infos[t], root == t ? TARN_NONE : root);
     }
     tarn_region_release(rebuild->region, mark);
@@ -114,17 +119,12 @@ void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_
     add_spaces(builder, graph);
 }
 
-static bool is_padded(const struct tarn_group *group, enum tarn_group_padding padding)
-{
-    return padding == TARN_GROUPS_AS_GIVEN ? group->padded : padding == TARN_GROUPS_PADDED;
-}
-
 void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
                                enum tarn_group_padding padding)
 {
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
+    for (uint32_t g = 0; g < graph->given_count; g++) {
         struct tarn_list tensors = tarn_graph_group(graph, g);
-        if (is_padded(&graph->groups[g], padding))
+        if (tarn_group_is_padded(graph, &graph->given[g], padding))
             tarn_builder_group_padded(builder, tensors);
         else
             tarn_builder_group(builder, tensors);
@@ -180,8 +180,10 @@ static bool changes_nothing(const struct tarn_recipe *recipe)
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         if (root_of(recipe, t) != graph->tensors[t].root) return false;
     }
-    for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (is_padded(&graph->groups[g], recipe->padding) != graph->groups[g].padded) return false;
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        const struct tarn_group *given = &graph->given[g];
+        if (tarn_group_is_padded(graph, given, recipe->padding) != given->padded) return false;
+    }
     return true;
 }
 
@@ -192,8 +194,8 @@ size_t tarn_transform_longest_list(const struct tarn_graph *graph)
         if (tarn_extra(&graph->ops[v])->control_count > longest)
             longest = tarn_extra(&graph->ops[v])->control_count;
     }
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
-        if (graph->groups[g].storages_count > longest) longest = graph->groups[g].storages_count;
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        if (graph->given[g].tensors_count > longest) longest = graph->given[g].tensors_count;
     }
     return longest;
 }

@@ -61,14 +61,15 @@ Hash = _struct("Hash", word=u64 * 2)
 HashText = _struct("HashText", text=c.c_char * 33)
 
 SpaceInfo = _struct("SpaceInfo", name=text, kind=i32, alignment=u64, capacity=u64)
-TensorInfo = _struct("TensorInfo", name=text, size=u64, kind=i32, alignment=u64, space=u32)
+TensorInfo = _struct("TensorInfo", name=text, size=u64, kind=i32, alignment=u64, space=u32,
+                     offset=u64, offset_rule=i32, wanted_offset=u64)
 Implementation = _struct("Implementation", name=text, cost=u64, workspace=u64, inputs=List,
                          outputs=List, workspace_first=flag)
 OpInfo = _struct("OpInfo", name=text, kind=text, stream=u32, inputs=List, outputs=List,
                  control=List, workspace=u64, cost=u64, flops=u64, view=flag, workspace_first=flag,
                  recomputable=i32, inplace=to(u32 * 2), inplace_count=size,
                  implementations=to(Implementation), implementations_count=size, common=List,
-                 workspace_space=u32, op_class=i32)
+                 workspace_space=u32, op_class=i32, branch=to(u32 * 2), branch_count=size)
 GraphSummary = _struct("GraphSummary", streams=u32, ops=u32, views=u32, tensors=u32, storages=u32,
                        workspaces=u32, groups=u32, arcs=u32, arcs_kept=u32, sum=u64,
                        persistent=u64, serial_peak=u64, cost=u64)
@@ -92,11 +93,14 @@ VerifyOptions = _options("VerifyOptions", in_place_kinds=to(text), in_place_kind
 PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
 PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))
 HEARTBEAT = c.CFUNCTYPE(flag, pointer, to(PlanProgress))
+Placed = _struct("Placed", id=u32, offset=u64, size=u64)
+Places = _struct("Places", places=to(Placed), count=size)
 PlanOptions = _options("PlanOptions", alignment=u64, capacity=u64, method=text, threads=u32,
                        seed=u64, effort=u64, seconds=f64, progress=PROGRESS, user=pointer,
                        stop=to(flag), assign=to(AssignOptions), reorder=to(ReorderOptions),
                        couple=to(CoupleOptions), in_place=to(InPlaceOptions), boundary=i32,
-                       budget=to(BudgetOptions), node_limit=u32, heartbeat=HEARTBEAT, pad_groups=i32)
+                       budget=to(BudgetOptions), node_limit=u32, heartbeat=HEARTBEAT, pad_groups=i32,
+                       keep=Places)
 PlanSummary = _struct("PlanSummary", method=text, alignment=u64, footprint=u64, persistent=u64,
                       bound=u64, optimal=flag, waits=u32, boundary_waits=u32, transform_ms=f64,
                       order_ms=f64, place_ms=f64, verify_ms=f64, stopped=i32, pad_groups=i32, ended=i32)
@@ -141,6 +145,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "builder_stream": (u32, builder, text),
     "builder_space_sized builder_tensor_sized builder_op_sized": (u32, builder, *SIZED),
     "builder_alias": (u32, builder, u32, text),
+    "builder_slice": (u32, builder, u32, u64, u64, text),
     "builder_control": (None, builder, u32, u32),
     "builder_after_readers": (None, builder, u32),
     "builder_group builder_group_padded": (None, builder, List),
@@ -184,6 +189,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "arena_destroy": (i32, arena),
     "session_create": (i32, plan, Device, to(SessionOptions), to(session), error),
     "session_destroy_within": (i32, session, u64, error),
+    "session_take": (i32, session, u32, u32, error),
     "session_bind": (i32, session, u32, KERNEL, pointer, error),
     "session_bind_default": (i32, session, KERNEL, pointer),
     "session_bind_memory": (i32, session, u32, pointer, error),

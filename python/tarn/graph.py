@@ -29,9 +29,13 @@ class Space(NamedTuple):
     capacity: int
 
 
+OFFSET_RULES = ("free", "fixed", "preferred")
+
+
 class Tensor(NamedTuple):
     """root: the tensor whose storage it shares, its own id where it has a storage of its own.
-    space: the id of the memory space that it lies in."""
+    space: the id of the memory space that it lies in. offset: of a slice, where it begins in its
+    root's storage."""
     id: TensorId
     name: str
     size: int
@@ -39,6 +43,9 @@ class Tensor(NamedTuple):
     alignment: int
     root: TensorId
     space: SpaceId = SpaceId(0)
+    offset: int = 0
+    offset_rule: str = "free"
+    wanted_offset: int = 0
 
     @property
     def is_persistent(self) -> bool:
@@ -76,6 +83,7 @@ class Op(NamedTuple):
     implementations: tuple[Implementation, ...]
     workspace_space: SpaceId = SpaceId(0)
     op_class: Optional[str] = None
+    branch: tuple[tuple[int, int], ...] = ()
 
 
 class Records(Sequence[T], Generic[T]):
@@ -283,13 +291,15 @@ class Graph(File):
     def _tensor(self, t: int) -> Tensor:
         info = n.filled(n.TensorInfo, n.lib.graph_tensor_sized, self._handle, t)
         return n.record_of(Tensor, info, id=t, kind=KINDS[info.kind],
+                           offset_rule=OFFSET_RULES[info.offset_rule],
                            root=n.lib.graph_root(self._handle, t))
 
     def _op(self, v: int) -> Op:
         info = n.filled(n.OpInfo, n.lib.graph_op_sized, self._handle, v)
         ways = info.implementations[:info.implementations_count]
         number = n.lib.graph_op_class(self._handle, v)
-        return n.record_of(Op, info, id=v, op_class=CLASSES[number - 1] if number else None,
+        arms = tuple((arm[0], arm[1]) for arm in info.branch[:info.branch_count])
+        return n.record_of(Op, info, id=v, branch=arms, op_class=CLASSES[number - 1] if number else None,
                            implementations=tuple(n.record_of(Implementation, w) for w in ways))
 
     def summary(self) -> dict[str, int]:
@@ -351,10 +361,17 @@ class Builder:
                                  n.lib.builder_space_sized(self._handle, *n.sized(info))))
 
     def tensor(self, name: str, size: int, kind: str = "intermediate", alignment: int = 0,
-               space: SpaceRef = SpaceId(0)) -> TensorId:
-        """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent."""
+               space: SpaceRef = SpaceId(0), *, fixed_offset: Optional[int] = None,
+               preferred_offset: Optional[int] = None) -> TensorId:
+        """size: bytes. kind: one of tarn.graph.KINDS; the last three are persistent. fixed_offset:
+        where a planned tensor must begin in its space's arena; preferred_offset: where it begins
+        if that takes no larger one."""
+        if fixed_offset is not None and preferred_offset is not None:
+            raise UsageError("a tensor has one offset, fixed or preferred")
+        rule = 1 if fixed_offset is not None else 2 if preferred_offset is not None else 0
         info = n.TensorInfo(n.encoded(name), size, index_of(KINDS, "kind", kind), alignment,
-                            self._id("space", space))
+                            self._id("space", space), 0, rule,
+                            fixed_offset or preferred_offset or 0)
         return TensorId(self._add("tensor", name,
                                   n.lib.builder_tensor_sized(self._handle, *n.sized(info))))
 
@@ -363,24 +380,33 @@ class Builder:
         made = n.lib.builder_alias(self._handle, self._id("tensor", of), n.encoded(name))
         return TensorId(self._add("tensor", name, made))
 
+    def slice(self, of: TensorRef, offset: int, size: int, name: str = "") -> TensorId:
+        """A name for `size` bytes of a tensor from byte `offset` on. Ops that touch slices without
+        a byte in common need no order among themselves."""
+        made = n.lib.builder_slice(self._handle, self._id("tensor", of), offset, size,
+                                   n.encoded(name))
+        return TensorId(self._add("tensor", name, made))
+
     def op(self, name: str, stream: StreamRef, inputs: Iterable[TensorRef] = (),
            outputs: Iterable[TensorRef] = (), *, kind: str = "", control: Iterable[OpRef] = (),
            workspace: int = 0, cost: int = 0, flops: int = 0, view: bool = False,
            recomputable: Optional[bool] = None,
            inplace: Sequence[tuple[TensorRef, TensorRef]] = (), workspace_first: bool = False,
            implementations: Sequence[Implementation] = (), workspace_space: SpaceRef = SpaceId(0),
-           op_class: Optional[str] = None) -> OpId:
+           op_class: Optional[str] = None, branch: Sequence[tuple[int, int]] = ()) -> OpId:
         """control: ops that must finish first. inplace: pairs (input, output) that may share a
         storage. recomputable: None: by the op's class. op_class: one of tarn.graph.CLASSES; None:
         what the words of its kind say. workspace_first: the op is done with its
         workspace before it writes any byte of its outputs, so that they may share bytes.
         implementations: other ways of carrying it out, for a budget to choose from.
-        workspace_space: where the workspace lies."""
+        workspace_space: where the workspace lies. branch: pairs (conditional, arm): the op runs
+        only where each of these conditionals takes that arm (Session.take)."""
         ways = (n.Implementation * len(implementations))(*(
             n.Implementation(n.encoded(way.name), way.cost, way.workspace,
                              self._ids("tensor", way.inputs), self._ids("tensor", way.outputs),
                              way.workspace_first)
             for way in implementations))
+        arms = ((c.c_uint32 * 2) * len(branch))(*((c.c_uint32 * 2)(*arm) for arm in branch))
         pairs = self._ids("tensor", (t for read, written in inplace for t in (read, written)))
         info = n.OpInfo(name=n.encoded(name), kind=n.encoded(kind),
                         stream=self._id("stream", stream), view=view,
@@ -392,7 +418,8 @@ class Builder:
                         op_class=0 if op_class is None else 1 + index_of(CLASSES, "op_class",
                                                                          op_class),
                         inplace=c.cast(pairs.ids, c.POINTER(c.c_uint32 * 2)), implementations=ways,
-                        inplace_count=len(inplace), implementations_count=len(ways))
+                        inplace_count=len(inplace), implementations_count=len(ways),
+                        branch=arms, branch_count=len(branch))
         return OpId(self._add("op", name, n.lib.builder_op_sized(self._handle, *n.sized(info))))
 
     def control(self, later: OpRef, earlier: OpRef) -> None:

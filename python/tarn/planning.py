@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -70,7 +71,7 @@ class _Search:
 
     def __init__(self, *, graph: Union[Graph, PathLike], method: Optional[str],
                  effort: Optional[int], assign: Any, reorder: Any, couple: Any, in_place: Any,
-                 budget: Any, boundary: str, pad_groups: str,
+                 budget: Any, boundary: str, pad_groups: str, keep: Any,
                  progress: Optional[Callable[[int, int, int], Optional[bool]]], **plain: Any):
         self._graph = graph if isinstance(graph, Graph) else Graph.load(graph)
         self.stop = c.c_bool(False)
@@ -81,6 +82,8 @@ class _Search:
             effort=0 if effort is None else effort or n.NO_EFFORT, stop=c.pointer(self.stop),
             boundary=index_of(BOUNDARIES, "boundary", boundary),
             pad_groups=index_of(PADDINGS, "pad_groups", pad_groups), **plain)
+        if keep is not None:
+            self._keep(keep)
         if progress:
             self._options.progress, self._options.heartbeat = n.PROGRESS(self._tell), n.HEARTBEAT(self._tell)
         self._kinds = () if in_place is True else _kinds(in_place)
@@ -92,6 +95,16 @@ class _Search:
         self._point("couple", n.CoupleOptions, "keep", None if couple is False else couple)
         self._point("in_place", n.InPlaceOptions, None, in_place or None)
         self._point("budget", n.BudgetOptions, "budget", _budget(budget))
+
+    def _keep(self, keep: Any) -> None:
+        if isinstance(keep, Plan):
+            names = [tensor.name for tensor in self._graph.tensors]
+            old = {keep.graph.tensors[t].name: at for t, at in keep.offsets()}
+            times = Counter(names)
+            keep = {name: at for name, at in old.items() if times[name] == 1}
+        placed = [n.Placed(self._graph.tensors[t].id, at, 0) for t, at in keep.items()]
+        self._placed = (n.Placed * len(placed))(*placed)
+        self._options.keep = n.Places(c.cast(self._placed, c.POINTER(n.Placed)), len(placed))
 
     @classmethod
     def of(cls, graph: Union[Graph, PathLike], options: Fields) -> _Search:
@@ -160,6 +173,7 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
          couple: Union[bool, float, Fields, None] = None,
          in_place: Union[bool, Sequence[str]] = False, 
          budget: Union[int, float, str, Fields, None] = None, boundary: str = "refined", pad_groups: str = "graph",
+         keep: Union["Plan", Mapping[Union[str, int], int], None] = None,
          progress: Optional[Callable[[int, int, int], Optional[bool]]] = None) -> Plan:
     """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
 
@@ -179,6 +193,8 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     boundary   "refined": streams begin the next iteration where that does no harm; "simple"
     pad_groups "exact" or "padded": all contiguous groups, whatever the graph says; "auto": the one
                of the two whose plan is smaller
+    keep       an earlier plan (tensors are the same if their names are), or {tensor: offset}: what
+               lies where it did, as far as the footprint that is found without allows, or capacity
     progress   called with (footprint, bound, steps) of the best plan so far (0: there is none yet):
                at once, whenever it is better, and twice a second; False ends the search
 

@@ -236,6 +236,11 @@ class Session:
         """For every op without a kernel of its own."""
         check(n.lib.session_bind_default(self._handle, self._native_kernel(kernel), None))
 
+    def take(self, conditional: int, arm: int) -> None:
+        """The arm that a conditional takes in iterations from now on; at first it is arm 0. Kernels
+        of ops in other arms are not called."""
+        call(n.lib.session_take, self._handle, conditional, arm)
+
     # ---- Memory ----
 
     def bind_memory(self, tensor: TensorRef, memory: Any) -> None:

@@ -15,7 +15,7 @@ struct tarn_check {
     struct tarn_device_checker *device; /* kept too; NULL: the host does the work */
     struct tarn_check_options options;
     struct tarn_linear linear; /* how far the streams are */
-    uint64_t *finals;          /* by storage: seed of what must be there in the end, 0: none */
+    uint64_t *finals;          /* by part: seed of what must be there in the end, 0: none */
     struct tarn_check_report report;
     uint64_t deadline_ns;
 };
@@ -26,7 +26,7 @@ uint64_t tarn_check_time_left(const struct tarn_check *check);
 /* Iterations whose expectations are there at a time. */
 uint64_t tarn_check_window(const struct tarn_check *check);
 
-/* Counts what ran in the window and finds the version that each storage has now. */
+/* Counts what ran in the window and finds the version that each part has now. */
 void tarn_check_settle(struct tarn_check *check);
 
 /* Tells what the checker has found. */

@@ -94,27 +94,34 @@ struct enqueueing {
     uint32_t begin;
 };
 
+static void *address_of(const struct tarn_session *session, uint32_t part)
+{
+    const struct tarn_graph_part *record = &session->graph->parts[part];
+    return (unsigned char *)session->memory.addresses[record->storage] + record->offset;
+}
+
 /* Compares access i with its seed at the start (end = 0) or at the end of the op (1). `seed` says
  * which of its two it must hold. */
 static int compare(const struct enqueueing *to, uint32_t i, unsigned seed, unsigned end)
 {
     const struct tarn_session *session = to->made->session;
-    uint32_t storage = to->made->checker->expected.accesses[i].storage;
+    uint32_t part = to->made->checker->expected.accesses[i].part;
     uint64_t word = to->word + 2 * (uint64_t)(i - to->begin);
-    return session->device.table->pattern_compare(
-        session->device.self, to->queue, session->memory.addresses[storage],
-        session->graph->storages[storage].size, to->made->seeds, word + seed, to->made->wrongs,
-        word + end);
+    if (tarn_expected_is_void(&to->made->checker->expected, part)) return 0;
+    return session->device.table->pattern_compare(session->device.self, to->queue,
+                                                  address_of(session, part),
+                                                  session->graph->parts[part].size, to->made->seeds,
+                                                  word + seed, to->made->wrongs, word + end);
 }
 
 static int fill(const struct enqueueing *to, uint32_t i)
 {
     const struct tarn_session *session = to->made->session;
-    uint32_t storage = to->made->checker->expected.accesses[i].storage;
+    uint32_t part = to->made->checker->expected.accesses[i].part;
     uint64_t word = to->word + 2 * (uint64_t)(i - to->begin);
     return session->device.table->pattern_fill(
-        session->device.self, to->queue, session->memory.addresses[storage],
-        session->graph->storages[storage].size, to->made->seeds, word + 1);
+        session->device.self, to->queue, address_of(session, part),
+        session->graph->parts[part].size, to->made->seeds, word + 1);
 }
 
 static int enqueue(const struct enqueueing *to, uint32_t op)
@@ -122,8 +129,9 @@ static int enqueue(const struct enqueueing *to, uint32_t op)
     const struct tarn_checker *checker = to->made->checker;
     const struct tarn_access *accesses = checker->expected.accesses;
     uint32_t end = checker->expected.begin[op + 1];
-    uint32_t workspace = tarn_extra(&to->made->session->graph->ops[op])->workspace_storage;
-    bool in_turn = to->made->session->graph->ops[op].workspace_first;
+    const struct tarn_graph *graph = to->made->session->graph;
+    uint32_t workspace = tarn_extra(&graph->ops[op])->workspace_storage;
+    bool in_turn = graph->ops[op].workspace_first;
     int code = 0;
     for (uint32_t i = to->begin; i < end && !code; i++) {
         if (accesses[i].reads) code = compare(to, i, 0, 0);
@@ -140,7 +148,7 @@ static int enqueue(const struct enqueueing *to, uint32_t op)
         if (accesses[i].writes) code = fill(to, i);
     }
     for (uint32_t i = to->begin; i < end && !code; i++) {
-        if (accesses[i].storage == workspace || checker->clashes[op])
+        if (graph->parts[accesses[i].part].storage == workspace || checker->clashes[op])
             code = compare(to, i, accesses[i].writes, 1);
     }
     return code;
@@ -169,8 +177,9 @@ static void write_seeds(struct tarn_device_checker *made, uint32_t op, uint64_t 
     uint64_t *words = made->words + 2 * (row * made->accesses + begin);
     for (uint32_t i = begin; i < end; i++) {
         const struct tarn_access *access = &expected->accesses[i];
-        *words++ = seeds[i - begin];
-        *words++ = access->writes ? tarn_expected_written(digest, access) : 0;
+        uint64_t written = access->writes ? tarn_expected_written(digest, access) : 0;
+        *words++ = tarn_expected_bytes(expected->graph, access->part, seeds[i - begin]);
+        *words++ = tarn_expected_bytes(expected->graph, access->part, written);
     }
 }
 
@@ -204,7 +213,7 @@ static bool note_op(struct tarn_device_checker *made, uint32_t op, uint64_t iter
     for (uint64_t i = 2 * begin; i < 2 * (uint64_t)end; i++) {
         uint64_t byte = made->words[2 * row * made->accesses + i];
         if (byte == UINT64_MAX) continue;
-        tarn_checker_note(made->checker, op, iteration, expected->accesses[i / 2].storage, byte);
+        tarn_checker_note(made->checker, op, iteration, expected->accesses[i / 2].part, byte);
         return true;
     }
     return false;
@@ -227,30 +236,31 @@ enum tarn_status tarn_device_checker_end(struct tarn_device_checker *made, struc
     return TARN_OK;
 }
 
-/* ---- Whole storages ---- */
+/* ---- Whole parts ---- */
 
-enum tarn_status tarn_device_checker_fill(struct tarn_device_checker *made, uint32_t storage,
+enum tarn_status tarn_device_checker_fill(struct tarn_device_checker *made, uint32_t part,
                                           uint64_t seed, struct tarn_error *error)
 {
     const struct tarn_session *session = made->session;
-    uint64_t size = session->graph->storages[storage].size;
-    tarn_pattern_fill(made->bytes, size, seed);
-    int code = session->device.table->copy_in(
-        session->device.self, session->memory.addresses[storage], made->bytes, size);
+    uint64_t size = session->graph->parts[part].size;
+    tarn_pattern_fill(made->bytes, size, tarn_expected_bytes(session->graph, part, seed));
+    int code = session->device.table->copy_in(session->device.self, address_of(session, part),
+                                              made->bytes, size);
     return status_of(made, "filling a persistent tensor", code, error);
 }
 
-enum tarn_status tarn_device_checker_look(struct tarn_device_checker *made, uint32_t storage,
+enum tarn_status tarn_device_checker_look(struct tarn_device_checker *made, uint32_t part,
                                           uint64_t seed, struct tarn_error *error)
 {
     const struct tarn_session *session = made->session;
-    uint64_t size = session->graph->storages[storage].size;
+    uint64_t size = session->graph->parts[part].size;
     int code = session->device.table->copy_out(session->device.self, made->bytes,
-                                               session->memory.addresses[storage], size);
+                                               address_of(session, part), size);
     if (code) return status_of(made, "reading a tensor back", code, error);
-    uint64_t equal = tarn_pattern_compare(made->bytes, size, seed);
+    uint64_t equal =
+        tarn_pattern_compare(made->bytes, size, tarn_expected_bytes(session->graph, part, seed));
     if (equal == size) return TARN_OK;
-    tarn_checker_note(made->checker, TARN_NONE, made->checker->expected.window_end, storage, equal);
+    tarn_checker_note(made->checker, TARN_NONE, made->checker->expected.window_end, part, equal);
     if (error) *error = made->checker->failure;
     return TARN_CHECK_FAILED;
 }

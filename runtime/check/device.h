@@ -38,14 +38,12 @@ enum tarn_status tarn_device_checker_begin(struct tarn_device_checker *device_ch
 enum tarn_status tarn_device_checker_end(struct tarn_device_checker *device_checker,
                                          struct tarn_error *error);
 
-/* Writes a pattern over a storage, or looks whether it holds one (TARN_CHECK_FAILED), while nothing
+/* Writes a version over a part, or looks whether it holds one (TARN_CHECK_FAILED), while nothing
  * is running. */
-enum tarn_status tarn_device_checker_fill(struct tarn_device_checker *device_checker,
-                                          uint32_t storage, uint64_t seed,
-                                          struct tarn_error *error);
-enum tarn_status tarn_device_checker_look(struct tarn_device_checker *device_checker,
-                                          uint32_t storage, uint64_t seed,
-                                          struct tarn_error *error);
+enum tarn_status tarn_device_checker_fill(struct tarn_device_checker *device_checker, uint32_t part,
+                                          uint64_t seed, struct tarn_error *error);
+enum tarn_status tarn_device_checker_look(struct tarn_device_checker *device_checker, uint32_t part,
+                                          uint64_t seed, struct tarn_error *error);
 
 /* Waits until everything on `queue` has ended. TARN_DEADLINE, TARN_DEVICE: the session has stopped,
  * and its destruction asks again. */

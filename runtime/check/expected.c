@@ -13,28 +13,29 @@
 
 /* ---- Accesses ---- */
 
-/* Appends accesses, one per storage and op. */
+/* Appends accesses, one per part and op. */
 struct collector {
     struct tarn_expected *expected;
-    uint32_t *seen; /* by storage: 1 + its access, valid when that belongs to the current op */
+    uint32_t *seen; /* by part: 1 + its access, valid when that belongs to the current op */
     uint32_t count;
     uint32_t op_begin;
 };
 
-static struct tarn_access *collect(struct collector *collector, uint32_t storage)
+static struct tarn_access *collect(struct collector *collector, uint32_t part)
 {
-    uint32_t i = collector->seen[storage];
+    uint32_t i = collector->seen[part];
     if (i > collector->op_begin) return &collector->expected->accesses[i - 1];
     struct tarn_access *access = &collector->expected->accesses[collector->count++];
-    *access = (struct tarn_access){.storage = storage};
-    collector->seen[storage] = collector->count;
+    *access = (struct tarn_access){.part = part};
+    collector->seen[part] = collector->count;
     return access;
 }
 
-static void collect_write(struct collector *collector, uint32_t op, uint32_t storage, uint32_t made)
+static void collect_write(struct collector *collector, uint32_t op, uint32_t part, uint32_t made)
 {
-    const struct tarn_storage *written = &collector->expected->graph->storages[storage];
-    struct tarn_access *access = collect(collector, storage);
+    const struct tarn_graph *graph = collector->expected->graph;
+    const struct tarn_storage *written = &graph->storages[graph->parts[part].storage];
+    struct tarn_access *access = collect(collector, part);
     if (access->writes) return;
     access->writes = true;
     access->made = made;
@@ -50,14 +51,17 @@ static void collect_op(struct collector *collector, uint32_t op)
     collector->expected->begin[op] = collector->count;
     if (info->view) return;
     for (uint32_t i = 0; i < info->inputs_count; i++) {
-        collect(collector, graph->tensors[info->inputs[i]].storage)->reads = true;
+        const struct tarn_graph_tensor *input = &graph->tensors[info->inputs[i]];
+        for (uint32_t p = 0; p < input->parts_count; p++)
+            collect(collector, input->part + p)->reads = true;
     }
     for (uint32_t i = 0; i < info->outputs_count; i++) {
         const struct tarn_graph_tensor *output = &graph->tensors[tarn_outputs(info)[i]];
-        collect_write(collector, op, output->storage, output->origin);
+        for (uint32_t p = 0; p < output->parts_count; p++)
+            collect_write(collector, op, output->part + p, output->origin);
     }
     if (extra->workspace_storage != TARN_NONE) {
-        collect_write(collector, op, extra->workspace_storage, TARN_NONE);
+        collect_write(collector, op, graph->storages[extra->workspace_storage].part, TARN_NONE);
     }
 }
 
@@ -65,7 +69,9 @@ static size_t accesses_most(const struct tarn_graph *graph)
 {
     size_t most = 0;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
-        most += (size_t)graph->ops[v].inputs_count + graph->ops[v].outputs_count + 1;
+        for (uint32_t k = 0; k < tarn_slots_count(&graph->ops[v]); k++)
+            most += graph->tensors[tarn_slot_tensor(&graph->ops[v], k)].parts_count;
+        most++;
     }
     return most;
 }
@@ -77,7 +83,7 @@ static enum tarn_status collect_accesses(struct tarn_expected *expected, struct 
     expected->begin = tarn_region_take(region, (size_t)graph->ops_count + 1, sizeof(uint32_t));
     expected->accesses = tarn_region_take(region, accesses_most(graph), sizeof *expected->accesses);
     struct tarn_region_mark mark = tarn_region_mark(region);
-    collector.seen = tarn_region_take(region, graph->storages_count, sizeof *collector.seen);
+    collector.seen = tarn_region_take(region, graph->parts_count, sizeof *collector.seen);
     bool is_complete = expected->begin && expected->accesses && collector.seen;
     if (is_complete) {
         for (uint32_t v = 0; v < graph->ops_count; v++) collect_op(&collector, v);
@@ -101,8 +107,10 @@ static bool is_called(const struct tarn_expected *expected, const struct tarn_ve
                       uint32_t op, uint32_t input, uint32_t name)
 {
     const struct tarn_graph *graph = expected->graph;
-    return tarn_version_name(graph, graph->ops[op].inputs[input],
-                             versions->found[versions->begin[op] + input]) == name;
+    uint32_t tensor = graph->ops[op].inputs[input];
+    const uint32_t *found = tarn_versions_found(versions, graph, op, input);
+    return graph->tensors[tensor].parts_count > 0 &&
+           tarn_version_name(graph, tensor, found[0]) == name;
 }
 
 static void mix_common(struct tarn_expected *expected, const struct tarn_versions *versions,
@@ -118,8 +126,11 @@ static void mix_common(struct tarn_expected *expected, const struct tarn_version
                !is_called(expected, versions, op, input, extra->common[k]))
             input++;
         if (input == info->inputs_count) continue; /* no verified plan has this */
-        while (accesses[i].storage != graph->tensors[info->inputs[input]].storage) i++;
-        expected->mixed[expected->mixed_begin[op + 1]++] = i;
+        const struct tarn_graph_tensor *tensor = &graph->tensors[info->inputs[input]];
+        for (uint32_t p = 0; p < tensor->parts_count; p++) {
+            for (i = 0; accesses[i].part != tensor->part + p;) i++;
+            expected->mixed[expected->mixed_begin[op + 1]++] = i;
+        }
     }
 }
 
@@ -155,10 +166,12 @@ enum tarn_status tarn_expected_init(struct tarn_expected *expected, struct tarn_
 {
     *expected = (struct tarn_expected){.graph = graph};
     if (collect_accesses(expected, region) || find_mixed(expected, region)) return TARN_SYSTEM;
-    expected->versions = tarn_region_take(region, graph->storages_count, sizeof(uint64_t));
+    expected->versions = tarn_region_take(region, graph->parts_count, sizeof(uint64_t));
     if (!expected->versions) return TARN_SYSTEM;
     for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
-        expected->versions[a] = tarn_expected_initial(graph->storages[a].tensor);
+        const struct tarn_storage *storage = &graph->storages[a];
+        for (uint32_t p = 0; p < storage->parts_count; p++)
+            expected->versions[storage->part + p] = tarn_expected_initial(storage->tensor);
     }
     return TARN_OK;
 }
@@ -180,9 +193,19 @@ uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op,
 uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
 {
     const uint64_t *seeds = tarn_expected_seeds(expected, op, iteration);
-    uint64_t digest = tarn_seed_mix(expected->graph->ops[op].origin, iteration);
-    for (uint32_t i = expected->mixed_begin[op]; i < expected->mixed_begin[op + 1]; i++)
-        digest = tarn_seed_mix(digest, seeds[expected->mixed[i]]);
+    const struct tarn_graph *graph = expected->graph;
+    const struct tarn_access *accesses = expected->accesses + expected->begin[op];
+    uint64_t digest = tarn_seed_mix(graph->ops[op].origin, iteration);
+    for (uint32_t k = expected->mixed_begin[op]; k < expected->mixed_begin[op + 1]; k++) {
+        if (tarn_expected_is_void(expected, accesses[expected->mixed[k]].part)) continue;
+        uint32_t i = expected->mixed[k],
+                 last = k > expected->mixed_begin[op] ? expected->mixed[k - 1] : i;
+        /* parts of one version count once */
+        bool is_more =
+            last != i && seeds[last] == seeds[i] &&
+            graph->parts[accesses[last].part].storage == graph->parts[accesses[i].part].storage;
+        if (!is_more) digest = tarn_seed_mix(digest, seeds[i]);
+    }
     return digest;
 }
 
@@ -192,12 +215,14 @@ static void walk_op(struct tarn_expected *expected, uint32_t op, uint64_t iterat
     uint32_t count = expected->begin[op + 1] - expected->begin[op];
     uint64_t *seeds = tarn_expected_seeds(expected, op, iteration);
     for (uint32_t i = 0; i < count; i++) {
-        seeds[i] = accesses[i].reads ? expected->versions[accesses[i].storage] : 0;
+        bool is_there = !tarn_expected_is_void(expected, accesses[i].part);
+        seeds[i] = accesses[i].reads && is_there ? expected->versions[accesses[i].part] : 0;
     }
+    if (expected->skipped && expected->skipped[op]) return;
     uint64_t digest = tarn_expected_digest(expected, op, iteration);
     for (uint32_t i = 0; i < count; i++) {
         if (!accesses[i].writes) continue;
-        expected->versions[accesses[i].storage] = tarn_expected_written(digest, &accesses[i]);
+        expected->versions[accesses[i].part] = tarn_expected_written(digest, &accesses[i]);
     }
 }
 

@@ -21,15 +21,17 @@
 
 /* ---- Life ---- */
 
-/* Do two storages share bytes of the arena, or of the persistent part? */
+/* Do two parts share bytes of the arena, or of the persistent part? */
 static bool share_bytes(const struct tarn_session *session, uint32_t a, uint32_t b)
 {
-    const struct tarn_storage *storages = session->graph->storages;
-    const struct tarn_place *x = tarn_plan_place(session->plan, a);
-    const struct tarn_place *y = tarn_plan_place(session->plan, b);
-    if (storages[a].persistent != storages[b].persistent) return false;
-    if (storages[a].persistent && session->memory.is_bound) return false;
-    return x->offset < y->offset + y->size && y->offset < x->offset + x->size;
+    const struct tarn_graph *graph = session->graph;
+    const struct tarn_graph_part *x = &graph->parts[a], *y = &graph->parts[b];
+    bool is_persistent = graph->storages[x->storage].persistent;
+    uint64_t x_begin = tarn_plan_place(session->plan, x->storage)->offset + x->offset;
+    uint64_t y_begin = tarn_plan_place(session->plan, y->storage)->offset + y->offset;
+    if (is_persistent != graph->storages[y->storage].persistent) return false;
+    if (is_persistent && session->memory.is_bound) return false;
+    return x_begin < y_begin + y->size && y_begin < x_begin + x->size;
 }
 
 static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
@@ -37,9 +39,10 @@ static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
     const struct tarn_expected *expected = &checker->expected;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         for (uint32_t j = expected->begin[op]; j < i; j++) {
-            uint32_t a = expected->accesses[i].storage, b = expected->accesses[j].storage;
+            uint32_t a = expected->accesses[i].part, b = expected->accesses[j].part;
             const struct tarn_graph *graph = checker->session->graph;
-            if (share_bytes(checker->session, a, b) && !tarn_storages_take_turns(graph, a, b))
+            if (share_bytes(checker->session, a, b) &&
+                !tarn_storages_take_turns(graph, graph->parts[a].storage, graph->parts[b].storage))
                 return true;
         }
     }
@@ -59,6 +62,7 @@ enum tarn_status tarn_checker_init(struct tarn_checker *checker, struct tarn_ses
     checker->clashes = tarn_region_take(region, ops_count, sizeof *checker->clashes);
     if (!checker->clashes || tarn_expected_init(&checker->expected, region, session->graph))
         return TARN_SYSTEM;
+    checker->expected.skipped = session->skipped;
     for (uint32_t v = 0; v < ops_count; v++) checker->clashes[v] = op_clashes(checker, v);
     return TARN_OK;
 }
@@ -67,13 +71,19 @@ void tarn_checker_finish(struct tarn_checker *checker) { tarn_expected_finish(&c
 
 /* ---- What went wrong ---- */
 
-/* A wrong byte, or the storage that cannot hold what it must. */
+static unsigned char *address_of(const struct tarn_checker *checker, uint32_t part)
+{
+    const struct tarn_graph_part *record = &checker->session->graph->parts[part];
+    return checker->addresses[record->storage] + record->offset;
+}
+
+/* A wrong byte, or the part that cannot hold what it must. */
 struct finding {
     uint32_t op; /* who looked; TARN_NONE: the final inspection */
     uint64_t iteration;
-    uint32_t storage;
+    uint32_t part;
     uint64_t byte;
-    uint64_t seed; /* of the pattern that it must hold */
+    uint64_t seed; /* of the version that it must hold */
 };
 
 /* Only the first to claim describes its failure. */
@@ -94,13 +104,14 @@ static void write_who_looked(const struct tarn_checker *checker, const struct fi
                  (unsigned long long)finding->iteration);
 }
 
-/* Are the bytes from `address` on those that a storage would hold there? Asks for at least four
+/* Are the bytes from `address` on those that a part would hold there? Asks for at least four
  * equal bytes, since fewer are too often equal by chance. */
-static bool is_piece_of(const struct tarn_checker *checker, uint32_t storage, uint64_t seed,
+static bool is_piece_of(const struct tarn_checker *checker, uint32_t part, uint64_t seed,
                         const unsigned char *address)
 {
-    uint64_t size = checker->session->graph->storages[storage].size;
-    const unsigned char *begin = checker->addresses[storage];
+    uint64_t size = checker->session->graph->parts[part].size;
+    const unsigned char *begin = address_of(checker, part);
+    seed = tarn_expected_bytes(checker->session->graph, part, seed);
     if (address < begin || address >= begin + size) return false;
     uint64_t i = (uint64_t)(address - begin), equal = 0;
     while (i < size && equal < 16 && begin[i] == tarn_pattern_byte(seed, i)) i++, equal++;
@@ -113,15 +124,16 @@ static bool explain_by_op(const struct tarn_checker *checker, const unsigned cha
 {
     const struct tarn_expected *expected = &checker->expected;
     const struct tarn_graph *graph = checker->session->graph;
+    if (expected->skipped && expected->skipped[op]) return false;
     uint64_t digest = tarn_expected_digest(expected, op, iteration);
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         const struct tarn_access *access = &expected->accesses[i];
         if (!access->writes) continue;
         uint64_t seed = tarn_expected_written(digest, access);
-        if (!is_piece_of(checker, access->storage, seed, address)) continue;
+        if (!is_piece_of(checker, access->part, seed, address)) continue;
         snprintf(text, 320, ": %s of iteration %llu wrote it there as %s",
                  tarn_op_label(graph, op).text, (unsigned long long)iteration,
-                 tarn_storage_label(graph, access->storage).text);
+                 tarn_storage_label(graph, graph->parts[access->part].storage).text);
         return true;
     }
     return false;
@@ -132,7 +144,7 @@ static void explain(const struct tarn_checker *checker, const struct finding *fi
                     char text[static 320])
 {
     const struct tarn_expected *expected = &checker->expected;
-    const unsigned char *address = checker->addresses[finding->storage] + finding->byte;
+    const unsigned char *address = address_of(checker, finding->part) + finding->byte;
     uint64_t begin = finding->iteration > 1 ? finding->iteration - 1 : 0;
     uint64_t end = finding->iteration + 2;
     if (begin < expected->window_begin) begin = expected->window_begin;
@@ -150,34 +162,38 @@ static void publish_failure(struct tarn_checker *checker, const struct finding *
                             const char *verdict)
 {
     const struct tarn_graph *graph = checker->session->graph;
+    const struct tarn_graph_part *part = &graph->parts[finding->part];
     char who[160];
     write_who_looked(checker, finding, who);
     tarn_error_clear(&checker->failure);
     tarn_error_set(&checker->failure, TARN_CHECK_FAILED, "%s: byte %llu of %s is %s", who,
-                   (unsigned long long)finding->byte,
-                   tarn_storage_label(graph, finding->storage).text, verdict);
+                   (unsigned long long)(part->offset + finding->byte),
+                   tarn_storage_label(graph, part->storage).text, verdict);
     checker->failure.op = finding->op;
-    checker->failure.tensor = graph->storages[finding->storage].tensor;
+    checker->failure.tensor = graph->storages[part->storage].tensor;
     atomic_store_explicit(&checker->failed, 2, memory_order_release);
 }
 
 static void note_wrong_byte(struct tarn_checker *checker, const struct finding *finding)
 {
     if (!claim_failure(checker)) return;
-    unsigned found = checker->addresses[finding->storage][finding->byte];
+    unsigned found = address_of(checker, finding->part)[finding->byte];
     char author[320], verdict[360];
     explain(checker, finding, author);
     snprintf(verdict, sizeof verdict, "0x%02x instead of 0x%02x%s", found,
-             tarn_pattern_byte(finding->seed, finding->byte), author);
+             tarn_pattern_byte(
+                 tarn_expected_bytes(checker->session->graph, finding->part, finding->seed),
+                 finding->byte),
+             author);
     publish_failure(checker, finding, verdict);
 }
 
-void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration,
-                       uint32_t storage, uint64_t byte)
+void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration, uint32_t part,
+                       uint64_t byte)
 {
-    assert(storage < checker->session->graph->storages_count);
-    assert(byte < checker->session->graph->storages[storage].size);
-    struct finding finding = {.op = op, .iteration = iteration, .storage = storage, .byte = byte};
+    assert(part < checker->session->graph->parts_count);
+    assert(byte < checker->session->graph->parts[part].size);
+    struct finding finding = {.op = op, .iteration = iteration, .part = part, .byte = byte};
     if (claim_failure(checker)) publish_failure(checker, &finding, "wrong");
 }
 
@@ -185,9 +201,10 @@ void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t itera
 
 static bool holds(struct tarn_checker *checker, const struct finding *finding)
 {
-    uint64_t size = checker->session->graph->storages[finding->storage].size;
-    uint64_t equal =
-        tarn_pattern_compare(checker->addresses[finding->storage], size, finding->seed);
+    const struct tarn_graph *graph = checker->session->graph;
+    uint64_t size = graph->parts[finding->part].size;
+    uint64_t equal = tarn_pattern_compare(address_of(checker, finding->part), size,
+                                          tarn_expected_bytes(graph, finding->part, finding->seed));
     if (equal == size) return true;
     struct finding wrong = *finding;
     wrong.byte = equal;
@@ -195,9 +212,9 @@ static bool holds(struct tarn_checker *checker, const struct finding *finding)
     return false;
 }
 
-bool tarn_checker_look(struct tarn_checker *checker, uint32_t storage, uint64_t seed)
+bool tarn_checker_look(struct tarn_checker *checker, uint32_t part, uint64_t seed)
 {
-    struct finding finding = {.op = TARN_NONE, .storage = storage, .seed = seed};
+    struct finding finding = {.op = TARN_NONE, .part = part, .seed = seed};
     if (checker->expected.window_end > 0) finding.iteration = checker->expected.window_end - 1;
     return holds(checker, &finding);
 }
@@ -208,7 +225,7 @@ static bool access_holds(struct tarn_checker *checker, const struct tarn_call *c
 {
     struct finding finding = {.op = call->op,
                               .iteration = call->iteration,
-                              .storage = checker->expected.accesses[i].storage,
+                              .part = checker->expected.accesses[i].part,
                               .seed = seed};
     return holds(checker, &finding);
 }
@@ -219,7 +236,9 @@ static bool reads_hold(struct tarn_checker *checker, const struct tarn_call *cal
     const uint64_t *seeds = tarn_expected_seeds(expected, call->op, call->iteration);
     uint32_t begin = expected->begin[call->op], end = expected->begin[call->op + 1];
     for (uint32_t i = begin; i < end; i++) {
-        if (!expected->accesses[i].reads) continue;
+        if (!expected->accesses[i].reads ||
+            tarn_expected_is_void(expected, expected->accesses[i].part))
+            continue;
         if (!access_holds(checker, call, i, seeds[i - begin])) return false;
     }
     return true;
@@ -231,14 +250,16 @@ enum part { WORKSPACE = 1, OUTPUTS = 2 };
 static void write_part(struct tarn_checker *checker, uint32_t op, uint64_t digest, unsigned parts)
 {
     const struct tarn_expected *expected = &checker->expected;
-    uint32_t workspace = tarn_extra(&checker->session->graph->ops[op])->workspace_storage;
+    const struct tarn_graph *graph = checker->session->graph;
+    uint32_t workspace = tarn_extra(&graph->ops[op])->workspace_storage;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         const struct tarn_access *access = &expected->accesses[i];
-        unsigned part = access->storage == workspace ? WORKSPACE : OUTPUTS;
+        const struct tarn_graph_part *record = &graph->parts[access->part];
+        unsigned part = record->storage == workspace ? WORKSPACE : OUTPUTS;
         if (!access->writes || !(parts & part)) continue;
-        tarn_pattern_fill(checker->addresses[access->storage],
-                          checker->session->graph->storages[access->storage].size,
-                          tarn_expected_written(digest, access));
+        tarn_pattern_fill(
+            address_of(checker, access->part), record->size,
+            tarn_expected_bytes(graph, access->part, tarn_expected_written(digest, access)));
     }
 }
 
@@ -249,11 +270,13 @@ static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call
     const struct tarn_expected *expected = &checker->expected;
     const uint64_t *seeds = tarn_expected_seeds(expected, call->op, call->iteration);
     uint32_t begin = expected->begin[call->op], end = expected->begin[call->op + 1];
-    uint32_t workspace = tarn_extra(&checker->session->graph->ops[call->op])->workspace_storage;
+    const struct tarn_graph *graph = checker->session->graph;
+    uint32_t workspace = tarn_extra(&graph->ops[call->op])->workspace_storage;
     for (uint32_t i = begin; i < end; i++) {
         const struct tarn_access *access = &expected->accesses[i];
-        unsigned part = access->storage == workspace ? WORKSPACE : OUTPUTS;
+        unsigned part = graph->parts[access->part].storage == workspace ? WORKSPACE : OUTPUTS;
         if (!(parts & part) || (part == OUTPUTS && !checker->clashes[call->op])) continue;
+        if (tarn_expected_is_void(expected, access->part)) continue;
         uint64_t seed = access->writes ? tarn_expected_written(digest, access) : seeds[i - begin];
         if (!access_holds(checker, call, i, seed)) return false;
     }

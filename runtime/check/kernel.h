@@ -29,10 +29,10 @@ void tarn_checker_finish(struct tarn_checker *checker);
 int tarn_checker_kernel(void *user, const struct tarn_call *call);
 
 /* Notes a wrong byte that only the device has seen; op TARN_NONE: in the final inspection. */
-void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration,
-                       uint32_t storage, uint64_t byte);
+void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t iteration, uint32_t part,
+                       uint64_t byte);
 
-/* Does the storage hold the pattern of `seed` now that nothing runs? False after noting why not. */
-bool tarn_checker_look(struct tarn_checker *checker, uint32_t storage, uint64_t seed);
+/* Does the part hold the version of `seed` now that nothing runs? False after noting why not. */
+bool tarn_checker_look(struct tarn_checker *checker, uint32_t part, uint64_t seed);
 
 #endif

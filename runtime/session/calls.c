@@ -38,20 +38,22 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
     tarn_error_clear(error);
     if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
     const struct tarn_graph *graph = session->graph;
-    if (group >= graph->groups_count)
+    if (group >= graph->given_count)
         return tarn_error_set(error, TARN_USAGE, "group %u does not exist; the graph has %u", group,
-                              graph->groups_count);
-    const struct tarn_group *record = &graph->groups[group];
-    char *first = session->memory.addresses[record->storages[0]];
+                              graph->given_count);
+    const struct tarn_group *record = &graph->given[group];
+    uint32_t begin = graph->tensors[record->tensors[0]].storage;
+    if (record->storages_count > 0) begin = record->storages[0];
+    char *first = session->memory.addresses[begin];
     uint64_t end = 0;
     for (uint32_t i = 0; i < record->storages_count; i++) {
         uint32_t storage = record->storages[i];
         char *member = session->memory.addresses[storage];
         if (!member || !tarn_plan_memory_is_address(&session->memory, storage) ||
             (uint64_t)(member - first) != end) {
-            if (error) error->tensor = record->tensors[i];
+            if (error) error->tensor = graph->storages[storage].tensor;
             return tarn_error_set(error, TARN_USAGE, "group %u is not one buffer: %s is %s", group,
-                                  tarn_tensor_label(graph, record->tensors[i]).text,
+                                  tarn_storage_label(graph, storage).text,
                                   !member ? "not bound" : "not behind the member before it");
         }
         uint64_t bytes = graph->storages[storage].size;
@@ -133,6 +135,12 @@ enum tarn_status tarn_session_make_calls(struct tarn_session *session, struct ta
     session->sizes = tarn_region_take(region, count, sizeof *session->sizes);
     if (!session->bindings || !session->calls || !session->addresses || !session->sizes)
         return tarn_error_no_memory(error);
+    if (graph->conditionals_count > 0) {
+        session->arms = tarn_region_take(region, graph->conditionals_count, sizeof *session->arms);
+        session->skipped = tarn_region_take(region, graph->ops_count, sizeof *session->skipped);
+        if (!session->arms || !session->skipped) return tarn_error_no_memory(error);
+        tarn_session_skip(session);
+    }
     fill_calls(session);
     tarn_session_find_addresses(session);
     return TARN_OK;

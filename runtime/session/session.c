@@ -151,6 +151,24 @@ enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
                           origin);
 }
 
+enum tarn_status tarn_session_take(struct tarn_session *session, uint32_t conditional, uint32_t arm,
+                                   struct tarn_error *error)
+{
+    tarn_error_clear(error);
+    if (!session) return tarn_error_null(error, __func__);
+    if (conditional >= session->graph->conditionals_count)
+        return tarn_error_set(error, TARN_USAGE, "conditional %u does not exist; the graph has %u",
+                              conditional, session->graph->conditionals_count);
+    if (!tarn_session_is_idle(session))
+        return tarn_error_set(error, TARN_USAGE,
+                              "a conditional takes another arm only while nothing is under way: "
+                              "wait for what was submitted");
+    session->arms[conditional] = arm;
+    tarn_session_skip(session);
+    session->ready = false;
+    return TARN_OK;
+}
+
 enum tarn_status tarn_session_bind_default(struct tarn_session *session, tarn_kernel kernel,
                                            void *user)
 {

@@ -53,6 +53,14 @@ static enum tarn_status place_storages(struct tarn_plan_memory *memory, struct t
 {
     const struct tarn_graph *graph = memory->plan->graph;
     enum tarn_status status = TARN_OK;
+    for (uint32_t a = 0; a < graph->storages_count && memory->device.table->region_create; a++) {
+        if (graph->storages[a].parts_count < 2) continue;
+        return tarn_error_set(
+            error, TARN_USAGE,
+            "device '%s' has no addresses inside its memory, and slices of %s are "
+            "used by themselves: give each slice a storage of its own",
+            tarn_device_name(memory->device.table), tarn_storage_label(graph, a).text);
+    }
     for (uint32_t a = 0; a < graph->storages_count && !status; a++) {
         if (graph->storages[a].persistent && memory->is_bound) continue;
         status = place_storage(memory, a, error);
@@ -94,7 +102,7 @@ tarn_tensor tarn_plan_memory_unbound(const struct tarn_plan_memory *memory)
 {
     const struct tarn_graph *graph = memory->plan->graph;
     for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
-        if (!memory->addresses[a]) return graph->storages[a].tensor;
+        if (!memory->addresses[a] && graph->storages[a].size > 0) return graph->storages[a].tensor;
     }
     return TARN_NONE;
 }

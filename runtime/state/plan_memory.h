@@ -110,7 +110,9 @@ static inline bool tarn_plan_memory_is_address(const struct tarn_plan_memory *me
 static inline void *tarn_plan_memory_address(const struct tarn_plan_memory *memory,
                                              tarn_tensor tensor)
 {
-    return memory->addresses[memory->plan->graph->tensors[tensor].storage];
+    const struct tarn_graph_tensor *record = &memory->plan->graph->tensors[tensor];
+    void *begin = memory->addresses[record->storage];
+    return begin ? (unsigned char *)begin + record->offset : NULL;
 }
 
 #endif

@@ -59,10 +59,12 @@ struct tarn_session {
     struct tarn_kept check;         /* of checked execution, whose kernels may outlive the call */
     uint64_t submitted;             /* iterations since the start */
     uint64_t finished;              /* iterations that the caller knows to be finished */
-    bool ready;                     /* bindings and addresses are complete and with the executor */
-    bool refused;                   /* after an error: nothing but destroy */
-    bool overdue;                   /* a deadline has passed: what is under way may never end */
-    bool has_enqueued;              /* something, on a queue of a device */
+    uint32_t *arms;    /* by conditional: the arm that it takes; NULL: the graph has none */
+    bool *skipped;     /* by op: in an arm that is not taken */
+    bool ready;        /* bindings and addresses are complete and with the executor */
+    bool refused;      /* after an error: nothing but destroy */
+    bool overdue;      /* a deadline has passed: what is under way may never end */
+    bool has_enqueued; /* something, on a queue of a device */
     enum tarn_kernels kernels;
     atomic_bool poisoned; /* a device answers nothing any more */
     atomic_bool cancelled;
@@ -139,8 +141,22 @@ static inline int tarn_session_launch(struct tarn_session *session, tarn_op op, 
     const struct tarn_binding *binding = &session->bindings[op];
     if (atomic_load_explicit(&session->rebinds.made, memory_order_acquire) > 0)
         tarn_rebinds_apply(session, session->calls[op].stream, iteration);
+    if (session->skipped && session->skipped[op]) return 0;
     session->calls[op].iteration = iteration;
     return binding->kernel(binding->user, &session->calls[op]);
+}
+
+/* Notes the ops that do not run with the arms that the session's conditionals take. */
+static inline void tarn_session_skip(struct tarn_session *session)
+{
+    const struct tarn_graph *graph = session->graph;
+    for (uint32_t v = 0; session->arms && v < graph->ops_count; v++) {
+        const struct tarn_op_extra *extra = tarn_extra(&graph->ops[v]);
+        session->skipped[v] = false;
+        for (uint32_t i = 0; i < extra->branch_count; i++)
+            if (session->arms[extra->branch[i][0]] != extra->branch[i][1])
+                session->skipped[v] = true;
+    }
 }
 
 #endif

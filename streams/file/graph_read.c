@@ -18,7 +18,7 @@
 /* The lists are those of the record that is being read; their memory is used again for the next. */
 struct loader {
     struct tarn_builder *builder;
-    struct tarn_json_ids inputs, outputs, control, inplace, members, choices, common;
+    struct tarn_json_ids inputs, outputs, control, inplace, branch, members, choices, common;
     struct tarn_implementation *implementations;
     size_t implementations_capacity;
     struct tarn_region region; /* of the lists above */
@@ -41,6 +41,7 @@ enum {
     OP_FLOPS,
     OP_VIEW,
     OP_INPLACE,
+    OP_BRANCH,
     OP_CLASS,
     OP_RECOMPUTABLE,
     OP_IMPLEMENTATIONS,
@@ -63,6 +64,7 @@ static const struct tarn_json_field op_fields[] = {
     [OP_FLOPS] = {"flops", false},
     [OP_VIEW] = {"view", false},
     [OP_INPLACE] = {"inplace", false},
+    [OP_BRANCH] = {"branch", false},
     [OP_CLASS] = {"class", false},
     [OP_RECOMPUTABLE] = {"recomputable", false},
     [OP_IMPLEMENTATIONS] = {"implementations", false},
@@ -90,17 +92,18 @@ static const struct tarn_json_field implementation_fields[] = {
 
 /* ---- Lists ---- */
 
-static enum tarn_status read_pair(const struct tarn_json_at *at, uint32_t *pair)
+static enum tarn_status read_pair(const struct tarn_json_at *at, const char *names, uint32_t *pair)
 {
     size_t count = 0;
     enum tarn_status status = tarn_json_array(at, &count);
-    if (status == TARN_OK && count != 2) return tarn_json_bad(at, "must be a pair [input, output]");
+    if (status == TARN_OK && count != 2) return tarn_json_bad(at, "must be a pair [%s]", names);
     struct tarn_json_at id = tarn_json_items(at);
     while (tarn_json_next(&id, &status)) status = tarn_json_id(&id, &pair[id.index]);
     return status;
 }
 
-static enum tarn_status read_inplace(struct tarn_json_ids *list, const struct tarn_json_at *at)
+static enum tarn_status read_pairs(struct tarn_json_ids *list, const struct tarn_json_at *at,
+                                   const char *names)
 {
     size_t count = 0;
     enum tarn_status status = tarn_json_array(at, &count);
@@ -109,7 +112,7 @@ static enum tarn_status read_inplace(struct tarn_json_ids *list, const struct ta
     if (!tarn_json_ids_reserve(list, 2 * count)) return tarn_error_no_memory(at->report->error);
     struct tarn_json_at pair = tarn_json_items(at);
     while (tarn_json_next(&pair, &status)) {
-        status = read_pair(&pair, &list->ids[list->count]);
+        status = read_pair(&pair, names, &list->ids[list->count]);
         list->count += 2;
     }
     return status;
@@ -215,7 +218,8 @@ static enum tarn_status read_op_lists(struct loader *loader, const struct tarn_j
     enum tarn_status status = tarn_json_ids(&fields[OP_INPUTS], &loader->inputs);
     if (!status) status = tarn_json_ids(&fields[OP_OUTPUTS], &loader->outputs);
     if (!status) status = tarn_json_ids(&fields[OP_CONTROL], &loader->control);
-    if (!status) status = read_inplace(&loader->inplace, &fields[OP_INPLACE]);
+    if (!status) status = read_pairs(&loader->inplace, &fields[OP_INPLACE], "input, output");
+    if (!status) status = read_pairs(&loader->branch, &fields[OP_BRANCH], "conditional, arm");
     if (!status)
         status =
             read_implementations(loader, &fields[OP_IMPLEMENTATIONS], &info->implementations_count);
@@ -228,6 +232,8 @@ static enum tarn_status read_op_lists(struct loader *loader, const struct tarn_j
     info->control = (struct tarn_list){loader->control.ids, loader->control.count};
     info->inplace = (const uint32_t(*)[2])loader->inplace.ids;
     info->inplace_count = loader->inplace.count / 2;
+    info->branch = (const uint32_t(*)[2])loader->branch.ids;
+    info->branch_count = loader->branch.count / 2;
     info->implementations = loader->implementations;
     return status;
 }
@@ -286,7 +292,10 @@ enum {
     TENSOR_SIZE,
     TENSOR_KIND,
     TENSOR_ALIAS_OF,
+    TENSOR_OFFSET,
     TENSOR_ALIGNMENT,
+    TENSOR_FIXED_OFFSET,
+    TENSOR_PREFERRED_OFFSET,
     TENSOR_ORIGIN,
     TENSOR_SPACE
 };
@@ -296,7 +305,10 @@ static const struct tarn_json_field tensor_fields[] = {
     [TENSOR_SIZE] = {"size", true},
     [TENSOR_KIND] = {"kind", true},
     [TENSOR_ALIAS_OF] = {"alias_of", false},
+    [TENSOR_OFFSET] = {"offset", false},
     [TENSOR_ALIGNMENT] = {"alignment", false},
+    [TENSOR_FIXED_OFFSET] = {"fixed_offset", false},
+    [TENSOR_PREFERRED_OFFSET] = {"preferred_offset", false},
     [TENSOR_ORIGIN] = {"origin", false},
     [TENSOR_SPACE] = {"space", false},
 };
@@ -359,6 +371,20 @@ static enum tarn_status read_space(struct loader *loader, const struct tarn_json
     return status;
 }
 
+static enum tarn_status read_wanted_offset(const struct tarn_json_at *fields,
+                                           struct tarn_tensor_info *info)
+{
+    bool is_fixed = fields[TENSOR_FIXED_OFFSET].value != NULL;
+    bool is_preferred = fields[TENSOR_PREFERRED_OFFSET].value != NULL;
+    if (is_fixed && is_preferred)
+        return tarn_json_bad(&fields[TENSOR_PREFERRED_OFFSET],
+                             "says again where the tensor is to lie; fixed_offset does already");
+    if (is_fixed) info->offset_rule = TARN_OFFSET_FIXED;
+    if (is_preferred) info->offset_rule = TARN_OFFSET_PREFERRED;
+    return tarn_json_integer(&fields[is_fixed ? TENSOR_FIXED_OFFSET : TENSOR_PREFERRED_OFFSET],
+                             &info->wanted_offset);
+}
+
 static enum tarn_status read_tensor(struct loader *loader, const struct tarn_json_at *at)
 {
     struct tarn_json_at fields[TARN_COUNT_OF(tensor_fields)];
@@ -371,7 +397,9 @@ static enum tarn_status read_tensor(struct loader *loader, const struct tarn_jso
     if (!status) status = tarn_json_integer(&fields[TENSOR_SIZE], &info.size);
     if (!status) status = read_kind(&fields[TENSOR_KIND], &info.kind);
     if (!status) status = tarn_json_id(&fields[TENSOR_ALIAS_OF], &root);
+    if (!status) status = tarn_json_integer(&fields[TENSOR_OFFSET], &info.offset);
     if (!status) status = tarn_json_integer(&fields[TENSOR_ALIGNMENT], &info.alignment);
+    if (!status) status = read_wanted_offset(fields, &info);
     if (!status) status = tarn_json_id(&fields[TENSOR_SPACE], &info.space);
     if (!status) status = tarn_json_id(&fields[TENSOR_ORIGIN], &origin);
     if (status != TARN_OK) return status;
@@ -456,7 +484,7 @@ static enum tarn_status decode(const struct tarn_json_at *document, struct tarn_
     struct loader loader = {.builder = NULL};
     struct tarn_json_ids *lists[] = {&loader.inputs,  &loader.outputs, &loader.control,
                                      &loader.inplace, &loader.members, &loader.choices,
-                                     &loader.common};
+                                     &loader.common,  &loader.branch};
     for (size_t i = 0; i < TARN_COUNT_OF(lists); i++) lists[i]->region = &loader.region;
     struct tarn_json_at fields[TARN_COUNT_OF(top_fields)];
     const char *name = NULL;

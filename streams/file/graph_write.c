@@ -46,12 +46,15 @@ static json_t *implementation(const struct tarn_implementation *given)
 static void put_choices(json_t **record, const struct tarn_graph_op *op)
 {
     const struct tarn_op_extra *extra = tarn_extra(op);
-    json_t *inplace = json_array(), *implementations = json_array();
+    json_t *inplace = json_array(), *implementations = json_array(), *branch = json_array();
+    for (uint32_t i = 0; i < extra->branch_count; i++)
+        tarn_json_append(&branch, tarn_json_list(extra->branch[i], 2));
     for (uint32_t i = 0; i < extra->inplace_count; i++)
         tarn_json_append(&inplace, tarn_json_list(extra->inplace[i], 2));
     for (uint32_t i = 0; i < extra->implementations_count; i++)
         tarn_json_append(&implementations, implementation(&extra->implementations[i]));
     if (extra->inplace_count > 0) tarn_json_put(record, "inplace", json_incref(inplace));
+    if (extra->branch_count > 0) tarn_json_put(record, "branch", json_incref(branch));
     if (op->op_class != TARN_CLASS_UNKNOWN)
         tarn_json_put(record, "class",
                       json_string(tarn_op_class_text((enum tarn_op_class)op->op_class)));
@@ -62,6 +65,7 @@ static void put_choices(json_t **record, const struct tarn_graph_op *op)
     if (extra->common_is_given)
         tarn_json_put(record, "common", tarn_json_list(extra->common, extra->common_count));
     json_decref(inplace);
+    json_decref(branch);
     json_decref(implementations);
 }
 
@@ -94,7 +98,12 @@ static json_t *tensor_record(const struct tarn_graph *graph, uint32_t t)
     tarn_json_put(&record, "size", json_integer((json_int_t)tensor->size));
     tarn_json_put(&record, "kind", json_string(tarn_kind_text(tensor->kind)));
     put_number(&record, "alias_of", tensor->root, t);
+    put_number(&record, "offset", tensor->offset, 0);
     put_number(&record, "alignment", tensor->alignment, 0);
+    if (tensor->offset_rule != TARN_OFFSET_FREE)
+        tarn_json_put(
+            &record, tensor->offset_rule == TARN_OFFSET_FIXED ? "fixed_offset" : "preferred_offset",
+            json_integer((json_int_t)tensor->wanted_offset));
     put_number(&record, "space", tensor->space, 0);
     put_number(&record, "origin", tensor->origin, t);
     return record;
@@ -117,8 +126,8 @@ static json_t *space_record(const struct tarn_graph *graph, uint32_t s)
 
 static json_t *group_record(const struct tarn_graph *graph, uint32_t g)
 {
-    const struct tarn_group *group = &graph->groups[g];
-    json_t *tensors = tarn_json_list(group->tensors, group->storages_count);
+    const struct tarn_group *group = &graph->given[g];
+    json_t *tensors = tarn_json_list(group->tensors, group->tensors_count);
     if (!group->padded) return tensors;
     json_t *record = json_object();
     tarn_json_put(&record, "tensors", tensors);
@@ -147,7 +156,7 @@ void tarn_graph_print(const struct tarn_graph *graph, FILE *file)
     write_records(graph, file, "streams", graph->streams_count, stream_record);
     write_records(graph, file, "ops", graph->ops_count, op_record);
     write_records(graph, file, "tensors", graph->tensors_count, tensor_record);
-    write_records(graph, file, "contiguous", graph->groups_count, group_record);
+    write_records(graph, file, "contiguous", graph->given_count, group_record);
     fputc('}', file);
 }
 

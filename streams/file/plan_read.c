@@ -230,7 +230,7 @@ static enum tarn_status read_certificate(const struct tarn_json_at *at, struct t
                                          struct tarn_claim *claim)
 {
     static const struct tarn_json_field names[] = {
-        {"thresholds", true}, {"gaps", true}, {"inside", false}};
+        {"thresholds", true}, {"gaps", true}, {"inside", false}, {"arms", false}};
     struct tarn_json_at fields[TARN_COUNT_OF(names)];
     uint32_t streams_count = plan->graph->streams_count;
     size_t count = 0;
@@ -242,6 +242,13 @@ static enum tarn_status read_certificate(const struct tarn_json_at *at, struct t
     if (!status)
         status = read_ids(&fields[1], plan, "tensor", plan->graph->tensors_count, &claim->gaps,
                           &claim->gaps_count);
+    size_t arms_count = 0;
+    if (!status && fields[3].value)
+        status = read_numbers(&fields[3], plan, &claim->arms, &arms_count);
+    if (!status && arms_count != plan->graph->conditionals_count)
+        status = tarn_json_bad(at, "arms of %zu conditionals for a graph of %" PRIu32, arms_count,
+                               plan->graph->conditionals_count);
+    claim->arms_count = (uint32_t)arms_count;
     if (status || !fields[2].value) return status; /* the cut goes through no op */
     return read_ids(&fields[2], plan, "stream", streams_count, &claim->inside,
                     &claim->inside_count);

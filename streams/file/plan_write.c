@@ -75,6 +75,8 @@ static void print_bound(const struct tarn_plan *plan, const struct tarn_claim *c
     tarn_json_put(&certificate, "gaps", tarn_json_list(claim->gaps, claim->gaps_count));
     if (claim->inside_count > 0)
         tarn_json_put(&certificate, "inside", tarn_json_list(claim->inside, claim->inside_count));
+    if (claim->arms_count > 0)
+        tarn_json_put(&certificate, "arms", tarn_json_list(claim->arms, claim->arms_count));
     print_number("bound_bytes", claim->bound, file);
     fputs(",\n\"certificate\":", file);
     tarn_json_write(file, certificate);

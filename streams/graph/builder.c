@@ -149,13 +149,16 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
     tensors[id] = (struct tarn_graph_tensor){
         .name = tarn_builder_copy_name(builder, info->name, "tensor", id, "name"),
         .size = info->size,
+        .offset = info->offset,
         .alignment = (uint32_t)(info->alignment <= TARN_ALIGNMENT_MAX ? info->alignment
                                                                       : 2 * TARN_ALIGNMENT_MAX),
         .root = root,
         .producer = TARN_NONE,
         .origin = id,
         .space = space_of(info->space),
-        .kind = byte_of(info->kind)};
+        .wanted_offset = info->wanted_offset,
+        .kind = byte_of(info->kind),
+        .offset_rule = byte_of(info->offset_rule)};
     if (!is_usable(builder)) return TARN_NONE;
     return graph->tensors_count++;
 }
@@ -172,6 +175,14 @@ tarn_tensor tarn_builder_tensor_sized(struct tarn_builder *builder,
 tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of, const char *name)
 {
     if (!is_usable(builder)) return TARN_NONE;
+    uint64_t size = of < builder->graph->tensors_count ? builder->graph->tensors[of].size : 0;
+    return tarn_builder_slice(builder, of, 0, size, name);
+}
+
+tarn_tensor tarn_builder_slice(struct tarn_builder *builder, tarn_tensor of, uint64_t offset,
+                               uint64_t size, const char *name)
+{
+    if (!is_usable(builder)) return TARN_NONE;
     if (of >= builder->graph->tensors_count) {
         tarn_report_bad(&builder->report, tarn_location_at(TARN_NONE, of, "%s", ""),
                         "an alias of tensor %u was asked for, but there are %u tensors so far", of,
@@ -179,8 +190,17 @@ tarn_tensor tarn_builder_alias(struct tarn_builder *builder, tarn_tensor of, con
         return TARN_NONE;
     }
     struct tarn_graph_tensor source = builder->graph->tensors[of];
+    if (offset > source.size || size > source.size - offset) {
+        tarn_report_bad(&builder->report, tarn_location_at(TARN_NONE, of, "%s", ""),
+                        "a slice of %llu bytes from byte %llu on was asked for of tensor %u, which "
+                        "has %llu bytes",
+                        (unsigned long long)size, (unsigned long long)offset, of,
+                        (unsigned long long)source.size);
+        return TARN_NONE;
+    }
     struct tarn_tensor_info info = {.name = name,
-                                    .size = source.size,
+                                    .size = size,
+                                    .offset = source.offset + offset,
                                     .kind = (enum tarn_tensor_kind)source.kind,
                                     .space = source.space};
     return tarn_builder_alias_of(builder, &info, source.root == TARN_NONE ? of : source.root);
@@ -213,8 +233,10 @@ static enum tarn_status complete(struct tarn_builder *builder)
     if (!status) status = tarn_derive_streams(graph);
     if (!status) status = tarn_derive_arcs(graph);
     if (!status) status = tarn_derive_order(graph, &builder->report);
-    if (!status) status = tarn_derive_storages(graph, builder->groups, builder->padded);
+    if (!status) status = tarn_derive_storages(graph, &builder->report);
     if (!status) status = tarn_validate_races(graph, &builder->report);
+    if (!status)
+        status = tarn_derive_layout(graph, builder->groups, builder->padded, &builder->report);
     if (!status) status = tarn_derive_common(graph);
     if (!status) graph->hash = tarn_hash_of_graph(graph);
     if (!status && !tarn_graph_trim(graph)) status = TARN_SYSTEM;

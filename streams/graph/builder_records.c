@@ -79,7 +79,8 @@ static const uint32_t *copy_common(struct tarn_builder *builder, struct tarn_lis
 static bool has_extra(const struct tarn_op_info *info)
 {
     return info->control.count > 0 || info->inplace_count > 0 || info->implementations_count > 0 ||
-           info->common.ids || info->workspace > 0 || info->workspace_space > 0 || info->flops > 0;
+           info->branch_count > 0 || info->common.ids || info->workspace > 0 ||
+           info->workspace_space > 0 || info->flops > 0;
 }
 
 static struct tarn_op_extra *copy_extra(struct tarn_builder *builder,
@@ -91,6 +92,8 @@ static struct tarn_op_extra *copy_extra(struct tarn_builder *builder,
         .control_count = (uint32_t)info->control.count,
         .inplace = copy_list(builder, info->inplace, info->inplace_count, sizeof *info->inplace),
         .inplace_count = (uint32_t)info->inplace_count,
+        .branch = copy_list(builder, info->branch, info->branch_count, sizeof *info->branch),
+        .branch_count = (uint32_t)info->branch_count,
         .implementations = copy_implementations(builder, info, id),
         .implementations_count = (uint32_t)info->implementations_count,
         .common = copy_common(builder, info->common),
@@ -185,32 +188,25 @@ void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op e
     arcs[builder->arcs_count++] = (struct tarn_control_arc){later, earlier};
 }
 
-/* TARN_NONE: there is no such tensor yet. */
-static uint32_t root_of(const struct tarn_graph *graph, uint32_t tensor)
+/* Do two tensors have a byte in common? One that is not there yet has none. */
+static bool share_bytes(const struct tarn_graph *graph, uint32_t a, uint32_t b)
 {
-    if (tensor >= graph->tensors_count) return TARN_NONE;
-    uint32_t root = graph->tensors[tensor].root;
-    return root == TARN_NONE ? tensor : root;
-}
-
-static bool touches(const struct tarn_graph *graph, const uint32_t *tensors, uint32_t count,
-                    uint32_t root)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (root_of(graph, tensors[i]) == root) return true;
-    }
-    return false;
+    if (a >= graph->tensors_count || b >= graph->tensors_count) return false;
+    const struct tarn_graph_tensor *x = &graph->tensors[a], *y = &graph->tensors[b];
+    uint32_t x_root = x->root == TARN_NONE ? a : x->root,
+             y_root = y->root == TARN_NONE ? b : y->root;
+    bool begins_inside =
+        x->offset <= y->offset ? y->offset - x->offset < x->size : x->offset - y->offset < y->size;
+    return x_root == y_root && begins_inside && x->size > 0 && y->size > 0;
 }
 
 static bool reads_what_is_written(const struct tarn_graph *graph,
                                   const struct tarn_graph_op *reader,
                                   const struct tarn_graph_op *writer)
 {
-    for (uint32_t i = 0; i < reader->inputs_count; i++) {
-        uint32_t root = root_of(graph, reader->inputs[i]);
-        if (root != TARN_NONE && touches(graph, tarn_outputs(writer), writer->outputs_count, root))
-            return true;
-    }
+    for (uint32_t i = 0; i < reader->inputs_count; i++)
+        for (uint32_t k = 0; k < writer->outputs_count; k++)
+            if (share_bytes(graph, reader->inputs[i], tarn_outputs(writer)[k])) return true;
     return false;
 }
 

@@ -29,8 +29,10 @@ static bool wants_common(const struct tarn_graph_op *op)
 
 static uint32_t name_of_input(const struct names *names, uint32_t v, uint32_t k)
 {
-    return tarn_version_name(names->graph, names->graph->ops[v].inputs[k],
-                             names->versions.found[names->versions.begin[v] + k]);
+    uint32_t tensor = names->graph->ops[v].inputs[k];
+    const uint32_t *found = tarn_versions_found(&names->versions, names->graph, v, k);
+    return tarn_version_name(names->graph, tensor,
+                             tarn_versions_first(names->graph, tensor, found));
 }
 
 /* Of what an implementation of op v reads. */
@@ -39,7 +41,9 @@ static uint32_t name_of_reading(const struct names *names, uint32_t v, uint32_t 
     const struct tarn_graph_op *op = &names->graph->ops[v];
     uint32_t k = names->own[tensor];
     if (k < op->inputs_count && op->inputs[k] == tensor) return name_of_input(names, v, k);
-    return tarn_version_name(names->graph, tensor, names->versions.left[tensor]);
+    return tarn_version_name(
+        names->graph, tensor,
+        tarn_versions_first(names->graph, tensor, tarn_versions_left(&names->versions, tensor)));
 }
 
 /* How many lists there are: the op's inputs and those of implementations. */

@@ -21,9 +21,12 @@ enum tarn_status tarn_derive_streams(struct tarn_graph *graph);
 enum tarn_status tarn_derive_arcs(struct tarn_graph *graph);
 /* Topological order and rank. TARN_BAD_INPUT when there is none; the message shows a cycle. */
 enum tarn_status tarn_derive_order(struct tarn_graph *graph, const struct tarn_report *report);
-/* Storages with their users, and groups (given as lists of root tensors; padded: by group). */
-enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups,
-                                      const bool *padded);
+/* Storages with their parts and users. */
+enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_report *report);
+/* Contiguous groups, as given (lists of root tensors; padded: by group) and joined where they share
+ * members. Needs storages; TARN_BAD_INPUT: they cannot all hold. */
+enum tarn_status tarn_derive_layout(struct tarn_graph *graph, const struct tarn_list *groups,
+                                    const bool *padded, const struct tarn_report *report);
 
 /* Implementations that follow from what an op is, appended unless it has one of that name: a
  * batch-norm that is trained gets `from_saved`. Needs validated records; twice is once. */

@@ -95,18 +95,18 @@ uint32_t tarn_graph_tensors_count(const struct tarn_graph *graph)
 
 uint32_t tarn_graph_groups_count(const struct tarn_graph *graph)
 {
-    return graph ? graph->groups_count : 0;
+    return graph ? graph->given_count : 0;
 }
 
 struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group)
 {
-    if (!graph || group >= graph->groups_count) return (struct tarn_list){NULL, 0};
-    return (struct tarn_list){graph->groups[group].tensors, graph->groups[group].storages_count};
+    if (!graph || group >= graph->given_count) return (struct tarn_list){NULL, 0};
+    return (struct tarn_list){graph->given[group].tensors, graph->given[group].tensors_count};
 }
 
 bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group)
 {
-    return graph && group < graph->groups_count && graph->groups[group].padded;
+    return graph && group < graph->given_count && graph->given[group].padded;
 }
 
 struct tarn_hash tarn_graph_hash(const struct tarn_graph *graph)
@@ -145,6 +145,8 @@ bool tarn_graph_op_sized(const struct tarn_graph *graph, tarn_op op, struct tarn
         .common = {extra->common, extra->common_count},
         .workspace_space = extra->workspace_space,
         .op_class = (enum tarn_op_class)record->op_class,
+        .branch = extra->branch,
+        .branch_count = extra->branch_count,
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;
@@ -169,6 +171,9 @@ bool tarn_graph_tensor_sized(const struct tarn_graph *graph, tarn_tensor tensor,
         .kind = record->kind,
         .alignment = record->alignment,
         .space = record->space,
+        .offset = record->offset,
+        .offset_rule = (enum tarn_offset_rule)record->offset_rule,
+        .wanted_offset = record->wanted_offset,
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;
@@ -274,7 +279,7 @@ static bool arcs_are_valid(const struct tarn_graph *graph, uint32_t v)
 static bool storage_is_valid(const struct tarn_graph *graph, uint32_t a)
 {
     const struct tarn_storage *storage = &graph->storages[a];
-    if (storage->size == 0 || storage->persistent != (a >= graph->planned_count)) return false;
+    if (storage->persistent != (a >= graph->planned_count)) return false;
     if (storage->persistent) return true;
     if (storage->users_count == 0 || tarn_storage_users(graph, storage)[0] != storage->producer)
         return false;

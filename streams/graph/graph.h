@@ -23,10 +23,11 @@
 struct tarn_op_extra {
     const uint32_t *control; /* op ids, as given */
     const uint32_t (*inplace)[2];
+    const uint32_t (*branch)[2]; /* {conditional, arm}, as given */
     const struct tarn_implementation *implementations;
     const uint32_t *common; /* NULL: all; what the source op reads in every implementation, by names
                                of versions (versions.h) */
-    uint32_t control_count, inplace_count, implementations_count, common_count;
+    uint32_t control_count, inplace_count, implementations_count, common_count, branch_count;
     uint64_t workspace; /* bytes */
     uint64_t flops;
     uint32_t workspace_storage; /* storage index, or TARN_NONE */
@@ -55,13 +56,17 @@ struct tarn_graph_op {
 struct tarn_graph_tensor {
     const char *name;
     uint64_t size;
-    uint32_t alignment; /* 0: the plan's */
-    uint32_t root;      /* its own id for a root */
-    uint32_t producer;  /* op, or TARN_NONE (persistent only) */
-    uint32_t storage;   /* index into storages, the root's */
-    uint32_t origin;    /* tensor of the source graph whose content it holds again; else itself */
+    uint64_t offset;            /* of its first byte in its root's storage */
+    uint64_t wanted_offset;     /* in its space's arena, as offset_rule says */
+    uint32_t part, parts_count; /* the parts that it names, see tarn_graph_part */
+    uint32_t alignment;         /* 0: the plan's */
+    uint32_t root;              /* its own id for a root */
+    uint32_t producer;          /* op, or TARN_NONE (persistent only) */
+    uint32_t storage;           /* index into storages, the root's */
+    uint32_t origin; /* tensor of the source graph whose content it holds again; else itself */
     uint16_t space;
-    uint8_t kind; /* enum tarn_tensor_kind */
+    uint8_t kind;        /* enum tarn_tensor_kind */
+    uint8_t offset_rule; /* enum tarn_offset_rule; of a planned root */
 };
 
 struct tarn_graph_stream {
@@ -71,20 +76,33 @@ struct tarn_graph_stream {
 };
 
 struct tarn_storage {
-    uint64_t size;                     /* exact bytes */
+    uint64_t size;                     /* exact bytes; 0: there is nothing to place */
     uint32_t tensor;                   /* root tensor, or TARN_NONE for a workspace */
     uint32_t producer;                 /* first writer; for persistent storages TARN_NONE */
     uint32_t users_begin, users_count; /* see tarn_storage_users */
-    uint32_t group;                    /* contiguous group, or TARN_NONE */
+    uint32_t part, parts_count;
+    uint32_t group; /* contiguous group, or TARN_NONE */
     uint16_t space;
     bool pinned; /* an output: never released inside the iteration */
     bool persistent;
 };
 
+/* A storage is cut at the ends of all slices of it: every tensor names whole parts, one behind the
+ * other. A storage without slices is one part, one without bytes has none. Races, versions and
+ * checks are by part; offsets, lifetimes and conflicts by storage. */
+struct tarn_graph_part {
+    uint64_t offset, size; /* in the storage */
+    uint32_t storage;
+};
+
+/* Members that lie right behind each other. Given groups that share members are joined into one
+ * (layout.c), in which members may lie over each other that are never in use at once. */
 struct tarn_group {
-    const uint32_t *storages; /* storage indices, in order */
-    const uint32_t *tensors;  /* their roots */
-    uint32_t storages_count;
+    const uint32_t *tensors;  /* of a given group: the roots, as given */
+    const uint32_t *storages; /* storage indices, in order: of those roots that have bytes */
+    const uint64_t *within;   /* by member, where it lies in the group; NULL: each right behind the
+                                 one before it. The first is at 0, no member ends behind the last */
+    uint32_t tensors_count, storages_count;
     bool persistent;
     bool padded; /* every member up to the plan's alignment, not only the whole */
 };
@@ -105,9 +123,13 @@ struct tarn_graph {
     struct tarn_graph_tensor *tensors;
     struct tarn_graph_stream *streams;
     struct tarn_storage *storages;
-    const uint32_t *users; /* of all storages */
-    struct tarn_group *groups;
-    uint32_t ops_count, tensors_count, streams_count, groups_count;
+    const struct tarn_graph_part *parts; /* storage by storage; views of a graph keep their numbers,
+                                            and their storages' are those of the graph */
+    uint32_t parts_count;
+    const uint32_t *users;          /* of all storages */
+    const struct tarn_group *given; /* contiguous groups as given */
+    struct tarn_group *groups;      /* the same, joined where they share members */
+    uint32_t ops_count, tensors_count, streams_count, groups_count, given_count;
     uint32_t storages_count;
     uint32_t spaces_count; /* 0: none is declared, there is one */
     struct tarn_space_info spaces[TARN_SPACES_MAX];
@@ -116,6 +138,7 @@ struct tarn_graph {
                                smallest ready id first */
     const uint32_t *rank; /* op -> place in `order`; the same array where that is the list order */
     struct tarn_arcs predecessors, successors; /* cross-stream only */
+    uint32_t conditionals_count;               /* 0: every op runs in every iteration */
     uint64_t text_max;         /* the limit of the file that it was read from; 0: it was not */
     struct tarn_hash hash;     /* of the content: everything but meta and name */
     struct tarn_region region; /* the graph itself and all of it but ops, tensors, streams */
@@ -147,6 +170,47 @@ static inline uint32_t tarn_own_alignment(const struct tarn_graph *graph,
                                           const struct tarn_storage *storage)
 {
     return storage->tensor == TARN_NONE ? 0 : graph->tensors[storage->tensor].alignment;
+}
+
+/* Do two ops never run in one iteration, since they want different arms of a conditional? */
+static inline bool tarn_ops_exclude(const struct tarn_graph *graph, uint32_t u, uint32_t v)
+{
+    const struct tarn_op_extra *a = tarn_extra(&graph->ops[u]), *b = tarn_extra(&graph->ops[v]);
+    for (uint32_t i = 0; i < a->branch_count; i++)
+        for (uint32_t k = 0; k < b->branch_count; k++)
+            if (a->branch[i][0] == b->branch[k][0] && a->branch[i][1] != b->branch[k][1])
+                return true;
+    return false;
+}
+
+/* Is op v in every arm that op u is in? */
+static inline bool tarn_op_is_inside(const struct tarn_graph *graph, uint32_t v, uint32_t u)
+{
+    const struct tarn_op_extra *outer = tarn_extra(&graph->ops[u]);
+    const struct tarn_op_extra *inner = tarn_extra(&graph->ops[v]);
+    for (uint32_t i = 0; i < outer->branch_count; i++) {
+        bool is_there = false;
+        for (uint32_t k = 0; k < inner->branch_count; k++)
+            is_there = is_there || (inner->branch[k][0] == outer->branch[i][0] &&
+                                    inner->branch[k][1] == outer->branch[i][1]);
+        if (!is_there) return false;
+    }
+    return true;
+}
+
+/* Does a storage hold something only in some iterations? */
+static inline bool tarn_storage_is_conditional(const struct tarn_graph *graph, uint32_t storage)
+{
+    const struct tarn_storage *record = &graph->storages[storage];
+    return !record->persistent && tarn_extra(&graph->ops[record->producer])->branch_count > 0;
+}
+
+/* Do two storages never both hold something? */
+static inline bool tarn_storages_exclude(const struct tarn_graph *graph, uint32_t a, uint32_t b)
+{
+    const struct tarn_storage *x = &graph->storages[a], *y = &graph->storages[b];
+    return graph->conditionals_count > 0 && !x->persistent && !y->persistent &&
+           tarn_ops_exclude(graph, x->producer, y->producer);
 }
 
 /* While a graph is built: the op's own extra, made where it has none; NULL: no memory. */
@@ -194,6 +258,14 @@ static inline uint64_t tarn_storage_alignment(const struct tarn_graph *graph, ui
                                               uint64_t alignment)
 {
     return tarn_space_alignment(graph, graph->storages[storage].space, alignment);
+}
+
+/* Exact bytes from the begin of a group with members over each other to its end. */
+static inline uint64_t tarn_group_end(const struct tarn_graph *graph,
+                                      const struct tarn_group *group)
+{
+    uint32_t last = group->storages_count - 1;
+    return group->within[last] + graph->storages[group->storages[last]].size;
 }
 
 /* What a storage takes in an arena, or in the persistent part, of a plan with this alignment (a

@@ -79,8 +79,11 @@ static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
     tarn_hasher_add(hasher, extra->flops);
     bool yes = op->recomputable == TARN_RECOMPUTABLE,
          no = op->recomputable == TARN_NOT_RECOMPUTABLE;
-    tarn_hasher_add(hasher, (uint64_t)op->op_class << 3 | (uint64_t)no << 2 |
+    tarn_hasher_add(hasher, (uint64_t)(extra->branch_count > 0) << 63 |
+                                (uint64_t)op->op_class << 3 | (uint64_t)no << 2 |
                                 (uint64_t)op->view << 1 | yes);
+    if (extra->branch_count > 0)
+        tarn_hasher_add_list(hasher, *extra->branch, 2 * (size_t)extra->branch_count);
     tarn_hasher_add(hasher, extra->inplace_count);
     for (uint32_t i = 0; i < extra->inplace_count; i++)
         tarn_hasher_add_list(hasher, extra->inplace[i], 2);
@@ -101,8 +104,13 @@ static void add_tensor(struct tarn_hasher *hasher, const struct tarn_graph *grap
     tarn_hasher_add(hasher, tensor->alignment);
     bool is_copy = tensor->origin != t;
     tarn_hasher_add(hasher, (uint64_t)tensor->root << 8 | (uint64_t)is_copy << 7 |
-                                (uint64_t)(tensor->space > 0) << 6 | (uint64_t)tensor->kind);
+                                (uint64_t)(tensor->space > 0) << 6 |
+                                (uint64_t)(tensor->offset > 0) << 5 |
+                                (uint64_t)(tensor->offset_rule > 0) << 4 | (uint64_t)tensor->kind);
     if (tensor->space > 0) tarn_hasher_add(hasher, tensor->space);
+    if (tensor->offset > 0) tarn_hasher_add(hasher, tensor->offset);
+    if (tensor->offset_rule > 0)
+        tarn_hasher_add(hasher, tensor->wanted_offset << 2 | tensor->offset_rule);
     if (is_copy) tarn_hasher_add(hasher, tensor->origin);
 }
 
@@ -134,11 +142,11 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
     for (uint32_t v = 0; v < graph->ops_count; v++) add_op(&hasher, &graph->ops[v]);
     tarn_hasher_add(&hasher, graph->tensors_count);
     for (uint32_t t = 0; t < graph->tensors_count; t++) add_tensor(&hasher, graph, t);
-    tarn_hasher_add(&hasher, graph->groups_count);
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
-        const struct tarn_group *group = &graph->groups[g];
+    tarn_hasher_add(&hasher, graph->given_count);
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        const struct tarn_group *group = &graph->given[g];
         if (group->padded) tarn_hasher_add(&hasher, UINT64_C(1) << 63);
-        tarn_hasher_add_list(&hasher, group->tensors, group->storages_count);
+        tarn_hasher_add_list(&hasher, group->tensors, group->tensors_count);
     }
     if (graph->spaces_count > 0) tarn_hasher_add(&hasher, graph->spaces_count);
     for (uint32_t s = 0; s < graph->spaces_count; s++) {

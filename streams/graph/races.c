@@ -1,7 +1,8 @@
-/* Data races: the users of a storage, walked in topological order, must be ordered wherever one
- * writes. It is enough to compare with the last write and, for a write, with the last reader of
- * every stream since it: whatever came earlier lies before those. A planned storage begins with its
- * producer's write. Happens-before is asked of clocks in O(1).
+/* Data races: the users of a part of a storage (all of it, where it has no slices), walked in
+ * topological order, must be ordered wherever one writes. It is enough to compare with the last
+ * write and, for a write, with the last reader of every stream since it: whatever came earlier lies
+ * before those. A planned storage begins with its producer's write. Happens-before is asked of
+ * clocks in O(1).
  * Cost: O((V + E) S) for the clocks, linear in users for the walk.
  */
 
@@ -12,55 +13,80 @@ struct walk {
     const struct tarn_graph *graph;
     const struct tarn_report *report;
     struct tarn_clocks clocks;
-    bool *writes;      /* for each entry of all storages' users: does it write? */
+    uint32_t *begin; /* part -> its first user in the next two; parts_count + 1 */
+    uint32_t *users;
+    bool *writes;      /* does it write? */
     uint32_t *readers; /* stream -> last reader since the last write, or TARN_NONE */
     uint32_t *streams; /* the ones that have such a reader */
     uint32_t streams_count;
     struct tarn_region region; /* of the arrays above */
 };
 
-/* ---- Who writes ---- */
+/* ---- Who uses which part ---- */
 
-struct touch_cursor {
-    uint32_t *next;    /* storage -> which of its users comes next */
-    uint32_t *written; /* storage -> op + 1 that wrote it last */
+/* The distinct ops that touch a part, in topological order, and who of them writes. Counted first,
+ * then written down. */
+struct tally {
+    uint32_t *mark;    /* part -> op + 1 that touched it last */
+    uint32_t *written; /* part -> op + 1 that wrote it last */
+    uint32_t *next;    /* part -> where its next user goes */
 };
 
-/* Users stand in topological order, so the next one of a storage is either v or not yet due. */
-static void note_touch(const struct walk *walk, const struct touch_cursor *cursor, uint32_t a,
+static void note_touch(const struct walk *walk, const struct tally *tally, uint32_t part,
                        uint32_t v)
 {
-    const struct tarn_storage *storage = &walk->graph->storages[a];
-    uint32_t i = cursor->next[a];
-    if (i == storage->users_count || tarn_storage_users(walk->graph, storage)[i] != v)
-        return; /* noted already */
-    cursor->next[a]++;
-    walk->writes[storage->users_begin + i] = cursor->written[a] == v + 1;
+    if (tally->mark[part] == v + 1) return;
+    tally->mark[part] = v + 1;
+    if (walk->users) {
+        walk->users[tally->next[part]] = v;
+        walk->writes[tally->next[part]] = tally->written[part] == v + 1;
+    }
+    tally->next[part]++;
 }
 
-static void note_op(const struct walk *walk, const struct touch_cursor *cursor, uint32_t v)
+static void note_op(const struct walk *walk, const struct tally *tally, uint32_t v)
 {
     const struct tarn_graph *graph = walk->graph;
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t k = 0; k < op->outputs_count; k++)
-        cursor->written[graph->tensors[tarn_outputs(op)[k]].storage] = v + 1;
-    for (uint32_t k = 0; k < op->outputs_count; k++)
-        note_touch(walk, cursor, graph->tensors[tarn_outputs(op)[k]].storage, v);
-    for (uint32_t k = 0; k < op->inputs_count; k++)
-        note_touch(walk, cursor, graph->tensors[op->inputs[k]].storage, v);
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[tarn_outputs(op)[k]];
+        for (uint32_t i = 0; i < tensor->parts_count; i++) tally->written[tensor->part + i] = v + 1;
+    }
+    for (uint32_t k = 0; k < op->inputs_count + op->outputs_count; k++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[op->inputs[k]];
+        for (uint32_t i = 0; i < tensor->parts_count; i++)
+            note_touch(walk, tally, tensor->part + i, v);
+    }
 }
 
-static bool note_writes(const struct walk *walk)
+static void note_all(const struct walk *walk, const struct tally *tally)
+{
+    const struct tarn_graph *graph = walk->graph;
+    for (uint32_t p = 0; p < graph->parts_count; p++) tally->mark[p] = tally->written[p] = 0;
+    for (uint32_t i = 0; i < graph->ops_count; i++)
+        if (!graph->ops[graph->order[i]].view) note_op(walk, tally, graph->order[i]);
+}
+
+static bool note_users(struct walk *walk)
 {
     const struct tarn_graph *graph = walk->graph;
     struct tarn_region scratch = {.chunks = NULL};
-    struct touch_cursor cursor = {
-        tarn_region_take(&scratch, graph->storages_count, sizeof *cursor.next),
-        tarn_region_take(&scratch, graph->storages_count, sizeof *cursor.written)};
-    bool ok = !scratch.is_exhausted;
-    for (uint32_t i = 0; ok && i < graph->ops_count; i++) {
-        if (!graph->ops[graph->order[i]].view) note_op(walk, &cursor, graph->order[i]);
+    struct tally tally = {tarn_region_take(&scratch, graph->parts_count, sizeof *tally.mark),
+                          tarn_region_take(&scratch, graph->parts_count, sizeof *tally.written),
+                          tarn_region_take(&scratch, graph->parts_count, sizeof *tally.next)};
+    walk->begin =
+        tarn_region_take(&walk->region, (size_t)graph->parts_count + 1, sizeof *walk->begin);
+    bool ok = !scratch.is_exhausted && walk->begin;
+    if (ok) note_all(walk, &tally);
+    for (uint32_t p = 0; ok && p < graph->parts_count; p++) {
+        walk->begin[p + 1] = walk->begin[p] + tally.next[p];
+        tally.next[p] = walk->begin[p];
     }
+    uint32_t count = ok ? walk->begin[graph->parts_count] : 0;
+    walk->users = tarn_region_take(&walk->region, count, sizeof *walk->users);
+    walk->writes = tarn_region_take(&walk->region, count, sizeof *walk->writes);
+    ok = ok && walk->users && walk->writes;
+    if (ok) note_all(walk, &tally);
     tarn_region_finish(&scratch);
     return ok;
 }
@@ -84,20 +110,34 @@ static enum tarn_status report_race(const struct walk *walk, const struct tarn_s
         b_writes ? "writes" : "reads", tarn_tensor_label(graph, storage->tensor).text);
 }
 
-static enum tarn_status check_producer(const struct walk *walk, const struct tarn_storage *storage)
+static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage)
 {
-    uint32_t first = tarn_storage_users(walk->graph, storage)[0], producer = storage->producer;
-    if (storage->persistent || first == producer) return TARN_OK;
+    for (uint32_t k = 0; k < graph->ops[op].outputs_count; k++)
+        if (graph->tensors[tarn_outputs(&graph->ops[op])[k]].storage == storage) return true;
+    return false;
+}
+
+/* A planned storage begins with its producer's write, which is of all its parts. */
+static enum tarn_status check_producer(const struct walk *walk, uint32_t a)
+{
     const struct tarn_graph *graph = walk->graph;
-    if (!is_before(walk, first, producer)) {
-        bool writes = walk->writes[storage->users_begin];
-        return report_race(walk, storage, first, writes, producer, true);
+    const struct tarn_storage *storage = &graph->storages[a];
+    if (storage->persistent || storage->users_count < 2) return TARN_OK;
+    const uint32_t *users = tarn_storage_users(graph, storage), producer = storage->producer;
+    if (users[0] == producer) {
+        for (uint32_t k = 1; k < storage->users_count; k++)
+            if (!is_before(walk, producer, users[k]))
+                return report_race(walk, storage, producer, true, users[k],
+                                   writes(graph, users[k], a));
+        return TARN_OK;
     }
-    return tarn_report_bad(walk->report, tarn_location_at(first, storage->tensor, "/ops/%u", first),
-                           "%s touches the storage of %s before its producer %s has written it",
-                           tarn_op_label(graph, first).text,
-                           tarn_tensor_label(graph, storage->tensor).text,
-                           tarn_op_label(graph, producer).text);
+    if (!is_before(walk, users[0], producer))
+        return report_race(walk, storage, users[0], writes(graph, users[0], a), producer, true);
+    return tarn_report_bad(
+        walk->report, tarn_location_at(users[0], storage->tensor, "/ops/%u", users[0]),
+        "%s touches the storage of %s before its producer %s has written it",
+        tarn_op_label(graph, users[0]).text, tarn_tensor_label(graph, storage->tensor).text,
+        tarn_op_label(graph, producer).text);
 }
 
 static void forget_readers(struct walk *walk)
@@ -123,18 +163,17 @@ static enum tarn_status check_write(const struct walk *walk, const struct tarn_s
     return TARN_OK;
 }
 
-static enum tarn_status check_storage(struct walk *walk, const struct tarn_storage *storage)
+static enum tarn_status check_part(struct walk *walk, uint32_t part)
 {
-    if (storage->users_count < 2) return TARN_OK;
-    const bool *writes = walk->writes + storage->users_begin;
-    enum tarn_status status = check_producer(walk, storage);
+    const struct tarn_storage *storage = &walk->graph->storages[walk->graph->parts[part].storage];
+    enum tarn_status status = TARN_OK;
     uint32_t writer = TARN_NONE;
     forget_readers(walk);
-    for (uint32_t i = 0; status == TARN_OK && i < storage->users_count; i++) {
-        uint32_t op = tarn_storage_users(walk->graph, storage)[i];
+    for (uint32_t i = walk->begin[part]; status == TARN_OK && i < walk->begin[part + 1]; i++) {
+        uint32_t op = walk->users[i];
         if (writer != TARN_NONE && !is_before(walk, writer, op))
-            return report_race(walk, storage, writer, true, op, writes[i]);
-        if (writes[i]) {
+            return report_race(walk, storage, writer, true, op, walk->writes[i]);
+        if (walk->writes[i]) {
             status = check_write(walk, storage, op);
             forget_readers(walk);
             writer = op;
@@ -174,14 +213,11 @@ static enum tarn_status check_size(const struct tarn_graph *graph, const struct 
 static bool walk_init(struct walk *walk)
 {
     const struct tarn_graph *graph = walk->graph;
-    size_t users = 0;
-    for (uint32_t a = 0; a < graph->storages_count; a++) users += graph->storages[a].users_count;
-    walk->writes = tarn_region_take(&walk->region, users, sizeof *walk->writes);
     walk->readers = tarn_region_take(&walk->region, graph->streams_count, sizeof *walk->readers);
     walk->streams = tarn_region_take(&walk->region, graph->streams_count, sizeof *walk->streams);
     if (walk->region.is_exhausted) return false;
     for (uint32_t s = 0; s < graph->streams_count; s++) walk->readers[s] = TARN_NONE;
-    return tarn_clocks_init(&walk->clocks, &walk->region, graph) == TARN_OK && note_writes(walk);
+    return tarn_clocks_init(&walk->clocks, &walk->region, graph) == TARN_OK && note_users(walk);
 }
 
 enum tarn_status tarn_validate_races(const struct tarn_graph *graph,
@@ -190,8 +226,12 @@ enum tarn_status tarn_validate_races(const struct tarn_graph *graph,
     struct walk walk = {.graph = graph, .report = report};
     enum tarn_status status = check_size(graph, report);
     if (!status && !walk_init(&walk)) status = TARN_SYSTEM;
-    for (uint32_t a = 0; status == TARN_OK && a < graph->storages_count; a++)
-        status = check_storage(&walk, &graph->storages[a]);
+    for (uint32_t a = 0; status == TARN_OK && a < graph->storages_count; a++) {
+        const struct tarn_storage *storage = &graph->storages[a];
+        status = check_producer(&walk, a);
+        for (uint32_t i = 0; status == TARN_OK && i < storage->parts_count; i++)
+            status = check_part(&walk, storage->part + i);
+    }
     tarn_region_finish(&walk.region);
     return status;
 }

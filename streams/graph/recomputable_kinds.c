@@ -49,6 +49,20 @@ static bool can_write_elsewhere(const struct tarn_graph *graph, uint32_t op,
     return true;
 }
 
+/* What a slice holds may be overwritten while the rest of its storage stays, and what lies over
+ * another member of its contiguous group when that is made: an op that reads or writes such a
+ * storage runs once. */
+static bool has_slices(const struct tarn_graph *graph, struct tarn_list tensors)
+{
+    for (size_t k = 0; k < tensors.count; k++) {
+        const struct tarn_storage *storage =
+            &graph->storages[graph->tensors[tensors.ids[k]].storage];
+        bool is_layered = storage->group != TARN_NONE && graph->groups[storage->group].within;
+        if (storage->parts_count > 1 || is_layered) return true;
+    }
+    return false;
+}
+
 bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t implementation)
 {
     const struct tarn_graph_op *record = &graph->ops[op];
@@ -56,6 +70,7 @@ bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t imple
     if (record->recomputable == TARN_RECOMPUTABLE_BY_RULE &&
         !is_repeatable_class(tarn_graph_op_class(graph, op)))
         return false;
+    if (tarn_extra(record)->branch_count > 0) return false; /* what reads it may be outside */
     struct tarn_list inputs = {record->inputs, record->inputs_count};
     struct tarn_list outputs = {tarn_outputs(record), record->outputs_count};
     if (implementation != TARN_NONE) {
@@ -64,6 +79,7 @@ bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t imple
         if (other->inputs.count > 0) inputs = other->inputs;
         if (other->outputs.count > 0) outputs = other->outputs;
     }
+    if (has_slices(graph, inputs) || has_slices(graph, outputs)) return false;
     return can_write_elsewhere(graph, op, inputs, outputs);
 }
 

@@ -1,13 +1,16 @@
 /* Storages: what gets an offset. Numbered planned roots, then workspaces, then persistent roots;
- * each with the distinct ops that touch it in topological order (one pass over the order counts, a
- * second one writes down) and its contiguous group. Cost: linear in ops and list entries.
+ * each with its parts and the distinct ops that touch it in topological order (one pass over the
+ * order counts, a second one writes down). Cost: linear in ops and list entries.
  */
 
 #include "derive.h"
 
+#include <assert.h>
+#include <stdlib.h>
+
+#include "streams/base/bisect.h"
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
-#include <assert.h>
 
 /* ---- Numbering ---- */
 
@@ -75,6 +78,115 @@ static void number_storages(struct tarn_graph *graph)
         graph->tensors[t].storage = graph->tensors[graph->tensors[t].root].storage;
 }
 
+/* ---- Parts ---- */
+
+/* Where a slice begins or ends inside its storage. */
+struct cut {
+    uint32_t storage;
+    uint64_t offset;
+};
+
+static int compare_cuts(const void *left, const void *right)
+{
+    const struct cut *a = left, *b = right;
+    if (a->storage != b->storage) return a->storage < b->storage ? -1 : 1;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+static uint32_t collect_cuts(const struct tarn_graph *graph, struct cut *cuts)
+{
+    uint32_t count = 0;
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+        uint64_t ends[2] = {tensor->offset, tensor->offset + tensor->size};
+        for (int i = 0; i < 2 && tensor->root != t && tensor->size > 0; i++) {
+            if (ends[i] == 0 || ends[i] == graph->tensors[tensor->root].size) continue;
+            if (cuts) cuts[count] = (struct cut){tensor->storage, ends[i]};
+            count++;
+        }
+    }
+    return count;
+}
+
+/* cuts: ascending, not distinct. */
+static void cut_storages(struct tarn_graph *graph, struct tarn_graph_part *parts,
+                         const struct cut *cuts, uint32_t cuts_count)
+{
+    uint32_t next = 0;
+    graph->parts_count = 0;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        struct tarn_storage *storage = &graph->storages[a];
+        storage->part = graph->parts_count;
+        uint64_t begin = 0;
+        for (; next < cuts_count && cuts[next].storage == a; next++) {
+            if (cuts[next].offset == begin) continue;
+            parts[graph->parts_count++] =
+                (struct tarn_graph_part){begin, cuts[next].offset - begin, a};
+            begin = cuts[next].offset;
+        }
+        if (storage->size > 0)
+            parts[graph->parts_count++] = (struct tarn_graph_part){begin, storage->size - begin, a};
+        storage->parts_count = graph->parts_count - storage->part;
+    }
+}
+
+/* The first part of a storage that does not begin below a byte. */
+static uint32_t find_part(const struct tarn_graph *graph, const struct tarn_storage *storage,
+                          uint64_t offset)
+{
+    uint32_t low = storage->part, high = storage->part + storage->parts_count;
+    TARN_BISECT(low, high, middle, graph->parts[middle].offset < offset);
+    return low;
+}
+
+/* Names of parts, all lists of ops and all tensors together: what is linear in graphs without
+ * slices could be quadratic with them. */
+#define NAMED_PARTS_MIN (UINT64_C(1) << 20)
+#define NAMED_PARTS_A_NAME 64u
+
+static enum tarn_status check_cuts(const struct tarn_graph *graph, const struct tarn_report *report)
+{
+    uint64_t names = 0, named = 0;
+    for (uint32_t t = 0; t < graph->tensors_count; t++) named += graph->tensors[t].parts_count;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        uint32_t count = op->inputs_count + op->outputs_count; /* they stand behind each other */
+        for (uint32_t k = 0; k < count; k++) named += graph->tensors[op->inputs[k]].parts_count;
+        names += count;
+    }
+    if (named <= NAMED_PARTS_MIN || named <= NAMED_PARTS_A_NAME * (names + graph->tensors_count))
+        return TARN_OK;
+    return tarn_report_bad(report, tarn_location_at(TARN_NONE, TARN_NONE, "/tensors"),
+                           "slices cut storages so finely that ops name %llu parts of them; use "
+                           "fewer slices, or let fewer ops name the whole",
+                           (unsigned long long)named);
+}
+
+static enum tarn_status fill_parts(struct tarn_graph *graph, struct tarn_region *scratch,
+                                   const struct tarn_report *report)
+{
+    uint32_t cuts_count = collect_cuts(graph, NULL);
+    struct cut *cuts = tarn_region_take(scratch, cuts_count, sizeof *cuts);
+    struct tarn_graph_part *parts =
+        tarn_region_take(&graph->region, (size_t)graph->storages_count + cuts_count, sizeof *parts);
+    if (!cuts || !parts) return TARN_SYSTEM;
+    collect_cuts(graph, cuts);
+    if (cuts_count > 0) qsort(cuts, cuts_count, sizeof *cuts, compare_cuts);
+    cut_storages(graph, parts, cuts, cuts_count);
+    graph->parts = parts;
+    for (uint32_t t = 0; t < graph->tensors_count; t++) {
+        struct tarn_graph_tensor *tensor = &graph->tensors[t];
+        const struct tarn_storage *storage = &graph->storages[tensor->storage];
+        tensor->part = storage->part;
+        tensor->parts_count = tensor->size > 0 ? storage->parts_count : 0;
+        if (storage->parts_count < 2 || tensor->size == 0) continue;
+        tensor->part = find_part(graph, storage, tensor->offset);
+        tensor->parts_count =
+            find_part(graph, storage, tensor->offset + tensor->size) - tensor->part;
+    }
+    return cuts_count > 0 ? check_cuts(graph, report) : TARN_OK;
+}
+
 /* ---- Users ---- */
 
 struct touch_pass {
@@ -130,29 +242,6 @@ static enum tarn_status fill_users(struct tarn_graph *graph, struct tarn_region 
     return TARN_OK;
 }
 
-/* ---- Groups ---- */
-
-static enum tarn_status fill_groups(struct tarn_graph *graph, const struct tarn_list *groups,
-                                    const bool *padded)
-{
-    graph->groups = tarn_region_take(&graph->region, graph->groups_count, sizeof *graph->groups);
-    if (!graph->groups) return TARN_SYSTEM;
-    for (uint32_t g = 0; g < graph->groups_count; g++) {
-        uint32_t count = (uint32_t)groups[g].count;
-        uint32_t *storages = tarn_region_take(&graph->region, count, sizeof *storages);
-        uint32_t *tensors = tarn_region_take(&graph->region, count, sizeof *tensors);
-        if (!storages || !tensors) return TARN_SYSTEM;
-        for (uint32_t i = 0; i < count; i++) {
-            tensors[i] = groups[g].ids[i];
-            storages[i] = graph->tensors[tensors[i]].storage;
-            graph->storages[storages[i]].group = g;
-        }
-        graph->groups[g] = (struct tarn_group){storages, tensors, count,
-                                               graph->storages[storages[0]].persistent, padded[g]};
-    }
-    return TARN_OK;
-}
-
 /* ---- Reserved bytes ---- */
 
 /* The sizes of all storages of a graph fit in 64 bits together. */
@@ -163,9 +252,14 @@ uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
     alignment = tarn_storage_alignment(graph, storage, alignment);
     if (record->group != TARN_NONE && !graph->groups[record->group].padded) {
         const struct tarn_group *group = &graph->groups[record->group];
-        uint32_t last = group->storages_count - 1;
-        if (group->storages[last] != storage) return record->size;
-        for (uint32_t i = 0; i < last; i++) before += graph->storages[group->storages[i]].size;
+        uint32_t last = group->storages_count - 1, i = last;
+        while (group->within && group->storages[i] != storage) i--;
+        if (!group->within && group->storages[last] != storage) return record->size;
+        if (group->within && group->within[i] + record->size < tarn_group_end(graph, group))
+            return record->size;
+        for (uint32_t k = 0; !group->within && k < last; k++)
+            before += graph->storages[group->storages[k]].size;
+        if (group->within) before = group->within[i];
     }
     bool fits = tarn_size_round_up(before + record->size, alignment, &end);
     return fits ? end - before : UINT64_MAX;
@@ -173,8 +267,7 @@ uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
 
 /* ---- All of it ---- */
 
-enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_list *groups,
-                                      const bool *padded)
+enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_report *report)
 {
     count_storages(graph);
     graph->storages =
@@ -182,7 +275,8 @@ enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tar
     if (!graph->storages) return TARN_SYSTEM;
     number_storages(graph);
     struct tarn_region scratch = {.chunks = NULL};
-    enum tarn_status status = fill_users(graph, &scratch);
+    enum tarn_status status = fill_parts(graph, &scratch, report);
+    if (status == TARN_OK) status = fill_users(graph, &scratch);
     tarn_region_finish(&scratch);
-    return status == TARN_OK ? fill_groups(graph, groups, padded) : status;
+    return status;
 }

@@ -33,9 +33,14 @@ static enum tarn_status check_alias(const struct tarn_graph *graph,
                                tarn_tensor_label(graph, t).text,
                                tarn_tensor_label(graph, tensor->root).text,
                                tensor->root == t ? "itself" : "an alias as well");
-    if (tensor->size != root->size)
-        return bad_tensor(graph, report, t, "size",
-                          "differs in size from the root that it aliases");
+    if (tensor->offset > root->size || tensor->size > root->size - tensor->offset)
+        return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/size", t),
+                               "%s has the bytes %llu to %llu of %s, which has %llu; a slice ends "
+                               "inside its root",
+                               tarn_tensor_label(graph, t).text, (unsigned long long)tensor->offset,
+                               (unsigned long long)(tensor->offset + tensor->size),
+                               tarn_tensor_label(graph, tensor->root).text,
+                               (unsigned long long)root->size);
     if (tensor->kind != root->kind)
         return bad_tensor(graph, report, t, "kind",
                           "differs in kind from the root that it aliases");
@@ -66,14 +71,38 @@ static enum tarn_status check_tensor_origin(const struct tarn_graph *graph,
     return TARN_OK;
 }
 
+static enum tarn_status check_wanted_offset(const struct tarn_graph *graph,
+                                            const struct tarn_report *report, uint32_t t)
+{
+    const struct tarn_graph_tensor *tensor = &graph->tensors[t];
+    const char *field =
+        tensor->offset_rule == TARN_OFFSET_FIXED ? "fixed_offset" : "preferred_offset";
+    if (tensor->offset_rule > TARN_OFFSET_PREFERRED)
+        return bad_tensor(graph, report, t, "fixed_offset", "has an unknown rule for its offset");
+    if (tensor->offset_rule == TARN_OFFSET_FREE && tensor->wanted_offset > 0)
+        return bad_tensor(graph, report, t, field,
+                          "wants an offset, but no rule says whether it must have it");
+    if (tensor->offset_rule == TARN_OFFSET_FREE) return TARN_OK;
+    if (tensor->wanted_offset > TARN_NUMBER_MAX)
+        return bad_tensor(graph, report, t, field, "is to lie above 2^53 - 1");
+    if (tensor->root != TARN_NONE)
+        return bad_tensor(graph, report, t, field,
+                          "is an alias, whose root alone has an offset; give it to that");
+    if (tarn_kind_is_persistent(tensor->kind))
+        return bad_tensor(graph, report, t, field,
+                          "is persistent, and only planned tensors can be told where to lie; bind "
+                          "it to memory of your own");
+    if (tensor->size == 0)
+        return bad_tensor(graph, report, t, field, "has no bytes that could lie anywhere");
+    return TARN_OK;
+}
+
 static enum tarn_status check_tensor(const struct tarn_graph *graph,
                                      const struct tarn_report *report, uint32_t t)
 {
     const struct tarn_graph_tensor *tensor = &graph->tensors[t];
     if ((unsigned)tensor->kind > TARN_INPUT)
         return bad_tensor(graph, report, t, "kind", "has an unknown kind");
-    if (tensor->size == 0)
-        return bad_tensor(graph, report, t, "size", "has size 0; sizes are at least 1 byte");
     if (tensor->size > TARN_NUMBER_MAX)
         return bad_tensor(graph, report, t, "size", "has a size above 2^53 - 1");
     if (tensor->alignment != 0 && !tarn_is_power_of_two(tensor->alignment))
@@ -81,7 +110,13 @@ static enum tarn_status check_tensor(const struct tarn_graph *graph,
                           "has an alignment that is not a power of two");
     if (tensor->alignment > TARN_ALIGNMENT_MAX)
         return bad_tensor(graph, report, t, "alignment", "has an alignment above 2^30");
+    if (tensor->offset > TARN_NUMBER_MAX)
+        return bad_tensor(graph, report, t, "offset", "has an offset above 2^53 - 1");
+    if (tensor->offset > 0 && tensor->root == TARN_NONE)
+        return bad_tensor(graph, report, t, "offset",
+                          "has an offset, which only a slice of another tensor has (alias_of)");
     enum tarn_status status = check_tensor_origin(graph, report, t);
+    if (status == TARN_OK) status = check_wanted_offset(graph, report, t);
     return status || tensor->root == TARN_NONE ? status : check_alias(graph, report, t);
 }
 
@@ -315,7 +350,7 @@ static enum tarn_status check_member(const struct tarn_graph *graph,
     return TARN_OK;
 }
 
-/* group_of[root]: the group that has it + 1. */
+/* group_of[root]: the last group that has it + 1. */
 static enum tarn_status check_group(const struct tarn_graph *graph,
                                     const struct tarn_report *report,
                                     const struct tarn_list *groups, uint32_t g, uint32_t *group_of)
@@ -327,10 +362,9 @@ static enum tarn_status check_group(const struct tarn_graph *graph,
         enum tarn_status status = check_member(graph, report, groups, g, k);
         if (status != TARN_OK) return status;
         uint32_t *group = &group_of[groups[g].ids[k]];
-        if (*group != 0)
+        if (*group == g + 1)
             return bad_member(graph, report, g, k, groups[g].ids[k],
-                              *group == g + 1 ? "is in this contiguous group twice"
-                                              : "is in another contiguous group already");
+                              "is in this contiguous group twice");
         *group = g + 1;
     }
     return TARN_OK;
@@ -378,6 +412,7 @@ enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct ta
     if (!status) status = check_ops(graph, report);
     if (!status) status = tarn_validate_choices(graph, report);
     if (!status) status = check_producers(graph, report);
+    if (!status) status = tarn_validate_branches(graph, report);
     if (!status) status = tarn_validate_spaces(graph, report);
     if (!status) status = check_groups(graph, report, groups);
     if (!status) status = check_sums(graph, report);

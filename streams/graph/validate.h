@@ -37,6 +37,13 @@ enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct ta
 enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
                                        const struct tarn_report *report);
 
+/* Conditionals and arms are below this. */
+#define TARN_ARMS_MAX (UINT32_C(1) << 16)
+
+/* Checks the arms that ops are in, and counts the conditionals; part of the records, after the
+ * tensors' producers. */
+enum tarn_status tarn_validate_branches(struct tarn_graph *graph, const struct tarn_report *report);
+
 /* Checks memory spaces, and who names them; part of the records, after the tensors' roots. */
 enum tarn_status tarn_validate_spaces(const struct tarn_graph *graph,
                                       const struct tarn_report *report);

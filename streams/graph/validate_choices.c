@@ -35,9 +35,10 @@ static enum tarn_status check_inplace(const struct tarn_graph *graph,
                 "%s may write in place over tensor %u, which is not one of its %s",
                 tarn_op_label(graph, v).text, has_input ? output : input,
                 has_input ? "outputs" : "inputs");
-        if (graph->tensors[input].size != graph->tensors[output].size)
+        if (graph->tensors[input].size < graph->tensors[output].size)
             return tarn_report_bad(report, tarn_location_at(v, input, "/ops/%u/inplace/%u", v, k),
-                                   "%s may write %s in place over %s, but their sizes differ",
+                                   "%s may write %s in place over %s, but that is smaller: what is "
+                                   "written over an input ends inside it",
                                    tarn_op_label(graph, v).text,
                                    tarn_tensor_label(graph, output).text,
                                    tarn_tensor_label(graph, input).text);
@@ -147,6 +148,65 @@ enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
         if (!status) status = check_implementations(graph, report, v, &marks);
     }
     tarn_region_finish(&scratch);
+    return status;
+}
+
+/* ---- Arms of conditionals ---- */
+
+static enum tarn_status check_branch(struct tarn_graph *graph, const struct tarn_report *report,
+                                     uint32_t v)
+{
+    const struct tarn_op_extra *extra = tarn_extra(&graph->ops[v]);
+    for (uint32_t i = 0; i < extra->branch_count; i++) {
+        struct tarn_location here = tarn_location_at(v, TARN_NONE, "/ops/%u/branch/%u", v, i);
+        uint32_t conditional = extra->branch[i][0], arm = extra->branch[i][1];
+        if (conditional >= TARN_ARMS_MAX || arm >= TARN_ARMS_MAX)
+            return tarn_report_bad(report, here,
+                                   "%s is in arm %u of conditional %u; both are below %u",
+                                   tarn_op_label(graph, v).text, arm, conditional, TARN_ARMS_MAX);
+        for (uint32_t k = 0; k < i; k++)
+            if (extra->branch[k][0] == conditional)
+                return tarn_report_bad(report, here, "%s names conditional %u twice",
+                                       tarn_op_label(graph, v).text, conditional);
+        if (conditional >= graph->conditionals_count) graph->conditionals_count = conditional + 1;
+    }
+    return TARN_OK;
+}
+
+/* What an op needs must be there when it runs, and what it writes in place must be there at all:
+ * else it would write over what another arm has in these bytes. */
+static enum tarn_status check_arms_of(const struct tarn_graph *graph,
+                                      const struct tarn_report *report, uint32_t v)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t k = 0; k < op->inputs_count; k++) {
+        uint32_t t = op->inputs[k], u = graph->tensors[t].producer;
+        if (u == TARN_NONE || !tarn_ops_exclude(graph, u, v)) continue;
+        return tarn_report_bad(report, tarn_location_at(v, t, "/ops/%u/inputs/%u", v, k),
+                               "%s reads %s, which %s makes in another arm of a conditional: they "
+                               "never run in one iteration",
+                               tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
+                               tarn_op_label(graph, u).text);
+    }
+    for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
+        uint32_t t = tarn_outputs(op)[k], u = graph->tensors[graph->tensors[t].root].producer;
+        if (u == TARN_NONE || tarn_op_is_inside(graph, v, u)) continue;
+        return tarn_report_bad(report, tarn_location_at(v, t, "/ops/%u/outputs/%u", v, k),
+                               "%s writes %s in place, which is there only if %s runs: put it into "
+                               "the same arms of conditionals",
+                               tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
+                               tarn_op_label(graph, u).text);
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_validate_branches(struct tarn_graph *graph, const struct tarn_report *report)
+{
+    enum tarn_status status = TARN_OK;
+    for (uint32_t v = 0; !status && v < graph->ops_count; v++)
+        status = check_branch(graph, report, v);
+    for (uint32_t v = 0; !status && graph->conditionals_count > 0 && v < graph->ops_count; v++)
+        status = check_arms_of(graph, report, v);
     return status;
 }
 

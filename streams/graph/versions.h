@@ -4,15 +4,16 @@
 
 #include "graph.h"
 
-/* A version of a storage is called by the tensor through which it was written, the first one where
- * an op has several outputs in the storage; TARN_NONE: what was there before the iteration. An op
- * has a slot for each input, then for each output; a slot tells which version its storage had just
- * before the op. */
+/* A version of a part of a storage is called by the tensor through which it was written, the first
+ * one where an op has several outputs with this part; TARN_NONE: what was there before the
+ * iteration. An op has a slot for each input, then for each output; a slot tells, for each part of
+ * its tensor, which version was there just before the op. */
 struct tarn_versions {
-    uint32_t *begin; /* op -> its first slot; ops_count + 1 */
-    uint32_t *found; /* slot -> version */
-    uint32_t *left;  /* tensor -> version of its storage just after its producer (a view: before) */
-    uint32_t *last;  /* storage -> version at the end of the iteration */
+    uint32_t *begin;      /* op -> where its first slot begins in `found`; ops_count + 1 */
+    uint32_t *found;      /* slot by slot, part by part -> version */
+    uint32_t *left_begin; /* tensor -> where it begins in `left` */
+    uint32_t *left;       /* by part of it, the version just after its producer (a view: before) */
+    uint32_t *last;       /* part -> version at the end of the iteration */
 };
 
 /* Runs ops[0..count) of the graph; views look but write nothing. All arrays from the region.
@@ -35,18 +36,47 @@ static inline uint32_t tarn_version_name(const struct tarn_graph *graph, uint32_
     return graph->tensors[version == TARN_NONE ? graph->tensors[tensor].root : version].origin;
 }
 
+static inline uint32_t tarn_slots_count(const struct tarn_graph_op *op)
+{
+    return op->inputs_count + op->outputs_count;
+}
+
+/* The tensor of an op's slot. */
+static inline uint32_t tarn_slot_tensor(const struct tarn_graph_op *op, uint32_t slot)
+{
+    return slot < op->inputs_count ? op->inputs[slot] : tarn_outputs(op)[slot - op->inputs_count];
+}
+
 /* The storage of an op's slot. */
 static inline uint32_t tarn_slot_storage(const struct tarn_graph *graph,
                                          const struct tarn_graph_op *op, uint32_t slot)
 {
-    uint32_t tensor =
-        slot < op->inputs_count ? op->inputs[slot] : tarn_outputs(op)[slot - op->inputs_count];
-    return graph->tensors[tensor].storage;
+    return graph->tensors[tarn_slot_tensor(op, slot)].storage;
 }
 
-static inline uint32_t tarn_slots_count(const struct tarn_graph_op *op)
+/* The versions that an op's slot found, by part of its tensor; linear in the slots before it. */
+static inline const uint32_t *tarn_versions_found(const struct tarn_versions *versions,
+                                                  const struct tarn_graph *graph, uint32_t v,
+                                                  uint32_t slot)
 {
-    return op->inputs_count + op->outputs_count;
+    const uint32_t *found = versions->found + versions->begin[v];
+    for (uint32_t k = 0; k < slot; k++)
+        found += graph->tensors[tarn_slot_tensor(&graph->ops[v], k)].parts_count;
+    return found;
+}
+
+/* The versions that a tensor's producer left, by part of it. */
+static inline const uint32_t *tarn_versions_left(const struct tarn_versions *versions,
+                                                 uint32_t tensor)
+{
+    return versions->left + versions->left_begin[tensor];
+}
+
+/* What a whole tensor goes by where one name must do: the version of its first part. */
+static inline uint32_t tarn_versions_first(const struct tarn_graph *graph, uint32_t tensor,
+                                           const uint32_t *versions)
+{
+    return graph->tensors[tensor].parts_count > 0 ? versions[0] : TARN_NONE;
 }
 
 #endif

@@ -106,7 +106,7 @@ static uint32_t list_candidates(const struct tarn_reserve *reserve, struct candi
     uint32_t count = 0;
     for (uint32_t g = 0; g < reserve->graph->groups_count; g++) {
         const struct tarn_group *group = &reserve->graph->groups[g];
-        if (group->persistent) continue;
+        if (group->persistent || group->within) continue;
         uint64_t within = 0;
         for (uint32_t i = 0; i < group->storages_count; i++) {
             const uint32_t *member = &group->storages[i];

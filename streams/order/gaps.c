@@ -109,7 +109,8 @@ static void add_gap(struct tarn_gaps *gaps, const struct tarn_item *run, uint32_
 /* A group of a memory space that is left out reserves nothing. */
 static bool is_reserved(const struct tarn_gaps *gaps, const struct tarn_group *group)
 {
-    return !group->persistent && gaps->reserve->reserved[group->storages[0]] > 0;
+    return !group->persistent && group->storages_count > 0 &&
+           gaps->reserve->reserved[group->storages[0]] > 0;
 }
 
 /* Cuts a group into items and gaps, which alternate. */
@@ -136,6 +137,18 @@ static void cut_group(struct tarn_gaps *gaps, uint32_t g)
     }
 }
 
+/* Members that may lie over each other leave no gaps; each of the antichain is an item. */
+static void add_layers(struct tarn_gaps *gaps, uint32_t g)
+{
+    const struct tarn_group *group = &gaps->reserve->graph->groups[g];
+    for (uint32_t i = 0; i < group->storages_count; i++) {
+        const uint32_t *a = &group->storages[i];
+        uint64_t size = gaps->reserve->reserved[*a];
+        if (gaps->inside[*a])
+            gaps->items[gaps->items_count++] = (struct tarn_item){a, 1, g, size, group->within[i]};
+    }
+}
+
 void tarn_gaps_take(struct tarn_gaps *gaps, const uint32_t *threshold)
 {
     const struct tarn_graph *graph = gaps->reserve->graph;
@@ -144,7 +157,12 @@ void tarn_gaps_take(struct tarn_gaps *gaps, const uint32_t *threshold)
     gaps->gaps_size = 0;
     take_members(gaps, threshold);
     for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (is_reserved(gaps, &graph->groups[g])) cut_group(gaps, g);
+        if (is_reserved(gaps, &graph->groups[g])) {
+            if (graph->groups[g].within)
+                add_layers(gaps, g);
+            else
+                cut_group(gaps, g);
+        }
     for (uint32_t i = 0; i < graph->planned_count; i++) {
         const uint32_t *a = &gaps->by_size[i];
         if (gaps->inside[*a] && graph->storages[*a].group == TARN_NONE) add_lone_item(gaps, a);

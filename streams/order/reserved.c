@@ -19,14 +19,20 @@ bool tarn_reserve(uint64_t *reserved, uint32_t first, const struct tarn_graph *g
     *block_alignment = tarn_own_alignment(graph, record) > alignment
                            ? tarn_own_alignment(graph, record)
                            : alignment;
+    const uint64_t *within =
+        record->group != TARN_NONE ? graph->groups[record->group].within : NULL;
     for (size_t i = 0; i < members.count; i++) {
         uint64_t *size = &reserved[members.ids[i] - first];
+        if (within) end = within[i]; /* over others at times */
         if (!tarn_size_round_up(graph->storages[members.ids[i]].size, is_padded ? alignment : 1,
                                 size))
             return false;
         if (!tarn_size_add(end, *size, &end)) return false;
     }
     if (!tarn_size_round_up(end, alignment, &padded)) return false;
+    for (size_t i = 0; within && i + 1 < members.count; i++)
+        if (within[i] + graph->storages[members.ids[i]].size == end)
+            reserved[members.ids[i] - first] += padded - end;
     reserved[members.ids[members.count - 1] - first] += padded - end;
     return tarn_size_add(*sum, padded, sum) && tarn_size_add(*sum, *block_alignment, sum);
 }
@@ -43,7 +49,7 @@ static bool reserve_planned(uint64_t *reserved, const struct tarn_graph *graph, 
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         const struct tarn_group *group = &graph->groups[g];
         struct tarn_list members = {group->storages, group->storages_count};
-        if (!group->persistent &&
+        if (!group->persistent && group->storages_count > 0 &&
             !tarn_reserve(reserved, 0, graph, members, alignment, &block_alignment, &sum))
             return false;
     }

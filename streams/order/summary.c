@@ -49,7 +49,7 @@ static enum tarn_status summarize(const struct tarn_graph *graph,
 {
     summary->streams = graph->streams_count;
     summary->tensors = graph->tensors_count;
-    summary->groups = graph->groups_count;
+    summary->groups = graph->given_count;
     summary->arcs = graph->predecessors.begin[graph->ops_count];
     count_ops(graph, summary);
     if (!sum_storages(graph, summary))
@@ -90,7 +90,14 @@ static enum tarn_status find_bound(const struct tarn_graph *graph, struct tarn_r
     if (status != TARN_OK) return status;
     for (uint32_t a = 0; a < graph->planned_count; a++) size[a] = graph->storages[a].size;
     tarn_sizes_of_first_space(graph, size);
-    struct tarn_reserve reserve = {&reuse, view.graph, size, 1};
+    struct tarn_graph bare = *view.graph; /* gaps may be filled by other arms */
+    if (graph->conditionals_count > 0) bare.groups_count = 0;
+    for (uint32_t a = 0; graph->conditionals_count > 0 && a < graph->planned_count; a++) {
+        const struct tarn_op_extra *extra = tarn_extra(&graph->ops[graph->storages[a].producer]);
+        for (uint32_t i = 0; i < extra->branch_count; i++)
+            if (extra->branch[i][1] > 0) size[a] = 0; /* the first arm of each is taken */
+    }
+    struct tarn_reserve reserve = {&reuse, &bare, size, 1};
     status = tarn_antichain_init(&antichain, region, &reuse, view.graph, size);
     if (status == TARN_OK)
         status = tarn_gap_bound_init(&found, region, &antichain, &reserve, TARN_GAP_EFFORT_HIGH);

@@ -25,8 +25,19 @@ static uint32_t end_of(const struct tarn_view *view, uint32_t v)
     return view->second_of[v] == TARN_NONE ? v : view->second_of[v];
 }
 
-static void split_ops(struct tarn_view *view, const struct tarn_graph *graph,
-                      struct tarn_graph_op *ops)
+/* No workspace, and no control arcs, which enter the first half; arms of conditionals stay. */
+static struct tarn_op_extra *extra_of_second(struct tarn_region *region,
+                                             const struct tarn_op_extra *given)
+{
+    struct tarn_op_extra extra = tarn_no_extra;
+    if (given->branch_count == 0) return NULL;
+    extra.branch = given->branch;
+    extra.branch_count = given->branch_count;
+    return tarn_region_copy(region, &extra, 1, sizeof extra);
+}
+
+static void split_ops(struct tarn_view *view, struct tarn_region *region,
+                      const struct tarn_graph *graph, struct tarn_graph_op *ops)
 {
     uint32_t next = graph->ops_count;
     memcpy(ops, graph->ops, graph->ops_count * sizeof *ops);
@@ -34,7 +45,7 @@ static void split_ops(struct tarn_view *view, const struct tarn_graph *graph,
         view->second_of[v] = TARN_NONE;
         if (!ops[v].workspace_first) continue;
         ops[next] = ops[v];
-        ops[next].extra = NULL; /* no workspace; control arcs enter the first half */
+        ops[next].extra = extra_of_second(region, tarn_extra(&ops[v]));
         ops[next].workspace_first = false;
         ops[v].outputs_count = 0;
         ops[v].workspace_first = false;
@@ -51,7 +62,8 @@ static bool take_ops(struct tarn_view *view, struct tarn_region *region,
         tarn_region_copy(region, graph->tensors, graph->tensors_count, sizeof *view->own.tensors);
     view->second_of = tarn_region_take(region, graph->ops_count, sizeof *view->second_of);
     if (region->is_exhausted) return false;
-    split_ops(view, graph, view->own.ops);
+    split_ops(view, region, graph, view->own.ops);
+    if (region->is_exhausted) return false;
     view->own.ops_count = (uint32_t)count;
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         struct tarn_graph_tensor *tensor = &view->own.tensors[t];
@@ -185,7 +197,8 @@ static bool take_space_storages(struct tarn_graph *view, struct tarn_region *reg
     if (!storages) return false;
     view->storages_count = view->planned_count = 0;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
-        bool is_here = graph->storages[a].space == space;
+        bool is_here = graph->storages[a].space == space &&
+                       (graph->storages[a].size > 0 || graph->storages[a].persistent);
         renaming->storage[a] = is_here ? view->storages_count : TARN_NONE;
         if (!is_here) continue;
         storages[view->storages_count] = graph->storages[a];
@@ -205,7 +218,8 @@ static bool take_space_groups(struct tarn_graph *view, struct tarn_region *regio
     for (uint32_t g = 0; g < graph->groups_count; g++) {
         const struct tarn_group *group = &graph->groups[g];
         renaming->group[g] = TARN_NONE;
-        if (renaming->storage[group->storages[0]] == TARN_NONE) continue;
+        if (group->storages_count == 0 || renaming->storage[group->storages[0]] == TARN_NONE)
+            continue;
         uint32_t *members = tarn_region_take(region, group->storages_count, sizeof *members);
         if (!members) return false;
         for (uint32_t i = 0; i < group->storages_count; i++)

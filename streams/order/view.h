@@ -20,10 +20,10 @@ struct tarn_view {
 enum tarn_status tarn_view_init(struct tarn_view *view, struct tarn_region *region,
                                 const struct tarn_graph *graph);
 
-/* Leaves the storages of one memory space in a graph of several, planned and persistent, and the
- * groups of these; storages, groups and the tensors of that space get new numbers, all else stays.
- * *origin: storage of the view -> that of the given graph. Arrays in the region. TARN_SYSTEM: no
- * memory. */
+/* Leaves the storages of one memory space, planned ones only if they have bytes, and the groups of
+ * these: what there is to place in it; storages, groups and the tensors of that space get new
+ * numbers, all else stays. *origin: storage of the view -> that of the given graph. Arrays in the
+ * region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_view_of_space(struct tarn_graph *view, struct tarn_region *region,
                                     const struct tarn_graph *graph, tarn_space space,
                                     uint32_t **origin);

@@ -92,6 +92,8 @@ struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph)
 enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
 {
     uint32_t planned_count = plan->graph->planned_count;
+    /* which of the storages of a byte is the last depends on the arms that are taken */
+    if (plan->graph->conditionals_count > 0) return TARN_OK;
     struct tarn_region working = {.chunks = NULL};
     uint64_t *offset = tarn_region_take(&working, planned_count, sizeof *offset);
     if (!offset) return TARN_SYSTEM;
@@ -158,7 +160,8 @@ uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor)
     if (!place) return UINT64_MAX;
     const struct tarn_storage *storage =
         &plan->graph->storages[plan->graph->tensors[tensor].storage];
-    return place->offset - tarn_plan_space_begin(plan, storage->space, storage->persistent);
+    return place->offset - tarn_plan_space_begin(plan, storage->space, storage->persistent) +
+           plan->graph->tensors[tensor].offset;
 }
 
 uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
@@ -287,11 +290,15 @@ struct tarn_waits tarn_plan_boundary_waits(const struct tarn_plan *plan)
 enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, uint64_t *offset,
                                  uint64_t *size)
 {
-    if (!plan || group >= plan->graph->groups_count) return TARN_USAGE;
-    const struct tarn_group *record = &plan->graph->groups[group];
+    if (!plan || group >= plan->graph->given_count) return TARN_USAGE;
+    const struct tarn_group *record = &plan->graph->given[group];
+    if (offset) *offset = 0;
+    if (size) *size = 0;
+    if (record->storages_count == 0) return TARN_OK;
+    const struct tarn_storage *first = &plan->graph->storages[record->storages[0]];
     const struct tarn_storage *last =
         &plan->graph->storages[record->storages[record->storages_count - 1]];
-    uint64_t begin = tarn_plan_offset(plan, record->tensors[0]);
+    uint64_t begin = tarn_plan_offset(plan, first->tensor);
     uint64_t bytes = last->size;
     uint64_t alignment = tarn_storage_alignment(plan->graph, record->storages[0], plan->alignment);
     if (record->padded) bytes += -bytes & (alignment - 1);

@@ -28,8 +28,21 @@ struct tarn_claim {
     uint32_t *gaps;   /* root tensors, ascending: first members of gaps, see order/gaps.c */
     uint32_t *inside; /* streams, ascending: the cut lies inside their next launch, behind its
                          workspace and before its outputs */
-    uint32_t gaps_count, inside_count;
+    /* By conditional, the arm that is taken in the iteration that the bound is of; NULL: the graph
+     * has no conditionals. */
+    uint32_t *arms;
+    uint32_t gaps_count, inside_count, arms_count;
 };
+
+/* Is a planned storage there in an iteration in which these arms are taken, by conditional? */
+static inline bool tarn_storage_is_there(const struct tarn_graph *graph, uint32_t storage,
+                                         const uint32_t *arms)
+{
+    const struct tarn_op_extra *extra = tarn_extra(&graph->ops[graph->storages[storage].producer]);
+    for (uint32_t i = 0; i < extra->branch_count; i++)
+        if (arms[extra->branch[i][0]] != extra->branch[i][1]) return false;
+    return true;
+}
 
 /* A memory space's part of a plan. Planned storages of space s lie in [begin, begin + footprint) of
  * one range of offsets that all spaces share, one behind the other; persistent ones likewise. */
@@ -92,6 +105,18 @@ bool tarn_plan_allow(struct tarn_plan *plan, const char *const *kinds, size_t co
 /* Replaces the boundary waits, which tarn_plan_of_graph makes by the simple rule, by those of the
  * refined one, which depend on the offsets. TARN_SYSTEM: no memory; the plan is as it was. */
 enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan);
+
+/* Is a given group padded, where the caller decides it for all groups? What has members over each
+ * other stays exact. */
+static inline bool tarn_group_is_padded(const struct tarn_graph *graph,
+                                        const struct tarn_group *given,
+                                        enum tarn_group_padding padding)
+{
+    bool is_layered = given->storages_count > 0 &&
+                      graph->groups[graph->storages[given->storages[0]].group].within;
+    if (padding == TARN_GROUPS_AS_GIVEN || is_layered) return given->padded;
+    return padding == TARN_GROUPS_PADDED;
+}
 
 /* Finds a place by id, or NULL. */
 const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,

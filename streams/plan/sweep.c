@@ -16,7 +16,7 @@ bool tarn_extents_init(struct tarn_extents *extents, const struct tarn_plan *pla
                        uint32_t last, struct tarn_region *region)
 {
     uint32_t count = last - first;
-    *extents = (struct tarn_extents){.count = count};
+    *extents = (struct tarn_extents){.count = 0};
     extents->items = tarn_region_take(region, count, sizeof *extents->items);
     extents->active = tarn_region_take(region, count, sizeof *extents->active);
     if (!extents->items || !extents->active) return false;
@@ -26,9 +26,12 @@ bool tarn_extents_init(struct tarn_extents *extents, const struct tarn_plan *pla
         uint64_t size = storage->persistent
                             ? storage->size
                             : tarn_storage_reserved(plan->graph, first + i, plan->alignment);
-        extents->items[i] = (struct tarn_extent){storage->space, begin, begin + size, first + i};
+        if (size == 0) continue;
+        extents->items[extents->count++] =
+            (struct tarn_extent){storage->space, begin, begin + size, first + i};
     }
-    if (count > 0) qsort(extents->items, count, sizeof *extents->items, compare_extents);
+    if (extents->count > 0)
+        qsort(extents->items, extents->count, sizeof *extents->items, compare_extents);
     return true;
 }
 

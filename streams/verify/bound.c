@@ -154,6 +154,17 @@ static bool is_named(const struct proof *proof, uint32_t storage)
     return low < proof->claim.gaps_count && proof->claim.gaps[low] == tensor;
 }
 
+/* Members that may lie over each other leave no gaps; each of A is an item. */
+static void keep_layers(struct proof *proof, uint32_t g)
+{
+    const struct tarn_group *group = &proof->plan->graph->groups[g];
+    for (uint32_t i = 0; i < group->storages_count; i++)
+        if (proof->inside[group->storages[i]])
+            proof->items[proof->items_count++] = (struct proof_run){
+                &group->storages[i], 1,         g,        proof->reserved[group->storages[i]],
+                group->within[i],    TARN_NONE, TARN_NONE};
+}
+
 /* Cuts a group into runs inside and outside of A, which alternate; keeps those of A, and named
  * gaps. */
 static void cut_group(struct proof *proof, uint32_t g)
@@ -200,9 +211,13 @@ static enum tarn_status find_runs(struct proof *proof, struct tarn_verdict *verd
             return proof_refuse(verdict, proof->claim.gaps[i],
                                 "the certificate's gaps do not ascend");
     for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (!graph->groups[g].persistent &&
-            graph->storages[graph->groups[g].storages[0]].space == proof->space)
-            cut_group(proof, g);
+        if (!graph->groups[g].persistent && graph->groups[g].storages_count > 0 &&
+            graph->storages[graph->groups[g].storages[0]].space == proof->space) {
+            if (graph->groups[g].within)
+                keep_layers(proof, g);
+            else
+                cut_group(proof, g);
+        }
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         if (proof->inside[a] && graph->storages[a].group == TARN_NONE)
             proof->items[proof->items_count++] = (struct proof_run){
@@ -345,6 +360,10 @@ static enum tarn_status proof_add_waste(struct proof *proof, uint64_t *proved,
                                         struct tarn_verdict *verdict)
 {
     if (proof->claim.gaps_count == 0) return TARN_OK;
+    if (proof->plan->graph->conditionals_count > 0)
+        return proof_refuse(verdict, TARN_NONE,
+                            "a graph with conditionals has a certificate with gaps, which may be "
+                            "filled by other arms");
     enum tarn_status status = runs_init(proof) ? find_runs(proof, verdict) : TARN_SYSTEM;
     if (status == TARN_OK) status = fill_producer_rows(proof);
     uint64_t *sizes = tarn_region_take(proof->region, proof->items_count, sizeof *sizes);
@@ -404,6 +423,10 @@ static bool is_inside(const struct proof *proof, uint32_t storage)
     const struct tarn_program *program = proof->program;
     uint32_t producer = producer_of(proof, storage);
     if (proof->plan->graph->storages[storage].space != proof->space) return false;
+    if (proof->reserved[storage] == 0) return false;
+    if (proof->plan->graph->conditionals_count > 0 &&
+        !tarn_storage_is_there(proof->plan->graph, storage, proof->claim.arms))
+        return false;
     uint32_t stream = program->steps[producer].stream, last = last_before_cut(proof, stream);
     if (last == TARN_NONE || producer > last) return false;
     /* a cut through the producer has its outputs behind it; with all of the producer before it, a
@@ -454,6 +477,9 @@ static enum tarn_status find_members(struct proof *proof, uint64_t *proved,
 static enum tarn_status prove(struct proof *proof, struct tarn_verdict *verdict)
 {
     uint64_t proved = 0;
+    if (proof->claim.arms_count != proof->plan->graph->conditionals_count)
+        return proof_refuse(verdict, TARN_NONE,
+                            "the certificate does not tell which arms conditionals take");
     if (!reserve(proof))
         return proof_refuse(verdict, TARN_NONE, "the sizes exceed 64 bits at the plan's alignment");
     enum tarn_status status = find_members(proof, &proved, verdict);

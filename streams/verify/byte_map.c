@@ -13,19 +13,25 @@
 
 /* ---- Cells ---- */
 
-/* The ends of storages: 2 * storage is where it begins, + 1 the end behind its last byte. */
+/* The ends of parts: 2 * part is where it begins, + 1 the end behind its last byte; behind the last
+ * one of a storage lies the padding. */
 static void write_points(struct tarn_radix_item *points, const struct tarn_plan *plan,
                          enum tarn_byte_map_extent extent)
 {
     const struct tarn_graph *graph = plan->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
+        const struct tarn_storage *storage = &graph->storages[a];
         uint64_t base = a < graph->planned_count ? 0 : plan->footprint;
         uint64_t begin = base + tarn_plan_place(plan, a)->offset;
         uint64_t bytes = extent == TARN_EXACT_BYTES
-                             ? graph->storages[a].size
+                             ? storage->size
                              : tarn_storage_reserved(graph, a, plan->alignment);
-        points[2 * a] = (struct tarn_radix_item){begin, 2 * a};
-        points[2 * a + 1] = (struct tarn_radix_item){begin + bytes, 2 * a + 1};
+        for (uint32_t p = storage->part; p < storage->part + storage->parts_count; p++) {
+            bool is_last = p + 1 == storage->part + storage->parts_count;
+            uint64_t end = is_last ? bytes : graph->parts[p].offset + graph->parts[p].size;
+            points[2 * p] = (struct tarn_radix_item){begin + graph->parts[p].offset, 2 * p};
+            points[2 * p + 1] = (struct tarn_radix_item){begin + end, 2 * p + 1};
+        }
     }
 }
 
@@ -38,8 +44,7 @@ static void number_cells(struct tarn_byte_map *map, const struct tarn_radix_item
     for (uint32_t i = 0; i < count; i++) {
         if (points[i].key != address) cell++;
         address = points[i].key;
-        uint32_t a = points[i].number / 2;
-        (points[i].number & 1 ? map->end : map->begin)[a] = cell;
+        (points[i].number & 1 ? map->end : map->begin)[points[i].number / 2] = cell;
     }
     map->cells_count = cell + 1;
 }
@@ -47,7 +52,7 @@ static void number_cells(struct tarn_byte_map *map, const struct tarn_radix_item
 static bool make_cells(struct tarn_byte_map *map, struct tarn_region *region,
                        const struct tarn_plan *plan, enum tarn_byte_map_extent extent)
 {
-    uint32_t count = 2 * plan->graph->storages_count;
+    uint32_t count = 2 * plan->graph->parts_count;
     struct tarn_region_mark mark = tarn_region_mark(region);
     struct tarn_radix_item *points = tarn_region_take(region, count, sizeof *points);
     struct tarn_radix_item *spare = tarn_region_take(region, count, sizeof *spare);
@@ -73,8 +78,8 @@ static bool make_bits(struct tarn_byte_map *map, struct tarn_region *region)
 enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, struct tarn_region *region,
                                     const struct tarn_plan *plan, enum tarn_byte_map_extent extent)
 {
-    size_t count = plan->graph->storages_count;
-    *map = (struct tarn_byte_map){.storages_count = plan->graph->storages_count};
+    size_t count = plan->graph->parts_count;
+    *map = (struct tarn_byte_map){.parts_count = plan->graph->parts_count};
     map->begin = tarn_region_take(region, count, sizeof *map->begin);
     map->end = tarn_region_take(region, count, sizeof *map->end);
     if (!map->begin || !map->end || !make_cells(map, region, plan, extent)) return TARN_SYSTEM;
@@ -150,16 +155,16 @@ void tarn_byte_map_clear(struct tarn_byte_map *map)
     map->owner[0] = TARN_NONE;
 }
 
-void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t storage)
+void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t part)
 {
-    uint32_t begin = map->begin[storage], end = map->end[storage];
+    uint32_t begin = map->begin[part], end = map->end[part];
     if (!tarn_set_has(map->bits[0], end)) {
         map->owner[end] = map->owner[tarn_byte_map_floor(map, end)];
         set_start(map, end);
     }
     for (uint32_t c = tarn_byte_map_next(map, begin); c < end; c = tarn_byte_map_next(map, c))
         clear_start(map, c);
-    map->owner[begin] = storage;
+    map->owner[begin] = part;
     if (!tarn_set_has(map->bits[0], begin)) set_start(map, begin);
 }
 
@@ -180,7 +185,7 @@ bool tarn_byte_map_is_valid(const struct tarn_byte_map *map)
     for (uint32_t c = 0; c < map->cells_count; c = tarn_byte_map_next(map, c)) {
         uint32_t owner = map->owner[c];
         if (owner == TARN_NONE) continue;
-        if (owner >= map->storages_count || c < map->begin[owner] || c >= map->end[owner])
+        if (owner >= map->parts_count || c < map->begin[owner] || c >= map->end[owner])
             return false;
     }
     return true;

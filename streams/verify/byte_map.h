@@ -1,4 +1,5 @@
-/* Which storage owns which bytes: an ordered map from byte intervals to storages. It reads the
+/* Which part of a storage (all of it, where it has no slices; streams/graph/graph.h) owns which
+ * bytes: an ordered map from byte intervals to parts. It reads the
  * plan's places, and shares nothing with the cells that boundaries are made of (order/cells.h).
  *
  *     bytes    0        512   768          2048
@@ -16,10 +17,10 @@ struct tarn_region;
 #define TARN_BYTE_MAP_LEVELS 6 /* 64^6 cells are more than there are ids */
 
 struct tarn_byte_map {
-    uint32_t storages_count, cells_count;
-    uint32_t *begin; /* storage -> cell of its first byte */
-    uint32_t *end;   /* storage -> cell behind its last byte, reserved or exact */
-    uint32_t *owner; /* cell where an interval begins -> storage, or TARN_NONE */
+    uint32_t parts_count, cells_count;
+    uint32_t *begin; /* part -> cell of its first byte */
+    uint32_t *end;   /* part -> cell behind its last byte, reserved or exact */
+    uint32_t *owner; /* cell where an interval begins -> part, or TARN_NONE */
     uint64_t *bits[TARN_BYTE_MAP_LEVELS];
     uint32_t levels;
 };
@@ -37,8 +38,8 @@ enum tarn_status tarn_byte_map_init(struct tarn_byte_map *map, struct tarn_regio
 /* Nobody owns anything. */
 void tarn_byte_map_clear(struct tarn_byte_map *map);
 
-/* The bytes of a storage are its own from now on. Amortised constant time. */
-void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t storage);
+/* The bytes of a part are its own from now on. Amortised constant time. */
+void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t part);
 
 /* The start of the interval that holds a cell, and of the next interval (cells_count: none):
  *     for (uint32_t c = tarn_byte_map_floor(map, map->begin[a]); c < map->end[a];
@@ -47,7 +48,7 @@ uint32_t tarn_byte_map_floor(const struct tarn_byte_map *map, uint32_t cell);
 uint32_t tarn_byte_map_next(const struct tarn_byte_map *map, uint32_t cell);
 
 /* Is cell 0 a start, does every bit above tell whether the word below it has one, and is every
- * owner a storage that has the cell, or had it before its end was cut off? Linear; for assertions.
+ * owner a part that has the cell, or had it before its end was cut off? Linear; for assertions.
  */
 bool tarn_byte_map_is_valid(const struct tarn_byte_map *map);
 

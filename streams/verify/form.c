@@ -220,13 +220,29 @@ static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
                      (unsigned long long)alignment);
 }
 
+static void check_fixed(const struct tarn_plan *plan, uint32_t storage,
+                        struct tarn_verdict *verdict)
+{
+    uint32_t t = plan->graph->storages[storage].tensor;
+    if (t == TARN_NONE || plan->graph->tensors[t].offset_rule != TARN_OFFSET_FIXED) return;
+    uint64_t offset = offset_in_space(plan, storage),
+             wanted = plan->graph->tensors[t].wanted_offset;
+    if (offset == wanted) return;
+    struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_MISPLACED);
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
+                     "%s lies at offset %llu%s, but the graph fixes it at %llu",
+                     tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
+                     tarn_space_phrase(plan->graph, plan->graph->storages[storage].space).text,
+                     (unsigned long long)wanted);
+}
+
 static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t storage,
                          struct tarn_verdict *verdict)
 {
     uint64_t front = offset_in_space(plan, before), offset = offset_in_space(plan, storage);
-    bool is_padded = plan->graph->groups[plan->graph->storages[storage].group].padded;
-    uint64_t bytes = is_padded ? tarn_storage_reserved(plan->graph, before, plan->alignment)
-                               : plan->graph->storages[before].size;
+    uint64_t bytes = plan->graph->storages[before].size;
+    if (plan->graph->groups[plan->graph->storages[storage].group].padded)
+        bytes = tarn_storage_reserved(plan->graph, before, plan->alignment);
     if (offset == front + bytes) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
     violation.other_tensor = plan->graph->storages[before].tensor;
@@ -241,8 +257,6 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
 static void check_group(const struct tarn_plan *plan, const struct tarn_group *group,
                         struct tarn_verdict *verdict)
 {
-    assert(group->storages_count > 0);
-    check_alignment(plan, group->storages[0], verdict);
     for (uint32_t i = 1; i < group->storages_count; i++)
         check_behind(plan, group->storages[i - 1], group->storages[i], verdict);
 }
@@ -252,10 +266,13 @@ static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *v
     const struct tarn_graph *graph = plan->graph;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         check_range(plan, a, verdict);
+        check_fixed(plan, a, verdict);
         if (graph->storages[a].group == TARN_NONE) check_alignment(plan, a, verdict);
     }
     for (uint32_t g = 0; g < graph->groups_count; g++)
-        check_group(plan, &graph->groups[g], verdict);
+        if (graph->groups[g].storages_count > 0)
+            check_alignment(plan, graph->groups[g].storages[0], verdict);
+    for (uint32_t g = 0; g < graph->given_count; g++) check_group(plan, &graph->given[g], verdict);
 }
 
 /* ---- Spaces ---- */
@@ -338,7 +355,8 @@ static const struct tarn_violation *find_fatal(const struct tarn_verdict *verdic
 {
     for (size_t i = 0; i < verdict->count; i++) {
         enum tarn_violation_kind kind = verdict->violations[i].kind;
-        if (kind != TARN_MISALIGNED && kind != TARN_GROUP_BROKEN) return &verdict->violations[i];
+        if (kind != TARN_MISALIGNED && kind != TARN_GROUP_BROKEN && kind != TARN_MISPLACED)
+            return &verdict->violations[i];
     }
     return NULL;
 }

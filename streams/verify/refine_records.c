@@ -156,6 +156,13 @@ static bool has_inplace(const struct run *run)
                         2 * (size_t)run->of_origin->inplace_count);
 }
 
+static bool has_branch(const struct run *run)
+{
+    return is_same_list((const uint32_t *)run->extra->branch, 2 * (size_t)run->extra->branch_count,
+                        (const uint32_t *)run->of_origin->branch,
+                        2 * (size_t)run->of_origin->branch_count);
+}
+
 static bool has_recomputable(const struct run *run)
 {
     return run->op->recomputable == run->origin->recomputable;
@@ -206,6 +213,7 @@ static const struct {
     {"workspace", " (workspace_first)", has_workspace_first},
     {"workspace", " (workspace_space)", has_workspace_space},
     {"inplace pairs", "", has_inplace},
+    {"arms", " (branch)", has_branch},
     {"recomputable", "", has_recomputable},
     {"implementations", "", has_implementations},
     {"common inputs", "", has_common},
@@ -311,19 +319,17 @@ static void check_spaces(struct tarn_comparison *comparison)
 
 static bool is_same_group(const struct tarn_group *a, const struct tarn_group *b)
 {
-    return a->storages_count == b->storages_count &&
-           memcmp(a->tensors, b->tensors, a->storages_count * sizeof *a->tensors) == 0;
+    return a->tensors_count == b->tensors_count &&
+           memcmp(a->tensors, b->tensors, a->tensors_count * sizeof *a->tensors) == 0;
 }
 
 static void check_group(struct tarn_comparison *comparison, uint32_t g)
 {
     const struct tarn_graph *final = comparison->final;
-    const struct tarn_group *group = &comparison->source->groups[g];
-    enum tarn_group_padding padding = comparison->plan->pad_groups;
-    bool padded = padding == TARN_GROUPS_AS_GIVEN ? group->padded : padding == TARN_GROUPS_PADDED;
+    const struct tarn_group *group = &comparison->source->given[g];
+    bool padded = tarn_group_is_padded(comparison->source, group, comparison->plan->pad_groups);
     const struct tarn_group *found =
-        g < final->groups_count && is_same_group(&final->groups[g], group) ? &final->groups[g]
-                                                                           : NULL;
+        g < final->given_count && is_same_group(&final->given[g], group) ? &final->given[g] : NULL;
     if (found && found->padded == padded) return;
     struct tarn_violation violation = tarn_violation_of(TARN_GROUP_BROKEN);
     violation.tensor = group->tensors[0];
@@ -338,10 +344,10 @@ static void check_group(struct tarn_comparison *comparison, uint32_t g)
 static void check_groups(struct tarn_comparison *comparison)
 {
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
-    for (uint32_t g = 0; g < source->groups_count; g++) check_group(comparison, g);
-    if (final->groups_count <= source->groups_count) return;
+    for (uint32_t g = 0; g < source->given_count; g++) check_group(comparison, g);
+    if (final->given_count <= source->given_count) return;
     struct tarn_violation violation = tarn_violation_of(TARN_GROUP_BROKEN);
-    violation.tensor = final->groups[source->groups_count].tensors[0];
+    violation.tensor = final->given[source->given_count].tensors[0];
     tarn_refine_add(comparison, violation,
                     "the contiguous group of the plan's graph that begins with %s is not in the "
                     "source graph",
@@ -397,6 +403,15 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
         return add_tensor(comparison, t, origin, "is of another kind than");
     if (persistent && a->root != b->root)
         return add_tensor(comparison, t, origin, "aliases another tensor than");
+    bool is_free = t >= comparison->source->tensors_count ||
+                   (a->root != t && b->offset_rule != TARN_OFFSET_FIXED);
+    if (a->offset_rule != (is_free ? TARN_OFFSET_FREE : b->offset_rule) ||
+        a->wanted_offset != (is_free ? 0 : b->wanted_offset))
+        return add_tensor(comparison, t, origin, "is to lie elsewhere than");
+    uint64_t offset = b->offset; /* a storage that was taken in begins where the other one does */
+    if (b->root == origin && a->root == t) offset = 0;
+    if (a->offset != offset)
+        return add_tensor(comparison, t, origin, "lies elsewhere in its storage than");
     return true;
 }
 

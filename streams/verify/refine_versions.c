@@ -13,6 +13,7 @@
 #include <assert.h>
 
 #include "refine.h"
+#include "streams/base/bisect.h"
 #include "streams/graph/report.h"
 
 struct check {
@@ -26,59 +27,150 @@ struct check {
     uint32_t v, origin;                       /* the op that is looked at, and the one it runs */
 };
 
-/* Content of a storage of one graph: a version, TARN_NONE before the first of the iteration. */
+/* A part of a storage of one graph, and its content: a version, TARN_NONE before the first of the
+ * iteration. */
 struct content {
-    uint32_t storage, version;
+    uint32_t part, version;
 };
 
 /* ---- What there is, what there should be ---- */
 
-static bool is_same(const struct check *check, struct content actual, struct content expected)
+static const struct tarn_storage *storage_of(const struct tarn_graph *graph, uint32_t part)
+{
+    return &graph->storages[graph->parts[part].storage];
+}
+
+/* Where a byte of a storage is in the version that was written by `tensor`. */
+static uint64_t byte_of_version(const struct tarn_graph *graph, uint32_t part, uint64_t byte,
+                                uint32_t tensor)
+{
+    return graph->parts[part].offset + byte - graph->tensors[tensor].offset;
+}
+
+/* The part that has a byte of a tensor. */
+static uint32_t part_of_byte(const struct tarn_graph *graph, uint32_t tensor, uint64_t byte)
+{
+    const struct tarn_graph_tensor *record = &graph->tensors[tensor];
+    uint32_t low = 0, high = record->parts_count - 1;
+    TARN_BISECT(low, high, middle,
+                graph->parts[record->part + middle].offset +
+                        graph->parts[record->part + middle].size <=
+                    record->offset + byte);
+    return low;
+}
+
+/* Is byte `byte` of the one part what byte `other` of the other part is in the source graph? */
+static bool is_same(const struct check *check, struct content actual, uint64_t byte,
+                    struct content expected, uint64_t other)
 {
     const struct tarn_comparison *comparison = check->comparison;
-    const struct tarn_storage *source = &comparison->source->storages[expected.storage];
+    const struct tarn_graph *source_graph = comparison->source, *final = comparison->final;
+    const struct tarn_storage *source = storage_of(source_graph, expected.part);
     /* transforms keep the ids of persistent tensors */
-    if (source->persistent && comparison->final->storages[actual.storage].tensor != source->tensor)
+    if (source->persistent && storage_of(final, actual.part)->tensor != source->tensor)
         return false;
     if (actual.version == TARN_NONE || expected.version == TARN_NONE)
-        return actual.version == expected.version && source->persistent;
+        return actual.version == expected.version && source->persistent &&
+               final->parts[actual.part].offset + byte ==
+                   source_graph->parts[expected.part].offset + other;
     uint32_t origin = tarn_plan_tensor_origin(comparison->plan, actual.version);
-    return check->expected.left[origin] == expected.version;
+    uint64_t at = byte_of_version(final, actual.part, byte, actual.version);
+    if (at >= source_graph->tensors[origin].size) return false; /* of one that lies elsewhere */
+    uint32_t part = part_of_byte(source_graph, origin, at);
+    return tarn_versions_left(&check->expected, origin)[part] == expected.version &&
+           source_graph->tensors[origin].offset + at ==
+               source_graph->parts[expected.part].offset + other;
 }
 
-/* `slot`: inputs first, then outputs. */
-static struct content found(const struct check *check, uint32_t slot)
+/* A tensor of either graph, part by part, as some op finds it. */
+struct look {
+    uint32_t tensor;
+    const uint32_t *versions; /* by part of it */
+};
+
+static struct look found(const struct check *check, uint32_t slot)
 {
-    const struct tarn_graph_op *op = &check->comparison->final->ops[check->v];
-    return (struct content){tarn_slot_storage(check->comparison->final, op, slot),
-                            check->actual.found[check->actual.begin[check->v] + slot]};
+    const struct tarn_graph *final = check->comparison->final;
+    return (struct look){tarn_slot_tensor(&final->ops[check->v], slot),
+                         tarn_versions_found(&check->actual, final, check->v, slot)};
 }
 
-static struct content content_of(const struct check *check, uint32_t tensor, uint32_t version)
+static struct look expected_input(const struct check *check, uint32_t tensor)
 {
-    return (struct content){check->comparison->source->tensors[tensor].storage, version};
-}
-
-static struct content expected_input(const struct check *check, uint32_t tensor)
-{
-    const struct tarn_graph_op *origin = &check->comparison->source->ops[check->origin];
+    const struct tarn_graph *source = check->comparison->source;
+    const struct tarn_graph_op *origin = &source->ops[check->origin];
     uint32_t k = check->input_of[tensor];
     if (k < origin->inputs_count && origin->inputs[k] == tensor)
-        return content_of(check, tensor,
-                          check->expected.found[check->expected.begin[check->origin] + k]);
-    return content_of(check, tensor, check->expected.left[tensor]);
+        return (struct look){tensor,
+                             tarn_versions_found(&check->expected, source, check->origin, k)};
+    return (struct look){tensor, tarn_versions_left(&check->expected, tensor)};
 }
 
 /* What the source overwrites there; TARN_NONE: nothing, or what was there before the iteration.
  * `k`: place in the run's outputs, which are the origin's or a part of them. */
-static struct content expected_output(const struct check *check, uint32_t tensor, uint32_t k)
+static struct look expected_output(const struct check *check, uint32_t tensor, uint32_t k)
 {
-    const struct tarn_graph_op *origin = &check->comparison->source->ops[check->origin];
-    const uint32_t *expected = check->expected.found + check->expected.begin[check->origin];
+    const struct tarn_graph *source = check->comparison->source;
+    const struct tarn_graph_op *origin = &source->ops[check->origin];
     if (tarn_outputs(origin)[k] != tensor) k = 0;
     while (tarn_outputs(origin)[k] != tensor) k++;
     assert(k < origin->outputs_count);
-    return content_of(check, tensor, expected[origin->inputs_count + k]);
+    return (struct look){tensor, tarn_versions_found(&check->expected, source, check->origin,
+                                                     origin->inputs_count + k)};
+}
+
+/* Walks through two tensors of one size, from cut to cut of either: the bytes between two cuts are
+ * of one part here and of one part there. */
+struct pairing {
+    const struct tarn_graph *final, *source;
+    struct look here, there;
+    uint32_t here_part, there_part; /* counted from the tensors' first ones */
+    uint64_t byte;                  /* of both tensors */
+};
+
+static uint64_t end_of_part(const struct tarn_graph *graph, uint32_t tensor, uint32_t part)
+{
+    const struct tarn_graph_part *record = &graph->parts[graph->tensors[tensor].part + part];
+    return record->offset + record->size - graph->tensors[tensor].offset;
+}
+
+static struct pairing pair_of(const struct check *check, struct look here, struct look there)
+{
+    return (struct pairing){
+        check->comparison->final, check->comparison->source, here, there, 0, 0, 0};
+}
+
+/* The next bytes: their contents, and where in the parts they begin. */
+static bool next_pair(struct pairing *pairing, struct content *actual, uint64_t *byte,
+                      struct content *expected, uint64_t *other)
+{
+    const struct tarn_graph_tensor *here = &pairing->final->tensors[pairing->here.tensor];
+    const struct tarn_graph_tensor *there = &pairing->source->tensors[pairing->there.tensor];
+    if (pairing->here_part >= here->parts_count || pairing->there_part >= there->parts_count)
+        return false;
+    *actual = (struct content){here->part + pairing->here_part,
+                               pairing->here.versions[pairing->here_part]};
+    *expected = (struct content){there->part + pairing->there_part,
+                                 pairing->there.versions[pairing->there_part]};
+    *byte = here->offset + pairing->byte - pairing->final->parts[actual->part].offset;
+    *other = there->offset + pairing->byte - pairing->source->parts[expected->part].offset;
+    uint64_t end = end_of_part(pairing->final, pairing->here.tensor, pairing->here_part);
+    uint64_t end_there = end_of_part(pairing->source, pairing->there.tensor, pairing->there_part);
+    pairing->here_part += end <= end_there;
+    pairing->there_part += end_there <= end;
+    pairing->byte = end < end_there ? end : end_there;
+    return true;
+}
+
+/* Do both hold the same? Else *actual and *expected are the first that do not. */
+static bool are_same(const struct check *check, struct look here, struct look there,
+                     struct content *actual, struct content *expected)
+{
+    struct pairing pairing = pair_of(check, here, there);
+    uint64_t byte, other;
+    while (next_pair(&pairing, actual, &byte, expected, &other))
+        if (!is_same(check, *actual, byte, *expected, other)) return false;
+    return true;
 }
 
 /* ---- Saying what is wrong ---- */
@@ -100,13 +192,13 @@ static void report(const struct check *check, struct content actual, struct cont
     struct tarn_label wanted, there;
     if (!in_the_end) violation.op = check->v;
     violation.other_op = tarn_version_writer(final, actual.version);
-    violation.tensor = final->storages[actual.storage].tensor;
+    violation.tensor = storage_of(final, actual.part)->tensor;
     tarn_verdict_add(check->comparison->verdict, violation, who,
                      "%s must see %s as %s left it, but finds it as %s left it: the launch order "
                      "breaks a hazard",
                      in_the_end ? "who reads it after the iteration"
                                 : tarn_op_label(final, check->v).text,
-                     tarn_storage_label(final, actual.storage).text,
+                     tarn_storage_label(final, final->parts[actual.part].storage).text,
                      who_left(check->comparison->source, expected.version, &wanted),
                      who_left(final, actual.version, &there));
 }
@@ -133,46 +225,55 @@ static void add_named(const struct check *check, uint32_t tensor, const char *wh
 
 /* By what name? That of the source graph, or the one by which the content was written: a view of
  * it, or another one, may lie differently. Names of persistent tensors stay. */
-static bool is_name_of(const struct check *check, uint32_t tensor, uint32_t wanted,
-                       struct content actual, struct content expected)
+static bool is_name_of(const struct check *check, struct look actual, struct look expected)
 {
     const struct tarn_comparison *comparison = check->comparison;
-    uint32_t origin = tarn_plan_tensor_origin(comparison->plan, tensor);
-    if (tensor == wanted) return true;
-    if (expected.version == TARN_NONE || origin != expected.version ||
-        comparison->source->storages[expected.storage].persistent)
+    const struct tarn_graph *source = comparison->source, *final = comparison->final;
+    uint32_t origin = tarn_plan_tensor_origin(comparison->plan, actual.tensor);
+    if (actual.tensor == expected.tensor) return true;
+    if (source->tensors[expected.tensor].size == 0) return origin == expected.tensor;
+    uint32_t version = expected.versions[0];
+    if (version == TARN_NONE || origin != version ||
+        storage_of(source, source->tensors[expected.tensor].part)->persistent)
         return false;
-    return tensor == origin || check->actual.left[tensor] == actual.version;
+    return actual.tensor == origin ||
+           (final->tensors[actual.tensor].parts_count > 0 &&
+            tarn_versions_left(&check->actual, actual.tensor)[0] == actual.versions[0]);
 }
 
 static void check_inputs(const struct check *check)
 {
-    const struct tarn_graph_op *op = &check->comparison->final->ops[check->v];
     struct tarn_list inputs = tarn_refine_inputs(check->comparison, check->v);
     for (uint32_t k = 0; k < inputs.count; k++) {
-        struct content actual = found(check, k), expected = expected_input(check, inputs.ids[k]);
-        if (!is_same(check, actual, expected))
+        struct look here = found(check, k), there = expected_input(check, inputs.ids[k]);
+        struct content actual, expected;
+        if (!are_same(check, here, there, &actual, &expected))
             report(check, actual, expected, false);
-        else if (!is_name_of(check, op->inputs[k], inputs.ids[k], actual, expected))
-            add_named(check, op->inputs[k], "reads by another name than in the source graph");
+        else if (!is_name_of(check, here, there))
+            add_named(check, here.tensor, "reads by another name than in the source graph");
     }
 }
 
-static bool reads_storage(const struct check *check, uint32_t storage)
+static bool reads_part(const struct check *check, uint32_t part)
 {
-    const struct tarn_graph_op *op = &check->comparison->final->ops[check->v];
+    const struct tarn_graph *final = check->comparison->final;
+    const struct tarn_graph_op *op = &final->ops[check->v];
     for (uint32_t k = 0; k < op->inputs_count; k++) {
-        if (tarn_slot_storage(check->comparison->final, op, k) == storage) return true;
+        const struct tarn_graph_tensor *tensor = &final->tensors[op->inputs[k]];
+        if (part - tensor->part < tensor->parts_count) return true; /* wraps below the first */
     }
     return false;
 }
 
 static bool must_read(const struct check *check, struct content content)
 {
+    const struct tarn_graph *source = check->comparison->source;
     struct tarn_list inputs = tarn_refine_inputs(check->comparison, check->v);
     for (uint32_t k = 0; k < inputs.count; k++) {
-        struct content input = expected_input(check, inputs.ids[k]);
-        if (input.storage == content.storage && input.version == content.version) return true;
+        struct look input = expected_input(check, inputs.ids[k]);
+        const struct tarn_graph_tensor *tensor = &source->tensors[input.tensor];
+        uint32_t at = content.part - tensor->part;
+        if (at < tensor->parts_count && input.versions[at] == content.version) return true;
     }
     return false;
 }
@@ -180,8 +281,8 @@ static bool must_read(const struct check *check, struct content content)
 /* May the run write there, though not in place where its origin did? */
 static bool may_write(const struct check *check, struct content actual, struct content expected)
 {
-    if (check->comparison->source->storages[expected.storage].persistent) return false;
-    bool clobbers = actual.version != TARN_NONE && !reads_storage(check, actual.storage);
+    if (storage_of(check->comparison->source, expected.part)->persistent) return false;
+    bool clobbers = actual.version != TARN_NONE && !reads_part(check, actual.part);
     return !clobbers && (expected.version == TARN_NONE || must_read(check, expected));
 }
 
@@ -194,11 +295,14 @@ static bool is_pair(const struct check *check, uint32_t in, uint32_t out)
         if (extra->inplace[k][0] == in && extra->inplace[k][1] == out) return true;
     uint32_t k = check->input_of[in];
     bool is_input = k < origin->inputs_count && origin->inputs[k] == in;
-    return is_input && tarn_refine_allows_kind(check->comparison, origin->kind);
+    const struct tarn_graph_tensor *tensors = check->comparison->source->tensors;
+    return is_input && tensors[in].size == tensors[out].size &&
+           tarn_refine_allows_kind(check->comparison, origin->kind);
 }
 
-/* May the run write what is `out` in the source graph over a storage that it reads? */
-static bool is_allowed(const struct check *check, uint32_t storage, uint32_t out)
+/* May the run write what is `out` in the source graph, as `made`, over a storage that it reads?
+ * Both must begin at one byte: a kernel that works in place goes through both at one pace. */
+static bool is_allowed(const struct check *check, uint32_t storage, uint32_t made, uint32_t out)
 {
     const struct tarn_graph *final = check->comparison->final;
     const struct tarn_graph_op *op = &final->ops[check->v];
@@ -207,24 +311,27 @@ static bool is_allowed(const struct check *check, uint32_t storage, uint32_t out
     for (uint32_t k = 0; k < inputs.count; k++) {
         if (tarn_slot_storage(final, op, k) != storage) continue;
         if (in != TARN_NONE && inputs.ids[k] != in) return false;
+        if (final->tensors[op->inputs[k]].offset != final->tensors[made].offset) return false;
         in = inputs.ids[k];
     }
     return in != TARN_NONE && is_pair(check, in, out);
 }
 
-static void check_overwriting(const struct check *check, struct content actual, uint32_t out)
+static void check_overwriting(const struct check *check, struct content actual, uint32_t made,
+                              uint32_t out)
 {
-    if (is_allowed(check, actual.storage, out)) return;
     const struct tarn_comparison *comparison = check->comparison;
+    uint32_t storage = comparison->final->parts[actual.part].storage;
+    if (is_allowed(check, storage, made, out)) return;
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
     violation.op = check->v;
-    violation.tensor = comparison->final->storages[actual.storage].tensor;
+    violation.tensor = comparison->final->storages[storage].tensor;
     tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS,
                      "%s writes %s over what it reads, %s, which neither the op's inplace pairs "
                      "nor the caller allows (in-place kinds, %s)",
                      tarn_op_label(comparison->final, check->v).text,
                      tarn_tensor_label(comparison->source, out).text,
-                     tarn_storage_label(comparison->final, actual.storage).text,
+                     tarn_storage_label(comparison->final, storage).text,
                      tarn_quote(comparison->final->ops[check->v].kind).text);
 }
 
@@ -246,19 +353,32 @@ static void check_sharing(const struct check *check, uint32_t k, uint32_t out)
     if (is_merged) add_named(check, made, "writes over another output of its own");
 }
 
+static void check_output(const struct check *check, struct look here, struct look there)
+{
+    struct pairing pairing = pair_of(check, here, there);
+    struct content actual, expected;
+    uint64_t byte, other;
+    while (next_pair(&pairing, &actual, &byte, &expected, &other)) {
+        if (is_same(check, actual, byte, expected, other)) continue;
+        if (!may_write(check, actual, expected))
+            report(check, actual, expected, false);
+        else if (actual.version != TARN_NONE)
+            check_overwriting(check, actual, here.tensor, there.tensor);
+        else
+            continue;
+        return; /* once for an output */
+    }
+}
+
 static void check_outputs(const struct check *check)
 {
     uint32_t inputs_count = check->comparison->final->ops[check->v].inputs_count;
     struct tarn_list outputs = tarn_refine_outputs(check->comparison, check->v);
     for (uint32_t k = 0; k < outputs.count; k++) {
-        struct content actual = found(check, inputs_count + k);
-        struct content expected = expected_output(check, outputs.ids[k], k);
+        struct look here = found(check, inputs_count + k);
+        struct look there = expected_output(check, outputs.ids[k], k);
         check_sharing(check, k, outputs.ids[k]);
-        if (is_same(check, actual, expected)) continue;
-        if (!may_write(check, actual, expected))
-            report(check, actual, expected, false);
-        else if (actual.version != TARN_NONE)
-            check_overwriting(check, actual, outputs.ids[k]);
+        check_output(check, here, there);
     }
 }
 
@@ -267,11 +387,14 @@ static void check_end(const struct check *check)
 {
     const struct tarn_graph *source = check->comparison->source, *final = check->comparison->final;
     for (uint32_t a = 0; a < source->storages_count; a++) {
-        if (!source->storages[a].pinned && !source->storages[a].persistent) continue;
-        uint32_t storage = final->tensors[source->storages[a].tensor].storage;
-        struct content actual = {storage, check->actual.last[storage]};
-        struct content expected = {a, check->expected.last[a]};
-        if (!is_same(check, actual, expected)) report(check, actual, expected, true);
+        const struct tarn_storage *storage = &source->storages[a];
+        if (!storage->pinned && !storage->persistent) continue;
+        struct content actual, expected;
+        struct look here = {storage->tensor,
+                            check->actual.last + final->tensors[storage->tensor].part};
+        struct look there = {storage->tensor, check->expected.last + storage->part};
+        if (!are_same(check, here, there, &actual, &expected))
+            report(check, actual, expected, true);
     }
 }
 

@@ -1,9 +1,11 @@
 /* Safety: two iterations of the program, run once in one legal order, prove all legal orders.
  *
  * A byte map says who has which bytes, those that a storage reserves counted as its own, and every
- * storage remembers the last touch per stream of its content. Then
+ * part of a storage (all of it, where it has no slices) remembers the last touch per stream of its
+ * content. Then
  *     a write must come after every touch of what it overwrites, by vector clocks, and
  *     a read must find its version whole, and come after the write that made it.
+ * What only arms of conditionals make is not in the map; arms.c looks at its bytes.
  * Order is transitive, so whoever overwrites next need only be after the latest content of each
  * byte; and what holds between the first two iterations holds between any two.
  * Cost: near-linear in steps, waits times streams, and touches. */
@@ -35,7 +37,7 @@ struct content {
     uint32_t writer;  /* node that made this version; TARN_NONE: nobody yet */
     uint32_t made_in; /* iteration of its first write; TARN_NONE: never written */
     uint32_t spoiler; /* node that overwrote some of its bytes, or TARN_NONE */
-    uint32_t spoiler_storage;
+    uint32_t spoiler_part;
     bool dubious; /* what lay beneath was not bound to come first: being after this content says
                      nothing about being after that */
 };
@@ -48,7 +50,7 @@ struct replay {
     struct tarn_past past;
     struct tarn_byte_map map;
     struct touch_pool pool;
-    struct content *contents; /* by storage */
+    struct content *contents; /* by part */
     struct tarn_control control;
     uint64_t looks_left; /* storages that may still be looked at beneath dubious content */
     bool no_memory;
@@ -84,11 +86,17 @@ struct bytes_label {
     char text[300];
 };
 
-/* A storage with its exact bytes, as its memory space counts them, and with the end of what it
- * reserves where that is another. */
-static struct bytes_label bytes(const struct replay *replay, uint32_t storage)
+static const struct tarn_storage *storage_of(const struct replay *replay, uint32_t part)
+{
+    return &replay->graph->storages[replay->graph->parts[part].storage];
+}
+
+/* The storage of a part with its exact bytes, as its memory space counts them, and with the end of
+ * what it reserves where that is another. */
+static struct bytes_label bytes(const struct replay *replay, uint32_t part)
 {
     struct bytes_label result;
+    uint32_t storage = replay->graph->parts[part].storage;
     const struct tarn_storage *record = &replay->graph->storages[storage];
     uint64_t offset = tarn_plan_offset_in_space(replay->plan, storage);
     uint64_t size = tarn_plan_place(replay->plan, storage)->size;
@@ -107,14 +115,13 @@ static struct bytes_label bytes(const struct replay *replay, uint32_t storage)
 /* Between the step that runs now and another node (TARN_NONE: none). */
 static struct tarn_violation violation_with(const struct replay *replay,
                                             enum tarn_violation_kind kind, uint32_t other,
-                                            uint32_t storage, uint32_t other_storage)
+                                            uint32_t part, uint32_t other_part)
 {
-    const struct tarn_storage *storages = replay->graph->storages;
     struct tarn_violation violation = tarn_violation_of(kind);
     violation.op = replay->past.step->op;
     if (other != TARN_NONE) violation.other_op = op_at(replay, other);
-    if (storage != TARN_NONE) violation.tensor = storages[storage].tensor;
-    if (other_storage != TARN_NONE) violation.other_tensor = storages[other_storage].tensor;
+    if (part != TARN_NONE) violation.tensor = storage_of(replay, part)->tensor;
+    if (other_part != TARN_NONE) violation.other_tensor = storage_of(replay, other_part)->tensor;
     return violation;
 }
 
@@ -125,70 +132,71 @@ static struct tarn_suspects suspects(const struct replay *replay, uint32_t other
     return result;
 }
 
-/* It writes `storage` over bytes of `victim`, which `user` uses, unordered. */
-static void replay_report_overlap(const struct replay *replay, uint32_t storage, uint32_t victim,
+/* It writes part `part` over bytes of `victim`, which `user` uses, unordered. */
+static void replay_report_overlap(const struct replay *replay, uint32_t part, uint32_t victim,
                                   uint32_t user)
 {
     bool self = user == replay->past.node;
     tarn_verdict_add(
-        replay->verdict, violation_with(replay, TARN_UNORDERED_OVERLAP, user, storage, victim),
+        replay->verdict, violation_with(replay, TARN_UNORDERED_OVERLAP, user, part, victim),
         suspects(replay, user, replay->contents[victim].writer),
         "%s writes %s, which shares bytes with %s that %s %s%s",
-        label(replay, replay->past.node).text, bytes(replay, storage).text,
-        bytes(replay, victim).text, self ? "it" : label(replay, user).text,
-        self ? "uses itself" : "uses", self ? "" : ", and nothing orders the use before the write");
+        label(replay, replay->past.node).text, bytes(replay, part).text, bytes(replay, victim).text,
+        self ? "it" : label(replay, user).text, self ? "uses itself" : "uses",
+        self ? "" : ", and nothing orders the use before the write");
 }
 
-static void replay_report_lost_output(const struct replay *replay, uint32_t storage,
-                                      uint32_t victim)
+static void replay_report_lost_output(const struct replay *replay, uint32_t part, uint32_t victim)
 {
     uint32_t writer = replay->contents[victim].writer;
     tarn_verdict_add(replay->verdict,
-                     violation_with(replay, TARN_OVERWRITTEN_INPUT, writer, storage, victim),
+                     violation_with(replay, TARN_OVERWRITTEN_INPUT, writer, part, victim),
                      suspects(replay, writer, TARN_NONE),
                      "%s writes %s over the output %s, which must stay until the iteration ends",
-                     label(replay, replay->past.node).text, bytes(replay, storage).text,
+                     label(replay, replay->past.node).text, bytes(replay, part).text,
                      bytes(replay, victim).text);
 }
 
-static void replay_report_spoiled(const struct replay *replay, uint32_t storage)
+static void replay_report_spoiled(const struct replay *replay, uint32_t part)
 {
-    const struct content *content = &replay->contents[storage];
+    const struct content *content = &replay->contents[part];
     uint32_t spoiler = content->spoiler;
     bool ordered =
         tarn_past_has(&replay->past, tarn_past_step(&replay->past, spoiler)->stream, spoiler);
     tarn_verdict_add(
         replay->verdict,
         violation_with(replay, ordered ? TARN_OVERWRITTEN_INPUT : TARN_UNORDERED_OVERLAP, spoiler,
-                       storage, content->spoiler_storage),
+                       part, content->spoiler_part),
         suspects(replay, spoiler, content->writer), "%s reads %s, but %s %s overwritten it with %s",
-        label(replay, replay->past.node).text, bytes(replay, storage).text,
+        label(replay, replay->past.node).text, bytes(replay, part).text,
         label(replay, spoiler).text, ordered ? "has" : "may have",
-        bytes(replay, content->spoiler_storage).text);
+        bytes(replay, content->spoiler_part).text);
 }
 
-static void replay_report_hazard(const struct replay *replay, uint32_t storage, uint32_t other,
+static void replay_report_hazard(const struct replay *replay, uint32_t part, uint32_t other,
                                  const char *does, const char *other_does)
 {
-    tarn_verdict_add(
-        replay->verdict, violation_with(replay, TARN_HAZARD_LOST, other, storage, TARN_NONE),
-        suspects(replay, other, TARN_NONE),
-        "%s %s %s, which %s %s, and nothing orders the two: a wait is missing",
-        label(replay, replay->past.node).text, does,
-        tarn_storage_label(replay->graph, storage).text, label(replay, other).text, other_does);
+    tarn_verdict_add(replay->verdict,
+                     violation_with(replay, TARN_HAZARD_LOST, other, part, TARN_NONE),
+                     suspects(replay, other, TARN_NONE),
+                     "%s %s %s, which %s %s, and nothing orders the two: a wait is missing",
+                     label(replay, replay->past.node).text, does,
+                     tarn_storage_label(replay->graph, replay->graph->parts[part].storage).text,
+                     label(replay, other).text, other_does);
 }
 
-static void replay_report_unwritten(const struct replay *replay, uint32_t storage)
+static void replay_report_unwritten(const struct replay *replay, uint32_t part)
 {
     const struct tarn_graph *graph = replay->graph;
-    uint32_t producer = graph->storages[storage].producer;
+    uint32_t producer = storage_of(replay, part)->producer;
     struct tarn_violation violation =
-        violation_with(replay, TARN_HAZARD_LOST, TARN_NONE, storage, TARN_NONE);
+        violation_with(replay, TARN_HAZARD_LOST, TARN_NONE, part, TARN_NONE);
     violation.other_op = producer;
     struct tarn_suspects who = suspects(replay, TARN_NONE, TARN_NONE);
     tarn_verdict_add(replay->verdict, violation, who,
                      "%s reads %s before its producer %s has run in the same iteration",
-                     label(replay, replay->past.node).text, tarn_storage_label(graph, storage).text,
+                     label(replay, replay->past.node).text,
+                     tarn_storage_label(graph, graph->parts[part].storage).text,
                      tarn_op_label(graph, producer).text);
 }
 
@@ -201,14 +209,14 @@ static void replay_report_lost_arc(const struct replay *replay, uint32_t node)
                      label(replay, replay->past.node).text, label(replay, node).text);
 }
 
-static void replay_report_persistent(const struct replay *replay, uint32_t storage, uint32_t other)
+static void replay_report_persistent(const struct replay *replay, uint32_t part, uint32_t other)
 {
     struct tarn_violation violation = tarn_violation_of(TARN_UNORDERED_OVERLAP);
-    violation.tensor = replay->graph->storages[storage].tensor;
-    violation.other_tensor = replay->graph->storages[other].tensor;
+    violation.tensor = storage_of(replay, part)->tensor;
+    violation.other_tensor = storage_of(replay, other)->tensor;
     tarn_verdict_add(replay->verdict, violation, (struct tarn_suspects){{0}, 1},
                      "persistent %s shares bytes with %s; both live for ever",
-                     bytes(replay, storage).text, bytes(replay, other).text);
+                     bytes(replay, part).text, bytes(replay, other).text);
 }
 
 #define LOOKS_MAX 50000000u
@@ -275,103 +283,111 @@ static uint32_t find_unordered(const struct replay *replay, const struct content
 
 /* ---- Reading and writing ---- */
 
-static bool is_first_write(const struct replay *replay, uint32_t storage)
+static bool take_turns(const struct replay *replay, uint32_t workspace, uint32_t output)
 {
-    return replay->graph->storages[storage].producer == replay->past.step->op;
+    const struct tarn_graph_part *parts = replay->graph->parts;
+    return tarn_storages_take_turns(replay->graph, parts[workspace].storage, parts[output].storage);
 }
 
-static void read_storage(struct replay *replay, uint32_t storage)
+static bool is_first_write(const struct replay *replay, uint32_t part)
 {
-    struct content *content = &replay->contents[storage];
+    return storage_of(replay, part)->producer == replay->past.step->op;
+}
+
+static void read_part(struct replay *replay, uint32_t part)
+{
+    struct content *content = &replay->contents[part];
     uint32_t writer = content->writer;
-    bool persistent = replay->graph->storages[storage].persistent;
+    bool persistent = storage_of(replay, part)->persistent;
     if (!persistent && content->made_in != replay->past.iteration)
-        replay_report_unwritten(replay, storage);
+        replay_report_unwritten(replay, part);
     else if (content->spoiler != TARN_NONE)
-        replay_report_spoiled(replay, storage);
+        replay_report_spoiled(replay, part);
     else if (writer != TARN_NONE && writer != replay->past.node &&
              !tarn_past_has(&replay->past, tarn_past_step(&replay->past, writer)->stream, writer))
-        replay_report_hazard(replay, storage, writer, "reads", "writes");
+        replay_report_hazard(replay, part, writer, "reads", "writes");
     add_touch(replay, content);
 }
 
 /* Another write to the same storage: after all that touched it. */
-static void check_hazards(struct replay *replay, uint32_t storage)
+static void check_hazards(struct replay *replay, uint32_t part)
 {
-    const struct content *content = &replay->contents[storage];
+    const struct content *content = &replay->contents[part];
     for (uint32_t t = content->touches; t != TARN_NONE; t = replay->pool.items[t].next) {
         const struct touch *touch = &replay->pool.items[t];
         if (touch->node == replay->past.node ||
             tarn_past_has(&replay->past, touch->stream, touch->node))
             continue;
         bool wrote = touch->node == content->writer;
-        replay_report_hazard(replay, storage, touch->node, "writes", wrote ? "writes" : "reads");
+        replay_report_hazard(replay, part, touch->node, "writes", wrote ? "writes" : "reads");
         return;
     }
 }
 
-/* A storage that lies under the bytes of `storage`, which is being written for the first time.
+/* A part that lies under the bytes of `part`, which is being written for the first time.
  * False: it was not bound to come first, or that was not known of what lay beneath it. */
-static bool overwrite(struct replay *replay, uint32_t storage, uint32_t victim)
+static bool overwrite(struct replay *replay, uint32_t part, uint32_t victim)
 {
     struct content *content = &replay->contents[victim];
-    bool is_done = tarn_storages_take_turns(replay->graph, victim, storage);
+    bool is_done = take_turns(replay, victim, part);
     uint32_t user = is_done ? TARN_NONE : find_unordered(replay, content);
     if (user != TARN_NONE)
-        replay_report_overlap(replay, storage, victim, user);
-    else if (replay->graph->storages[victim].pinned && content->made_in == replay->past.iteration)
-        replay_report_lost_output(replay, storage, victim);
+        replay_report_overlap(replay, part, victim, user);
+    else if (storage_of(replay, victim)->pinned && content->made_in == replay->past.iteration)
+        replay_report_lost_output(replay, part, victim);
     content->spoiler = replay->past.node;
-    content->spoiler_storage = storage;
+    content->spoiler_part = part;
     return user == TARN_NONE && !content->dubious;
 }
 
 /* Once an order is broken, what was overwritten before counts again: every storage of those bytes
  * is asked for itself, so that a harmless violation does not hide a harmful one. */
-static void look_beneath(struct replay *replay, uint32_t storage)
+static void look_beneath(struct replay *replay, uint32_t part)
 {
     const struct tarn_byte_map *map = &replay->map;
-    uint32_t count = replay->graph->planned_count;
+    uint32_t count = replay->graph->parts_count;
     if (replay->looks_left < count) return;
     replay->looks_left -= count;
     for (uint32_t a = 0; a < count; a++) {
-        if (a == storage || map->begin[a] >= map->end[storage] ||
-            map->end[a] <= map->begin[storage])
+        if (a == part || map->begin[a] >= map->end[part] || map->end[a] <= map->begin[part])
             continue;
-        if (tarn_storages_take_turns(replay->graph, a, storage)) continue;
+        if (storage_of(replay, a)->persistent) continue;
+        if (take_turns(replay, a, part)) continue;
         uint32_t user = find_unordered(replay, &replay->contents[a]);
-        if (user != TARN_NONE) replay_report_overlap(replay, storage, a, user);
+        if (user != TARN_NONE) replay_report_overlap(replay, part, a, user);
     }
 }
 
-static void take_bytes(struct replay *replay, uint32_t storage)
+static void take_bytes(struct replay *replay, uint32_t part)
 {
     struct tarn_byte_map *map = &replay->map;
     bool dubious = false;
-    for (uint32_t c = tarn_byte_map_floor(map, map->begin[storage]); c < map->end[storage];
+    for (uint32_t c = tarn_byte_map_floor(map, map->begin[part]); c < map->end[part];
          c = tarn_byte_map_next(map, c)) {
         uint32_t victim = map->owner[c];
-        if (victim == TARN_NONE || victim == storage) continue;
-        if (!overwrite(replay, storage, victim)) dubious = true;
+        if (victim == TARN_NONE || victim == part) continue;
+        if (!overwrite(replay, part, victim)) dubious = true;
     }
-    if (dubious) look_beneath(replay, storage);
-    replay->contents[storage].dubious = dubious;
-    tarn_byte_map_assign(map, storage);
+    if (dubious) look_beneath(replay, part);
+    replay->contents[part].dubious = dubious;
+    tarn_byte_map_assign(map, part);
 }
 
 /* A write in place may be partial: it reads what it leaves. */
-static void write_storage(struct replay *replay, uint32_t storage)
+static void write_part(struct replay *replay, uint32_t part)
 {
-    struct content *content = &replay->contents[storage];
-    bool first = is_first_write(replay, storage);
-    if (!first) read_storage(replay, storage);
-    check_hazards(replay, storage);
-    if (first || content->spoiler != TARN_NONE) take_bytes(replay, storage);
+    struct content *content = &replay->contents[part];
+    bool first = is_first_write(replay, part);
+    if (!first) read_part(replay, part);
+    check_hazards(replay, part);
+    bool is_mapped =
+        !tarn_storage_is_conditional(replay->graph, replay->graph->parts[part].storage);
+    if (is_mapped && (first || content->spoiler != TARN_NONE))
+        take_bytes(replay, part); /* arms.c */
     drop_touches(replay, content);
     content->writer = replay->past.node;
     content->spoiler = TARN_NONE;
-    if (first || replay->graph->storages[storage].persistent)
-        content->made_in = replay->past.iteration;
+    if (first || storage_of(replay, part)->persistent) content->made_in = replay->past.iteration;
     add_touch(replay, content);
 }
 
@@ -388,6 +404,16 @@ static void check_demand(void *context, uint32_t earlier)
 
 /* ---- The two iterations ---- */
 
+static void read_tensor(struct replay *replay, uint32_t t)
+{
+    const struct tarn_graph_tensor *tensor = &replay->graph->tensors[t];
+    for (uint32_t i = 0; i < tensor->parts_count; i++) read_part(replay, tensor->part + i);
+    /* one without bytes still orders its reader behind who makes it */
+    uint32_t producer = tensor->producer;
+    if (tensor->size == 0 && producer != TARN_NONE && !replay->graph->ops[producer].view)
+        check_demand(replay, producer);
+}
+
 static void run_node(struct replay *replay, uint32_t node)
 {
     tarn_past_enter(&replay->past, node);
@@ -397,11 +423,13 @@ static void run_node(struct replay *replay, uint32_t node)
     if (replay->past.iteration == 0)
         tarn_control_visit(&replay->control, replay->past.step->op, replay->past.step->stream,
                            check_demand, replay);
-    for (uint32_t k = 0; k < op->inputs_count; k++)
-        read_storage(replay, tensors[op->inputs[k]].storage);
-    if (extra->workspace_storage != TARN_NONE) write_storage(replay, extra->workspace_storage);
-    for (uint32_t k = 0; k < op->outputs_count; k++)
-        write_storage(replay, tensors[tarn_outputs(op)[k]].storage);
+    for (uint32_t k = 0; k < op->inputs_count; k++) read_tensor(replay, op->inputs[k]);
+    if (extra->workspace_storage != TARN_NONE)
+        write_part(replay, replay->graph->storages[extra->workspace_storage].part);
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        const struct tarn_graph_tensor *tensor = &tensors[tarn_outputs(op)[k]];
+        for (uint32_t i = 0; i < tensor->parts_count; i++) write_part(replay, tensor->part + i);
+    }
     if (tarn_past_leave(&replay->past) != TARN_OK) replay->no_memory = true;
 }
 
@@ -409,13 +437,14 @@ static void run_node(struct replay *replay, uint32_t node)
 static void place_persistent(struct replay *replay)
 {
     struct tarn_byte_map *map = &replay->map;
-    for (uint32_t a = replay->graph->planned_count; a < replay->graph->storages_count; a++) {
-        for (uint32_t c = tarn_byte_map_floor(map, map->begin[a]); c < map->end[a];
+    for (uint32_t p = 0; p < replay->graph->parts_count; p++) {
+        if (!storage_of(replay, p)->persistent) continue;
+        for (uint32_t c = tarn_byte_map_floor(map, map->begin[p]); c < map->end[p];
              c = tarn_byte_map_next(map, c)) {
             if (map->owner[c] == TARN_NONE) continue;
-            replay_report_persistent(replay, a, map->owner[c]);
+            replay_report_persistent(replay, p, map->owner[c]);
         }
-        tarn_byte_map_assign(map, a);
+        tarn_byte_map_assign(map, p);
     }
 }
 
@@ -431,10 +460,10 @@ static enum tarn_status replay_init(struct replay *replay,
                               .verdict = verification->verdict,
                               .pool.free = TARN_NONE,
                               .looks_left = LOOKS_MAX};
-    replay->contents = tarn_region_take(region, graph->storages_count, sizeof *replay->contents);
+    replay->contents = tarn_region_take(region, graph->parts_count, sizeof *replay->contents);
     if (!replay->contents) return TARN_SYSTEM;
-    for (uint32_t a = 0; a < graph->storages_count; a++) {
-        replay->contents[a] =
+    for (uint32_t p = 0; p < graph->parts_count; p++) {
+        replay->contents[p] =
             (struct content){TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, TARN_NONE, false};
     }
     enum tarn_status status =

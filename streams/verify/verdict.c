@@ -19,6 +19,7 @@ const char *tarn_violation_text(enum tarn_violation_kind kind)
         [TARN_HAZARD_LOST] = "hazard lost",
         [TARN_GROUP_BROKEN] = "group broken",
         [TARN_MISALIGNED] = "misaligned",
+        [TARN_MISPLACED] = "misplaced",
         [TARN_OUT_OF_RANGE] = "out of range",
         [TARN_MISSING] = "missing",
         [TARN_WRONG_GRAPH] = "wrong graph",

@@ -55,6 +55,9 @@ struct tarn_verification {
 /* Safety: runs two iterations of the program with vector clocks over a map of bytes. */
 enum tarn_status tarn_verify_replay(const struct tarn_verification *verification);
 
+/* Safety of storages that only arms of conditionals make. */
+enum tarn_status tarn_verify_arms(const struct tarn_verification *verification);
+
 /* Refinement: every op of the program reads what its origin reads in the source graph. */
 enum tarn_status tarn_verify_refinement(const struct tarn_verification *verification);
 

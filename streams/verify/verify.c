@@ -1,7 +1,8 @@
 /* The independent verifier. It shares no algorithm with the planner: it takes the plan's graph and
  * the compiled program as they are, and proves
  *     form         everything is there once, in range, aligned, groups back to back
- *     safety       no legal order of two iterations lets a write hit what is still needed
+ *     safety       no legal order of two iterations lets a write hit what is still needed, whatever
+ *                  arms conditionals take
  *     refinement   every op reads what the source graph says it reads
  *     bound        its certificate proves that no safe plan is smaller
  * What fails is named, with a legal order that corrupts where one is found.
@@ -53,6 +54,7 @@ static enum tarn_status run_checks(const struct tarn_plan *plan, const struct ta
     struct tarn_region region = {.chunks = NULL};
     struct tarn_verification verification = {plan, source, program, &region, verdict, allowed};
     status = tarn_verify_replay(&verification);
+    if (status == TARN_OK) status = tarn_verify_arms(&verification);
     if (status == TARN_OK) status = tarn_verify_refinement(&verification);
     if (status == TARN_OK) status = tarn_verify_bound(&verification);
     if (status == TARN_OK && with_witnesses) status = tarn_verify_witnesses(&verification);

@@ -34,36 +34,36 @@ struct memory {
     const struct tarn_graph *graph;
     struct tarn_versions expected; /* by the graph's list order */
     struct tarn_byte_map map;
-    struct version *versions; /* by storage */
+    struct version *versions; /* by part */
 };
 
-static void take_bytes(struct memory *memory, uint32_t storage)
+static void take_bytes(struct memory *memory, uint32_t part)
 {
     struct tarn_byte_map *map = &memory->map;
-    for (uint32_t c = tarn_byte_map_floor(map, map->begin[storage]); c < map->end[storage];
+    for (uint32_t c = tarn_byte_map_floor(map, map->begin[part]); c < map->end[part];
          c = tarn_byte_map_next(map, c)) {
         if (map->owner[c] != TARN_NONE) memory->versions[map->owner[c]].spoiled = true;
     }
-    tarn_byte_map_assign(map, storage);
-    memory->versions[storage].spoiled = false;
+    tarn_byte_map_assign(map, part);
+    memory->versions[part].spoiled = false;
 }
 
-static void write_storage(struct memory *memory, uint32_t storage, uint32_t op, uint32_t iteration)
+static void write_part(struct memory *memory, uint32_t part, uint32_t op, uint32_t iteration)
 {
-    take_bytes(memory, storage);
-    memory->versions[storage].writer = op;
-    memory->versions[storage].iteration = iteration;
+    take_bytes(memory, part);
+    memory->versions[part].writer = op;
+    memory->versions[part].iteration = iteration;
 }
 
-/* Does the slot of an op hold what the graph says it must? `expected`: the version of the same
- * iteration; TARN_NONE stands for the last one of the previous iteration. */
-static bool reads_right(const struct memory *memory, uint32_t storage, uint32_t expected,
+/* Does a part hold what the graph says it must? `expected`: the version of the same iteration;
+ * TARN_NONE stands for the last one of the previous iteration. */
+static bool reads_right(const struct memory *memory, uint32_t part, uint32_t expected,
                         uint32_t iteration)
 {
-    const struct version *version = &memory->versions[storage];
+    const struct version *version = &memory->versions[part];
     if (version->spoiled) return false;
-    if (expected == TARN_NONE && iteration > 0 && memory->expected.last[storage] != TARN_NONE) {
-        expected = memory->expected.last[storage];
+    if (expected == TARN_NONE && iteration > 0 && memory->expected.last[part] != TARN_NONE) {
+        expected = memory->expected.last[part];
         iteration--;
     }
     if (expected == TARN_NONE) return version->writer == TARN_NONE;
@@ -79,16 +79,23 @@ static bool is_read(const struct memory *memory, const struct tarn_graph_op *op,
     return slot < op->inputs_count || memory->graph->storages[storage].producer != v;
 }
 
+static uint32_t workspace_part(const struct memory *memory, const struct tarn_graph_op *op)
+{
+    uint32_t storage = tarn_extra(op)->workspace_storage;
+    return storage == TARN_NONE ? TARN_NONE : memory->graph->storages[storage].part;
+}
+
 /* An op's own storages must not share bytes: while it runs, reads and writes mix. Only a workspace
  * that ends before the outputs begin may have been overwritten by them. */
 static bool holds_all(const struct memory *memory, const struct tarn_graph_op *op)
 {
-    const struct tarn_op_extra *extra = tarn_extra(op);
+    uint32_t workspace = workspace_part(memory, op);
     for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
-        if (memory->versions[tarn_slot_storage(memory->graph, op, k)].spoiled) return false;
+        const struct tarn_graph_tensor *tensor = &memory->graph->tensors[tarn_slot_tensor(op, k)];
+        for (uint32_t i = 0; i < tensor->parts_count; i++)
+            if (memory->versions[tensor->part + i].spoiled) return false;
     }
-    return extra->workspace_storage == TARN_NONE || op->workspace_first ||
-           !memory->versions[extra->workspace_storage].spoiled;
+    return workspace == TARN_NONE || op->workspace_first || !memory->versions[workspace].spoiled;
 }
 
 static bool reads_all_right(const struct memory *memory, uint32_t v, uint32_t iteration)
@@ -96,9 +103,11 @@ static bool reads_all_right(const struct memory *memory, uint32_t v, uint32_t it
     const struct tarn_graph_op *op = &memory->graph->ops[v];
     const uint32_t *expected = memory->expected.found + memory->expected.begin[v];
     for (uint32_t k = 0; k < tarn_slots_count(op); k++) {
-        uint32_t storage = tarn_slot_storage(memory->graph, op, k);
-        if (is_read(memory, op, v, k) && !reads_right(memory, storage, expected[k], iteration))
-            return false;
+        const struct tarn_graph_tensor *tensor = &memory->graph->tensors[tarn_slot_tensor(op, k)];
+        for (uint32_t i = 0; i < tensor->parts_count; i++, expected++)
+            if (is_read(memory, op, v, k) &&
+                !reads_right(memory, tensor->part + i, *expected, iteration))
+                return false;
     }
     return true;
 }
@@ -107,30 +116,34 @@ static bool reads_all_right(const struct memory *memory, uint32_t v, uint32_t it
 static bool run_op(struct memory *memory, uint32_t v, uint32_t iteration)
 {
     const struct tarn_graph_op *op = &memory->graph->ops[v];
-    const struct tarn_op_extra *extra = tarn_extra(op);
+    uint32_t workspace = workspace_part(memory, op);
     if (!reads_all_right(memory, v, iteration)) return false;
-    if (extra->workspace_storage != TARN_NONE)
-        write_storage(memory, extra->workspace_storage, v, iteration);
+    if (workspace != TARN_NONE) write_part(memory, workspace, v, iteration);
     if (op->workspace_first && !reads_all_right(memory, v, iteration)) return false;
-    for (uint32_t k = op->inputs_count; k < tarn_slots_count(op); k++)
-        write_storage(memory, tarn_slot_storage(memory->graph, op, k), v, iteration);
+    for (uint32_t k = 0; k < op->outputs_count; k++) {
+        const struct tarn_graph_tensor *tensor = &memory->graph->tensors[tarn_outputs(op)[k]];
+        for (uint32_t i = 0; i < tensor->parts_count; i++)
+            write_part(memory, tensor->part + i, v, iteration);
+    }
     return holds_all(memory, op);
 }
 
 static void reset(struct memory *memory)
 {
     tarn_byte_map_clear(&memory->map);
-    for (uint32_t a = 0; a < memory->graph->storages_count; a++)
-        memory->versions[a] = (struct version){TARN_NONE, 0, false};
-    for (uint32_t a = memory->graph->planned_count; a < memory->graph->storages_count; a++)
-        take_bytes(memory, a);
+    for (uint32_t p = 0; p < memory->graph->parts_count; p++)
+        memory->versions[p] = (struct version){TARN_NONE, 0, false};
+    for (uint32_t p = 0; p < memory->graph->parts_count; p++)
+        if (memory->graph->storages[memory->graph->parts[p].storage].persistent)
+            take_bytes(memory, p);
 }
 
 static bool has_lost_output(const struct memory *memory)
 {
-    for (uint32_t a = 0; a < memory->graph->planned_count; a++) {
-        if (memory->graph->storages[a].pinned && memory->versions[a].spoiled) return true;
-    }
+    const struct tarn_graph *graph = memory->graph;
+    for (uint32_t p = 0; p < graph->parts_count; p++)
+        if (graph->storages[graph->parts[p].storage].pinned && memory->versions[p].spoiled)
+            return true;
     return false;
 }
 
@@ -153,7 +166,7 @@ static bool memory_init(struct memory *memory, const struct tarn_verification *v
     const struct tarn_graph *graph = verification->plan->graph;
     struct tarn_region *region = verification->region;
     *memory = (struct memory){.graph = graph};
-    memory->versions = tarn_region_take(region, graph->storages_count, sizeof *memory->versions);
+    memory->versions = tarn_region_take(region, graph->parts_count, sizeof *memory->versions);
     return memory->versions &&
            tarn_versions_init(&memory->expected, region, graph, graph->order, graph->ops_count) ==
                TARN_OK &&

@@ -105,6 +105,7 @@ def printed():
                               (OFFLOAD, "o2.plan", "--method", "many-objects:lifetime:first-fit"), (ALEXNET, "a.plan"), (ALEXNET, "a2.plan", "--reorder")):
         ask("plan", name, "-o", plan, *more)
     ask("plan", ALEXNET, *ALL[:-1], "100%", "--pad-groups", "exact")
+    ask("plan", FIGURE2, "--keep", "f.plan")
     ask("plan", FIGURE2, "--budget-curve", "2")
     ask("plan", FIGURE2, "--reorder-curve", "3")
     ask("plan", "--batch", "list", "-o", "plans")

@@ -38,7 +38,7 @@ GRAPH = {
         {"id": 5, "name": "", "kind": "", "stream": 1, "inputs": [6], "outputs": [8], "control": [4]}],
     "tensors": [
         {"id": 0, "name": "x", "size": 1000, "kind": "input", "space": 2}, {"id": 1, "name": "a", "size": 1000, "kind": "intermediate"},
-        {"id": 2, "name": "b", "size": 1000, "kind": "intermediate", "alignment": 256}, {"id": 3, "name": "a, flat", "size": 1000, "kind": "intermediate", "alias_of": 1},
+        {"id": 2, "name": "b", "size": 1000, "kind": "intermediate", "alignment": 256}, {"id": 3, "name": "a, flat", "size": 992, "kind": "intermediate", "alias_of": 1},
         {"id": 4, "name": "c", "size": 1000, "kind": "gradient"}, {"id": 5, "name": "a again", "size": 1000, "kind": "intermediate", "origin": 1},
         {"id": 6, "name": "d", "size": 300, "kind": "intermediate"}, {"id": 7, "name": "e", "size": 300, "kind": "output"},
         {"id": 8, "name": "f", "size": 1, "kind": "output", "space": 2},
@@ -119,7 +119,7 @@ def meaning(document):
     document = {"meta": {}, "contiguous": [], "spaces": [], **copy.deepcopy(document)}
     document["spaces"] = [said(s, kind="device", alignment=0, capacity=0) for s in document["spaces"]]
     document["contiguous"] = [(g["tensors"], g.get("padded", False)) if isinstance(g, dict) else (g, False) for g in document["contiguous"]]
-    document["tensors"] = [said(t, alignment=0, space=0, origin=t["id"]) for t in document["tensors"]]
+    document["tensors"] = [said(t, alignment=0, space=0, offset=0, origin=t["id"]) for t in document["tensors"]]
     ops = document["ops"]
     for op in ops:
         ways = []
@@ -129,7 +129,7 @@ def meaning(document):
             ways.append(said(way, workspace=0, workspace_first=False, inputs=[], outputs=[]))
         op["implementations"] = ways
     document["ops"] = [said(op, control=[], workspace=0, workspace_first=False, workspace_space=0, cost=0, flops=0, view=False, inplace=[],
-                            implementations=[], origin=op["id"]) for op in ops]
+                            implementations=[], branch=[], origin=op["id"]) for op in ops]
     return document
 
 

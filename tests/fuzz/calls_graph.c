@@ -79,7 +79,11 @@ void call_builder(struct world *world)
     case 3: build_tensor(world); break;
     case 4: {
         tarn_tensor of = next_id(world, TENSORS_EXPECTED);
-        tarn_builder_alias(world->builder, of, next_name(world));
+        uint8_t size = next_byte(world);
+        if (size % 2 == 0)
+            tarn_builder_alias(world->builder, of, next_name(world));
+        else
+            tarn_builder_slice(world->builder, of, next_byte(world), size, next_name(world));
         break;
     }
     case 5:

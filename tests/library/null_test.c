@@ -133,6 +133,8 @@ static void a_builder_that_is_null_is_one_without_memory(void **state)
     assert_int_equal(tarn_builder_stream(NULL, "s"), TARN_NONE);
     assert_int_equal(tarn_builder_tensor(NULL, &(struct tarn_tensor_info){0}), TARN_NONE);
     assert_int_equal(tarn_builder_alias(NULL, 0, "a"), TARN_NONE);
+    assert_int_equal(tarn_session_take(NULL, 0, 0, NULL), TARN_USAGE);
+    assert_int_equal(tarn_builder_slice(NULL, 0, 0, 0, "a"), TARN_NONE);
     assert_int_equal(tarn_builder_op(NULL, &(struct tarn_op_info){0}), TARN_NONE);
     tarn_builder_control(NULL, 0, 0);
     tarn_builder_after_readers(NULL, 0);

@@ -60,6 +60,7 @@ static const struct probe probes[] = {
     PLAN(boundary, enum tarn_boundary, TARN_BOUNDARY_SIMPLE),
     PLAN(node_limit, uint32_t, 7),
     PLAN(pad_groups, enum tarn_group_padding, TARN_GROUPS_SMALLER),
+    PLAN(keep, struct tarn_places, (const struct tarn_placed[]){{.id = 1}}, 1),
     ASSIGN(mode, enum tarn_assign_mode, TARN_ASSIGN_CONCURRENCY),
     ASSIGN(streams, uint32_t, 3),
     ASSIGN(wait_ns, uint32_t, 1),

@@ -228,7 +228,7 @@ static void names_op_and_tensor_in_the_error(void **state)
     tarn_graph_load(DATA "/invalid/tensor_with_two_producers.json", NULL, &graph, &error);
     assert_int_equal(error.op, 2);
     assert_int_equal(error.tensor, 3);
-    tarn_graph_load(DATA "/invalid/tensor_size_zero.json", NULL, &graph, &error);
+    tarn_graph_load(DATA "/invalid/tensor_size_above_2_to_53.json", NULL, &graph, &error);
     assert_int_equal(error.op, TARN_NONE);
     assert_int_equal(error.tensor, 3);
     tarn_graph_load(DATA "/invalid/op_input_not_an_id.json", NULL, &graph, &error);

@@ -658,11 +658,11 @@ static void rejects_a_plan_whose_graph_is_not_the_one_given(void **state)
 static void every_kind_of_violation_has_a_text_of_its_own(void **state)
 {
     (void)state;
-    for (int a = TARN_UNORDERED_OVERLAP; a <= TARN_WRONG_BOUND + 1; a++)
+    for (int a = TARN_UNORDERED_OVERLAP; a <= TARN_MISPLACED + 1; a++)
         for (int b = TARN_UNORDERED_OVERLAP; b < a; b++)
             assert_string_not_equal(tarn_violation_text((enum tarn_violation_kind)a),
                                     tarn_violation_text((enum tarn_violation_kind)b));
-    assert_string_equal(tarn_violation_text((enum tarn_violation_kind)(TARN_WRONG_BOUND + 1)),
+    assert_string_equal(tarn_violation_text((enum tarn_violation_kind)(TARN_MISPLACED + 1)),
                         "unknown violation");
 }
 
@@ -1184,9 +1184,9 @@ static void a_map_of_bytes_that_is_broken_is_not_valid(void **state)
     map.bits[1][0] ^= 2; /* the second word has a start, which it has not */
     assert_false(tarn_byte_map_is_valid(&map));
     map.bits[1][0] ^= 2;
-    map.owner[0] = map.storages_count;
+    map.owner[0] = map.parts_count;
     assert_false(tarn_byte_map_is_valid(&map));
-    for (uint32_t a = 0; a < map.storages_count; a++) { /* before its first byte */
+    for (uint32_t a = 0; a < map.parts_count; a++) { /* before its first byte */
         map.owner[0] = a;
         assert_int_equal(tarn_byte_map_is_valid(&map), map.begin[a] == 0);
     }

@@ -26,9 +26,11 @@ static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_gr
                       &alignment, sum))
         return false;
     blocks->alignment_shift[b] = (uint8_t)__builtin_ctzll(alignment);
-    for (size_t i = 0; graph->storages[ids[0]].group != TARN_NONE && i < members.count; i++) {
+    uint32_t group = graph->storages[ids[0]].group;
+    const uint64_t *within = group != TARN_NONE ? graph->groups[group].within : NULL;
+    for (size_t i = 0; group != TARN_NONE && i < members.count; i++) {
         uint32_t a = ids[i] - blocks->storages_begin;
-        blocks->within[a] = end;
+        blocks->within[a] = within ? within[i] : end;
         end += blocks->reserved[a];
     }
     return true;
@@ -127,17 +129,20 @@ uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t 
 /* ---- Validity ---- */
 
 /* Members are storages of the blocks, the first one at the block's start, the others behind each
- * other. Adds their indices to *sum. */
+ * other or over them, none behind the last one. Adds their indices to *sum. */
 static bool members_are_valid(const struct tarn_blocks *blocks, uint32_t b, uint64_t *sum)
 {
     uint64_t end = 0;
     for (uint32_t i = blocks->members_begin[b]; i < blocks->members_begin[b + 1]; i++) {
         uint32_t a = blocks->members[i] - blocks->storages_begin; /* wraps below the first */
-        if (a >= blocks->storages_count || blocks->within[a] != end) return false;
-        if (!tarn_size_add(end, blocks->reserved[a], &end)) return false;
+        uint64_t own;
+        if (a >= blocks->storages_count || blocks->within[a] > end) return false;
+        if (!tarn_size_add(blocks->within[a], blocks->reserved[a], &own)) return false;
+        if (own > end) end = own;
         *sum += a;
     }
-    return true;
+    struct tarn_block block = tarn_block_at(blocks, b);
+    return block.size == end && blocks->within[block.members[0] - blocks->storages_begin] == 0;
 }
 
 /* That no storage is in two blocks is only looked at by the sum of the members. */

@@ -1,5 +1,6 @@
 /* What a placement decides about: blocks. A block is one lone storage, or the members of one
- * contiguous group, back to back: exact bytes, or in a padded group each up to the alignment.
+ * contiguous group, back to back: exact bytes, or in a padded group each up to the alignment; where
+ * given groups share members, over each other at times (streams/graph/layout.c).
  *
  *     offset                                          offset + size
  *     │ member 0 │ member 1 │ ... │ member k-1 ░░░░░░░│   ░ padding, reserved by the last member
@@ -64,8 +65,8 @@ uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *
 /* The highest reserved end; offset as above. */
 uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t *offset);
 
-/* Do the blocks have all storages, as members that lie behind each other? For tests and assertions;
- * cost: linear in storages. */
+/* Do the blocks have all storages, as members that leave no bytes between them? For tests and
+ * assertions; cost: linear in storages. */
 bool tarn_blocks_is_valid(const struct tarn_blocks *blocks);
 
 #endif

@@ -131,6 +131,11 @@ static void add_tensor(struct tarn_building *building, uint32_t tensor, uint32_t
     tarn_graph_tensor(building->graph, building->graph->tensors[tensor].root, &owner);
     info.kind = kind_of(building, root);
     info.alignment = root == id ? owner.alignment : 0;
+    if (root == id) info.offset = 0;
+    if (root != id || id != tensor) { /* a copy lies anywhere */
+        info.offset_rule = TARN_OFFSET_FREE;
+        info.wanted_offset = 0;
+    }
     tarn_builder_alias_of(building->builder, &info, root == id ? TARN_NONE : root);
     tarn_builder_tensor_origin(building->builder, tensor);
 }

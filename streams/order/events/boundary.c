@@ -4,10 +4,10 @@
  * Refined rule. Storages that share a reserved byte follow each other inside an iteration, so of
  * all that an iteration and the next one do to that byte only two storages meet at the boundary:
  * the last one here and the first one there. The producer of the first (cells.h) needs the last
- * user of the last in every stream. A persistent storage has no first write: what touches it up
- * to its first writer needs its last writer, and its first writer needs what touches it from its
- * last writer on. All else follows from the order inside an iteration, and greater distances from
- * that of the streams.
+ * user of the last in every stream. A part of a persistent storage has no first write: what touches
+ * it up to its first writer needs its last writer, and its first writer needs what touches it from
+ * its last writer on. All else follows from the order inside an iteration, and greater distances
+ * from that of the streams.
  *
  *     bytes   iteration k           iteration k + 1
  *     0       a ── b ── c ─────────► a                   producer of a needs who touches c last
@@ -74,7 +74,7 @@ enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tar
 
 /* ---- Two iterations ---- */
 
-/* The writers of a persistent storage; TARN_NONE: nobody writes it. */
+/* The writers of a part of a persistent storage; TARN_NONE: nobody writes it. */
 struct writers {
     uint32_t first, last;
 };
@@ -89,25 +89,33 @@ struct unrolled {
     uint32_t *before; /* the arcs' ops; NULL while they are only counted */
     uint32_t *seen;   /* stream -> storage + 1 whose last user there was found */
     struct tarn_cells cells;
-    struct writers *writers; /* by persistent storage */
+    struct writers *writers; /* by part; of persistent storages */
+    uint32_t *mark;          /* part -> op + 1 that touched it last */
 };
+
+static bool is_persistent(const struct tarn_graph *graph, const struct tarn_graph_tensor *tensor)
+{
+    return graph->storages[tensor->storage].persistent;
+}
 
 static bool find_writers(struct unrolled *unrolled)
 {
     const struct tarn_graph *graph = unrolled->graph;
-    uint32_t planned_count = graph->planned_count, count = graph->storages_count - planned_count;
+    uint32_t count = graph->parts_count;
     unrolled->writers = tarn_region_take(&unrolled->region, count, sizeof *unrolled->writers);
-    if (!unrolled->writers) return false;
+    unrolled->mark = tarn_region_take(&unrolled->region, count, sizeof *unrolled->mark);
+    if (!unrolled->writers || !unrolled->mark) return false;
     for (uint32_t i = 0; i < count; i++)
         unrolled->writers[i] = (struct writers){TARN_NONE, TARN_NONE};
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         const struct tarn_graph_op *op = &graph->ops[graph->order[i]];
         for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
-            uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
-            if (storage < planned_count) continue;
-            struct writers *found = &unrolled->writers[storage - planned_count];
-            found->last = graph->order[i];
-            if (found->first == TARN_NONE) found->first = graph->order[i];
+            const struct tarn_graph_tensor *tensor = &graph->tensors[tarn_outputs(op)[k]];
+            for (uint32_t n = 0; is_persistent(graph, tensor) && n < tensor->parts_count; n++) {
+                struct writers *found = &unrolled->writers[tensor->part + n];
+                found->last = graph->order[i];
+                if (found->first == TARN_NONE) found->first = graph->order[i];
+            }
         }
     }
     return true;
@@ -163,16 +171,26 @@ static void need_planned(struct unrolled *unrolled)
     }
 }
 
+static void need_part(struct unrolled *unrolled, uint32_t op, uint32_t part)
+{
+    const uint32_t *rank = unrolled->graph->rank;
+    struct writers by = unrolled->writers[part];
+    if (by.first == TARN_NONE || unrolled->mark[part] == op + 1) return;
+    unrolled->mark[part] = op + 1;
+    if (rank[op] <= rank[by.first]) need(unrolled, op, by.last);
+    if (rank[op] >= rank[by.last]) need(unrolled, by.first, op);
+}
+
 static void need_persistent(struct unrolled *unrolled)
 {
     const struct tarn_graph *graph = unrolled->graph;
-    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
-        const struct tarn_storage *storage = &graph->storages[a];
-        struct writers by = unrolled->writers[a - graph->planned_count];
-        for (uint32_t k = 0; k < storage->users_count && by.first != TARN_NONE; k++) {
-            uint32_t op = tarn_storage_users(graph, storage)[k];
-            if (graph->rank[op] <= graph->rank[by.first]) need(unrolled, op, by.last);
-            if (graph->rank[op] >= graph->rank[by.last]) need(unrolled, by.first, op);
+    memset(unrolled->mark, 0, graph->parts_count * sizeof *unrolled->mark);
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t k = 0; !op->view && k < op->inputs_count + op->outputs_count; k++) {
+            const struct tarn_graph_tensor *tensor = &graph->tensors[op->inputs[k]];
+            for (uint32_t n = 0; is_persistent(graph, tensor) && n < tensor->parts_count; n++)
+                need_part(unrolled, v, tensor->part + n);
         }
     }
 }

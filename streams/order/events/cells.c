@@ -156,7 +156,7 @@ bool tarn_cells_is_valid(const struct tarn_cells *cells, const struct tarn_graph
         owned++;
     }
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        if (cells->begin[a] >= cells->end[a] || cells->end[a] > cells->count) return false;
+        if (cells->begin[a] > cells->end[a] || cells->end[a] > cells->count) return false;
         for (uint32_t c = cells->head[a]; c != TARN_NONE; c = cells->next[c], owned--)
             if (owned == 0 || cells->last[c] != a) return false;
     }

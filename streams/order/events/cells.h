@@ -27,7 +27,7 @@ struct tarn_cell_layout {
 bool tarn_cells_init(struct tarn_cells *cells, struct tarn_region *region,
                      const struct tarn_graph *graph, struct tarn_cell_layout layout);
 
-/* Has every storage cells, has each cell two owners or none, both of them there, and is it in the
+/* Has each cell two owners or none, both of them there, and is it in the
  * list of its last one alone? Linear; for assertions. */
 bool tarn_cells_is_valid(const struct tarn_cells *cells, const struct tarn_graph *graph);
 

@@ -1,0 +1,23 @@
+/* tarn plan --keep: offsets of an earlier plan, for what is still in the graph. */
+#ifndef TARN_CLI_KEEP_H
+#define TARN_CLI_KEEP_H
+
+#include "command/command.h"
+
+struct tarn_keep {
+    const char *plan_path;  /* NULL: nothing is kept */
+    const char *graph_path; /* of the graph that the plan was made for; NULL: ids are the same */
+    struct tarn_placed *list;
+    size_t count;
+};
+
+/* Reads the plan, and finds its storages in the graph: by their names if the plan's graph is known,
+ * else by their ids; those of another size, kind or name are left out. */
+enum tarn_status tarn_keep_load(struct tarn_keep *keep, const struct tarn_load_options *load,
+                                const struct tarn_graph *graph, struct tarn_error *error);
+/* How many lie where they did, and how many do not. */
+void tarn_keep_print(struct tarn_printer *printer, const struct tarn_keep *keep,
+                     const struct tarn_plan *plan);
+void tarn_keep_finish(struct tarn_keep *keep);
+
+#endif

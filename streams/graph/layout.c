@@ -1,0 +1,320 @@
+/* Contiguous groups that share members become one group, in which every member has its place: what
+ * a given group says, that each member lies right behind the one before it, is one difference of
+ * two offsets, and a walk along them gives all offsets of what is connected. If two walks to one
+ * member disagree, the groups contradict each other. Mostly a chain comes out, [a b] and [b c] as
+ * [a b c]; but two members may lie over each other, as b and c do in [a b] and [a c]: that is right
+ * where one of them is done with before the other one is made. Cost: linear, and O(k log k) for k
+ * members that share; clocks where members lie over each other. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "clocks.h"
+#include "derive.h"
+#include "streams/base/region.h"
+
+/* Pairs of such members are looked at one by one. */
+#define LAYERS_MAX 4096u
+
+/* A member of what is connected, and where it lies relative to the first one that was met. */
+struct member {
+    uint32_t storage;
+    int64_t at; /* sums of sizes are below 2^62 */
+    uint64_t size;
+};
+
+struct layout {
+    struct tarn_graph *graph;
+    const struct tarn_report *report;
+    struct tarn_region scratch;
+    uint32_t *begin, *groups_of; /* storage -> the given groups that have it: storages_count + 1 */
+    int64_t *at;                 /* storage -> place, where it is met */
+    bool *met;                   /* by storage */
+    bool *joined;                /* by given group */
+    struct member *members;      /* of what is looked at now */
+    uint32_t members_count;
+    uint32_t *queue; /* given groups */
+    bool has_layers;
+};
+
+/* ---- Given groups ---- */
+
+static enum tarn_status take_given(struct layout *layout, const struct tarn_list *lists,
+                                   const bool *padded)
+{
+    struct tarn_graph *graph = layout->graph;
+    struct tarn_group *given = tarn_region_take(&graph->region, graph->given_count, sizeof *given);
+    graph->given = given;
+    if (!given) return TARN_SYSTEM;
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        uint32_t count = (uint32_t)lists[g].count, filled = 0;
+        uint32_t *storages = tarn_region_take(&graph->region, count, sizeof *storages);
+        uint32_t *tensors = tarn_region_copy(&graph->region, lists[g].ids, count, sizeof *tensors);
+        if (!storages || !tensors) return TARN_SYSTEM;
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t storage = graph->tensors[tensors[i]].storage;
+            if (graph->storages[storage].size > 0) storages[filled++] = storage;
+        }
+        given[g] = (struct tarn_group){.tensors = tensors,
+                                       .storages = storages,
+                                       .tensors_count = count,
+                                       .storages_count = filled,
+                                       .persistent =
+                                           tarn_kind_is_persistent(graph->tensors[tensors[0]].kind),
+                                       .padded = padded[g]};
+    }
+    return TARN_OK;
+}
+
+static bool list_groups(struct layout *layout)
+{
+    const struct tarn_graph *graph = layout->graph;
+    size_t entries = 0, count = graph->storages_count;
+    for (uint32_t g = 0; g < graph->given_count; g++) entries += graph->given[g].storages_count;
+    layout->begin = tarn_region_take(&layout->scratch, count + 2, sizeof *layout->begin);
+    layout->groups_of = tarn_region_take(&layout->scratch, entries, sizeof *layout->groups_of);
+    layout->at = tarn_region_take(&layout->scratch, count, sizeof *layout->at);
+    layout->met = tarn_region_take(&layout->scratch, count, sizeof *layout->met);
+    layout->members = tarn_region_take(&layout->scratch, count, sizeof *layout->members);
+    layout->joined = tarn_region_take(&layout->scratch, graph->given_count, 1);
+    layout->queue = tarn_region_take(&layout->scratch, graph->given_count, sizeof(uint32_t));
+    if (layout->scratch.is_exhausted) return false;
+    for (int pass = 0; pass < 2; pass++) { /* count, then fill */
+        for (uint32_t g = 0; g < graph->given_count; g++)
+            for (uint32_t i = 0; i < graph->given[g].storages_count; i++) {
+                uint32_t a = graph->given[g].storages[i];
+                if (pass == 0)
+                    layout->begin[a + 2]++;
+                else
+                    layout->groups_of[layout->begin[a + 1]++] = g;
+            }
+        for (uint32_t a = 0; pass == 0 && a <= count; a++) layout->begin[a + 1] += layout->begin[a];
+    }
+    return true;
+}
+
+/* ---- What is connected ---- */
+
+/* behind: the member before it in that group. */
+static enum tarn_status contradict(const struct layout *layout, uint32_t g, uint32_t a,
+                                   uint32_t behind, int64_t wanted)
+{
+    const struct tarn_graph *graph = layout->graph;
+    int64_t further = layout->at[a] - wanted;
+    return tarn_report_bad(
+        layout->report, tarn_location_at(TARN_NONE, graph->storages[a].tensor, "/contiguous/%u", g),
+        "contiguous group %u wants %s right behind %s, but together with other groups that share "
+        "members it would lie %llu bytes %s: they cannot all hold",
+        g, tarn_storage_label(graph, a).text, tarn_storage_label(graph, behind).text,
+        (unsigned long long)(further < 0 ? -further : further), further < 0 ? "before" : "behind");
+}
+
+/* A member has its place; the groups that have it, too, are next. */
+static void place(struct layout *layout, uint32_t a, int64_t at, uint32_t *queued)
+{
+    layout->met[a] = true;
+    layout->at[a] = at;
+    layout->members[layout->members_count++] =
+        (struct member){a, at, layout->graph->storages[a].size};
+    for (uint32_t k = layout->begin[a]; k < layout->begin[a + 1]; k++) {
+        uint32_t other = layout->groups_of[k];
+        if (layout->joined[other]) continue;
+        layout->joined[other] = true;
+        layout->queue[(*queued)++] = other;
+    }
+}
+
+/* Places the members of a given group, of which one is placed. */
+static enum tarn_status walk(struct layout *layout, uint32_t g, uint32_t *queued)
+{
+    const struct tarn_graph *graph = layout->graph;
+    const struct tarn_group *group = &graph->given[g];
+    uint32_t known = 0;
+    while (!layout->met[group->storages[known]]) known++;
+    int64_t at = layout->at[group->storages[known]];
+    for (uint32_t i = 0; i < known; i++) at -= (int64_t)graph->storages[group->storages[i]].size;
+    for (uint32_t i = 0; i < group->storages_count; i++) {
+        uint32_t a = group->storages[i];
+        if (!layout->met[a])
+            place(layout, a, at, queued);
+        else if (layout->at[a] != at) /* of a later one than the first: that gave the place */
+            return contradict(layout, g, a, group->storages[i - 1], at);
+        at += (int64_t)graph->storages[a].size;
+    }
+    return TARN_OK;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct member *a = left, *b = right;
+    if (a->at != b->at) return a->at < b->at ? -1 : 1;
+    if (a->size != b->size) return a->size < b->size ? -1 : 1;
+    return a->storage < b->storage ? -1 : 1;
+}
+
+/* What lies first stays first; the others in the order of their ends. */
+static int compare_ends(const void *left, const void *right)
+{
+    const struct member *a = left, *b = right;
+    int64_t a_end = a->at + (int64_t)a->size, b_end = b->at + (int64_t)b->size;
+    if (a_end != b_end) return a_end < b_end ? -1 : 1;
+    return compare_places(left, right);
+}
+
+static bool is_chain(const struct layout *layout)
+{
+    for (uint32_t i = 1; i < layout->members_count; i++) {
+        const struct member *before = &layout->members[i - 1];
+        if (layout->members[i].at != before->at + (int64_t)before->size) return false;
+    }
+    return true;
+}
+
+/* One group of all members, in the order of their addresses. */
+static enum tarn_status join(struct layout *layout, bool padded)
+{
+    struct tarn_graph *graph = layout->graph;
+    uint32_t count = layout->members_count;
+    struct member *members = layout->members;
+    qsort(members, count, sizeof *members, compare_places);
+    bool is_layered = !is_chain(layout);
+    if (is_layered) qsort(members + 1, count - 1, sizeof *members, compare_ends);
+    uint32_t *storages = tarn_region_take(&graph->region, count, sizeof *storages);
+    uint64_t *within = tarn_region_take(&graph->region, count, sizeof *within);
+    if (!storages || !within) return TARN_SYSTEM;
+    for (uint32_t i = 0; i < count; i++) {
+        storages[i] = members[i].storage;
+        within[i] = (uint64_t)(members[i].at - members[0].at);
+        uint32_t t = graph->storages[storages[i]].tensor;
+        if (i > 0 && graph->tensors[t].alignment > 0)
+            return tarn_report_bad(
+                layout->report, tarn_location_at(TARN_NONE, t, "/tensors/%u/alignment", t),
+                "%s has an alignment of its own, but lies inside the contiguous "
+                "groups that share members, behind %s",
+                tarn_tensor_label(graph, t).text, tarn_storage_label(graph, storages[0]).text);
+    }
+    if (is_layered && padded)
+        return tarn_report_bad(
+            layout->report, tarn_location_at(TARN_NONE, TARN_NONE, "/contiguous"),
+            "padded contiguous groups put members over each other, among them %s and %s; only "
+            "exact ones may",
+            tarn_storage_label(graph, storages[0]).text,
+            tarn_storage_label(graph, storages[count - 1]).text);
+    if (is_layered && count > LAYERS_MAX)
+        return tarn_report_bad(
+            layout->report, tarn_location_at(TARN_NONE, TARN_NONE, "/contiguous"),
+            "contiguous groups put %u members over each other, among them %s; %u are supported",
+            count, tarn_storage_label(graph, storages[0]).text, LAYERS_MAX);
+    layout->has_layers |= is_layered;
+    graph->groups[graph->groups_count++] =
+        (struct tarn_group){.storages = storages,
+                            .within = is_layered ? within : NULL,
+                            .storages_count = count,
+                            .persistent = graph->storages[storages[0]].persistent,
+                            .padded = padded};
+    return TARN_OK;
+}
+
+static enum tarn_status connect(struct layout *layout, uint32_t g)
+{
+    struct tarn_graph *graph = layout->graph;
+    const struct tarn_group *first = &graph->given[g];
+    uint32_t queued = 0, number = graph->groups_count;
+    enum tarn_status status = TARN_OK;
+    layout->members_count = 0;
+    layout->joined[g] = true;
+    layout->queue[queued++] = g;
+    if (first->storages_count > 0) place(layout, first->storages[0], 0, &queued);
+    for (uint32_t next = 0; next < queued && status == TARN_OK; next++) {
+        const struct tarn_group *group = &graph->given[layout->queue[next]];
+        if (group->padded != first->padded)
+            return tarn_report_bad(
+                layout->report,
+                tarn_location_at(TARN_NONE, group->tensors[0], "/contiguous/%u",
+                                 layout->queue[next]),
+                "contiguous groups %u and %u share members, but only one of them is padded", g,
+                layout->queue[next]);
+        if (group->storages_count > 0) status = walk(layout, layout->queue[next], &queued);
+    }
+    if (status == TARN_OK && queued > 1)
+        status = join(layout, first->padded);
+    else if (status == TARN_OK)
+        graph->groups[graph->groups_count++] = *first;
+    for (uint32_t i = 0; i < layout->members_count; i++)
+        graph->storages[layout->members[i].storage].group = number;
+    return status;
+}
+
+/* ---- Members over each other ---- */
+
+static bool precedes(const struct tarn_graph *graph, const struct tarn_clocks *clocks, uint32_t a,
+                     uint32_t b, uint32_t *user)
+{
+    const struct tarn_storage *x = &graph->storages[a], *y = &graph->storages[b];
+    *user = TARN_NONE;
+    if (x->persistent || x->pinned) return false;
+    for (uint32_t k = 0; k < x->users_count; k++) {
+        *user = tarn_storage_users(graph, x)[k];
+        if (!tarn_clocks_before(clocks, graph, *user, y->producer)) return false;
+    }
+    return true;
+}
+
+static enum tarn_status check_layers(const struct layout *layout, const struct tarn_clocks *clocks,
+                                     const struct tarn_group *group)
+{
+    const struct tarn_graph *graph = layout->graph;
+    for (uint32_t i = 0; i < group->storages_count; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            uint32_t a = group->storages[i], b = group->storages[k], user, ignored;
+            bool meet = group->within[i] < group->within[k] + graph->storages[b].size &&
+                        group->within[k] < group->within[i] + graph->storages[a].size;
+            if (!meet || precedes(graph, clocks, a, b, &ignored) ||
+                precedes(graph, clocks, b, a, &user))
+                continue;
+            uint32_t tensor = graph->storages[a].tensor;
+            const char *why = graph->storages[b].persistent || graph->storages[b].pinned
+                                  ? "and the latter is never free for another one"
+                                  : "and both are in use at once";
+            if (user == TARN_NONE)
+                return tarn_report_bad(
+                    layout->report, tarn_location_at(TARN_NONE, tensor, "/contiguous"),
+                    "contiguous groups that share members put %s over bytes of %s, %s",
+                    tarn_storage_label(graph, a).text, tarn_storage_label(graph, b).text, why);
+            return tarn_report_bad(
+                layout->report, tarn_location_at(user, tensor, "/contiguous"),
+                "contiguous groups that share members put %s over bytes of %s, %s: %s uses that, "
+                "and nothing orders it before %s",
+                tarn_storage_label(graph, a).text, tarn_storage_label(graph, b).text, why,
+                tarn_op_label(graph, user).text,
+                tarn_op_label(graph, graph->storages[a].producer).text);
+        }
+    return TARN_OK;
+}
+
+static enum tarn_status check_all_layers(struct layout *layout)
+{
+    struct tarn_clocks clocks;
+    enum tarn_status status = tarn_clocks_init(&clocks, &layout->scratch, layout->graph);
+    for (uint32_t g = 0; g < layout->graph->groups_count && status == TARN_OK; g++)
+        if (layout->graph->groups[g].within)
+            status = check_layers(layout, &clocks, &layout->graph->groups[g]);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+enum tarn_status tarn_derive_layout(struct tarn_graph *graph, const struct tarn_list *groups,
+                                    const bool *padded, const struct tarn_report *report)
+{
+    struct layout layout = {.graph = graph, .report = report};
+    graph->given_count = graph->groups_count;
+    graph->groups_count = 0;
+    graph->groups = tarn_region_take(&graph->region, graph->given_count, sizeof *graph->groups);
+    enum tarn_status status = graph->groups ? take_given(&layout, groups, padded) : TARN_SYSTEM;
+    if (status == TARN_OK && !list_groups(&layout)) status = TARN_SYSTEM;
+    for (uint32_t g = 0; g < graph->given_count && status == TARN_OK; g++)
+        if (!layout.joined[g]) status = connect(&layout, g);
+    if (status == TARN_OK && layout.has_layers) status = check_all_layers(&layout);
+    tarn_region_finish(&layout.scratch);
+    return status;
+}
