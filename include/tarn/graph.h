@@ -168,6 +168,11 @@ struct tarn_op_info {
     tarn_space workspace_space; /* where the workspace lies; 0: the first space */
     /* TARN_CLASS_UNKNOWN: what the words of the kind say (docs/formats.md, "What a kind says"). */
     enum tarn_op_class op_class;
+    /* It copies the bytes of its one input to its one output, which has another storage of the same
+     * size, mostly in another memory space, and does nothing else: no workspace, pairs or
+     * implementations. Sessions run it themselves on devices that copy (copy_enqueue, device.h).
+     * Its class, if not said, is copy. */
+    bool move;
 };
 
 /* ---- Building ----

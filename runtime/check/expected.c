@@ -55,6 +55,7 @@ static void collect_op(struct collector *collector, uint32_t op)
     for (uint32_t i = 0; i < info->outputs_count; i++) {
         const struct tarn_graph_tensor *output = &graph->tensors[tarn_outputs(info)[i]];
         collect_write(collector, op, output->storage, output->origin);
+        collect(collector, output->storage)->moved = info->move;
     }
     if (extra->workspace_storage != TARN_NONE) {
         collect_write(collector, op, extra->workspace_storage, TARN_NONE);
@@ -180,6 +181,7 @@ uint64_t *tarn_expected_seeds(const struct tarn_expected *expected, uint32_t op,
 uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op, uint64_t iteration)
 {
     const uint64_t *seeds = tarn_expected_seeds(expected, op, iteration);
+    if (expected->graph->ops[op].move) return seeds[0]; /* that of its input */
     uint64_t digest = tarn_seed_mix(expected->graph->ops[op].origin, iteration);
     for (uint32_t i = expected->mixed_begin[op]; i < expected->mixed_begin[op + 1]; i++)
         digest = tarn_seed_mix(digest, seeds[expected->mixed[i]]);

@@ -3,7 +3,8 @@
  * Walking the list order, iteration by iteration, gives each version of a storage a seed:
  *     digest = fold(op's origin, iteration, seeds of the versions that the op reads)
  *     seed   = mix(digest, origin of the output that wrote it)
- * A storage's bytes are the pattern of its latest version's seed. Where implementations of an op
+ * A storage's bytes are the pattern of its latest version's seed; a move hands the seed of its
+ * input on. Where implementations of an op
  * read other inputs than it does, the digest takes those that they have in common: so all runs of
  * an op give the same bytes, and a graph that recomputes ends with what its source ends with. */
 #ifndef TARN_RUNTIME_CHECK_EXPECTED_H
@@ -19,6 +20,7 @@ struct tarn_access {
     uint32_t storage;
     uint32_t made; /* origin of the first output in that storage; TARN_NONE: a workspace */
     bool reads, writes;
+    bool moved; /* a move writes it: it holds what the op's input holds */
 };
 
 struct tarn_expected {
@@ -61,7 +63,7 @@ uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,
 
 static inline uint64_t tarn_expected_written(uint64_t digest, const struct tarn_access *access)
 {
-    return tarn_seed_mix(digest, access->made);
+    return access->moved ? digest : tarn_seed_mix(digest, access->made);
 }
 
 #endif

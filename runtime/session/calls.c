@@ -135,5 +135,6 @@ enum tarn_status tarn_session_make_calls(struct tarn_session *session, struct ta
         return tarn_error_no_memory(error);
     fill_calls(session);
     tarn_session_find_addresses(session);
+    tarn_session_bind_moves(session);
     return TARN_OK;
 }

@@ -7,6 +7,10 @@
  * where the final graph overwrites and the source does not, it must be one as well, and whoever
  * reads that version later is found out.
  *
+ * A move that the source has not hands on what it finds: the version that it makes is the one that
+ * it reads, however long the chain of moves is, and its output must name that one. Only moves reach
+ * another memory space than the source's.
+ *
  * Where the final graph overwrites and the source does not, the op's inplace pairs or the caller
  * must allow it, and the op must not meet that storage by another name.
  * Cost: linear in inputs and outputs; of an op that newly overwrites, also in its pairs. */
@@ -15,10 +19,16 @@
 #include "refine.h"
 #include "streams/graph/report.h"
 
+/* Content of a storage of one graph: a version, TARN_NONE before the first of the iteration. */
+struct content {
+    uint32_t storage, version;
+};
+
 struct check {
     struct tarn_comparison *comparison;
     struct tarn_versions expected; /* of the source graph, in list order */
     struct tarn_versions actual;   /* of the final graph, in launch order */
+    struct content *handed_on;     /* by tensor that a move of the final graph makes: what it is */
     uint32_t *input_of;            /* source tensor -> which input of op v it is, if it is one */
     uint32_t *place_of;   /* source storage -> final storage that op v writes instead, if it does */
     uint32_t *stands_for; /* final storage -> the source storage whose place it takes there */
@@ -26,22 +36,25 @@ struct check {
     uint32_t v, origin;                       /* the op that is looked at, and the one it runs */
 };
 
-/* Content of a storage of one graph: a version, TARN_NONE before the first of the iteration. */
-struct content {
-    uint32_t storage, version;
-};
-
 /* ---- What there is, what there should be ---- */
 
-static bool is_same(const struct check *check, struct content actual, struct content expected)
+/* What moves have handed on, as it was before the first of them. */
+static struct content before_moves(const struct check *check, struct content actual)
+{
+    if (actual.version == TARN_NONE || !tarn_refine_is_moved(check->comparison, actual.version))
+        return actual;
+    return check->handed_on[actual.version];
+}
+
+static bool is_same(const struct check *check, struct content there, struct content expected)
 {
     const struct tarn_comparison *comparison = check->comparison;
     const struct tarn_storage *source = &comparison->source->storages[expected.storage];
+    const struct content actual = before_moves(check, there);
     /* transforms keep the ids of persistent tensors */
-    if (source->persistent && comparison->final->storages[actual.storage].tensor != source->tensor)
-        return false;
     if (actual.version == TARN_NONE || expected.version == TARN_NONE)
-        return actual.version == expected.version && source->persistent;
+        return actual.version == expected.version && source->persistent &&
+               comparison->final->storages[actual.storage].tensor == source->tensor;
     uint32_t origin = tarn_plan_tensor_origin(comparison->plan, actual.version);
     return check->expected.left[origin] == expected.version;
 }
@@ -139,10 +152,19 @@ static bool is_name_of(const struct check *check, uint32_t tensor, uint32_t want
     const struct tarn_comparison *comparison = check->comparison;
     uint32_t origin = tarn_plan_tensor_origin(comparison->plan, tensor);
     if (tensor == wanted) return true;
+    uint32_t root = comparison->final->tensors[tensor].root;
+    if (tarn_refine_is_moved(comparison, root)) /* by its last writer's */
+        return tensor == actual.version || check->actual.left[tensor] == actual.version;
     if (expected.version == TARN_NONE || origin != expected.version ||
         comparison->source->storages[expected.storage].persistent)
         return false;
     return tensor == origin || check->actual.left[tensor] == actual.version;
+}
+
+static bool is_elsewhere(const struct check *check, uint32_t tensor, uint32_t wanted)
+{
+    return check->comparison->final->tensors[tensor].space !=
+           check->comparison->source->tensors[wanted].space;
 }
 
 static void check_inputs(const struct check *check)
@@ -155,6 +177,10 @@ static void check_inputs(const struct check *check)
             report(check, actual, expected, false);
         else if (!is_name_of(check, op->inputs[k], inputs.ids[k], actual, expected))
             add_named(check, op->inputs[k], "reads by another name than in the source graph");
+        else if (is_elsewhere(check, op->inputs[k], inputs.ids[k]))
+            add_named(check, op->inputs[k],
+                      "reads in another memory space than in the source "
+                      "graph");
     }
 }
 
@@ -253,13 +279,43 @@ static void check_outputs(const struct check *check)
     for (uint32_t k = 0; k < outputs.count; k++) {
         struct content actual = found(check, inputs_count + k);
         struct content expected = expected_output(check, outputs.ids[k], k);
+        uint32_t made = tarn_outputs(&check->comparison->final->ops[check->v])[k];
         check_sharing(check, k, outputs.ids[k]);
+        if (is_elsewhere(check, made, outputs.ids[k]))
+            add_named(check, made, "writes in another memory space than in the source graph");
         if (is_same(check, actual, expected)) continue;
         if (!may_write(check, actual, expected))
             report(check, actual, expected, false);
         else if (actual.version != TARN_NONE)
             check_overwriting(check, actual, outputs.ids[k]);
     }
+}
+
+/* ---- Moves ---- */
+
+static void check_move(struct check *check, uint32_t v)
+{
+    const struct tarn_comparison *comparison = check->comparison;
+    check->v = v;
+    struct content content = before_moves(check, found(check, 0));
+    uint32_t made = tarn_outputs(&comparison->final->ops[v])[0];
+    uint32_t name = content.version != TARN_NONE
+                        ? tarn_plan_tensor_origin(comparison->plan, content.version)
+                        : comparison->final->storages[content.storage].tensor;
+    check->handed_on[made] = content;
+    if (tarn_plan_tensor_origin(comparison->plan, made) == name) return;
+    struct tarn_violation violation = tarn_violation_of(TARN_HAZARD_LOST);
+    struct tarn_suspects who = {{0}, 1};
+    violation.op = v;
+    violation.tensor = made;
+    violation.other_op = tarn_version_writer(comparison->final, content.version);
+    tarn_verdict_add(
+        comparison->verdict, violation, who,
+        "%s must move %s, but finds %s: the launch order breaks a hazard",
+        tarn_op_label(comparison->final, v).text,
+        tarn_tensor_label(comparison->source, tarn_plan_tensor_origin(comparison->plan, made)).text,
+        name < comparison->source->tensors_count ? tarn_tensor_label(comparison->source, name).text
+                                                 : "a workspace");
 }
 
 /* What the caller may read after the iteration, or the next iteration begins with. */
@@ -282,18 +338,25 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
     const struct tarn_graph *source = check->comparison->source, *final = check->comparison->final;
     struct tarn_region *region = check->comparison->region;
     check->input_of = tarn_region_take(region, source->tensors_count, sizeof *check->input_of);
+    check->handed_on = tarn_region_take(region, final->tensors_count, sizeof *check->handed_on);
     check->place_of = tarn_region_take(region, source->storages_count, sizeof *check->place_of);
     check->seen_in_source =
         tarn_region_take(region, source->storages_count, sizeof *check->seen_in_source);
     check->stands_for = tarn_region_take(region, final->storages_count, sizeof *check->stands_for);
     check->seen_in_final =
         tarn_region_take(region, final->storages_count, sizeof *check->seen_in_final);
-    if (!check->input_of || !check->place_of || !check->seen_in_source || !check->stands_for ||
-        !check->seen_in_final ||
+    if (!check->input_of || !check->handed_on || !check->place_of || !check->seen_in_source ||
+        !check->stands_for || !check->seen_in_final ||
         tarn_versions_init(&check->expected, region, source, source->order, source->ops_count) ||
         tarn_versions_init(&check->actual, region, final, launched, count))
         return TARN_SYSTEM;
+    for (uint32_t t = 0; t < final->tensors_count; t++)
+        check->handed_on[t] = (struct content){0, TARN_NONE};
     for (uint32_t i = 0; i < count; i++) {
+        if (tarn_refine_is_move(check->comparison, launched[i])) {
+            check_move(check, launched[i]);
+            continue;
+        }
         enter(check, launched[i]);
         check_inputs(check);
         check_outputs(check);
