@@ -17,6 +17,7 @@ struct tarn_plan;
 struct tarn_verdict;
 struct tarn_assign_options;
 struct tarn_budget_options;
+struct tarn_offload_options;
 struct tarn_couple_options;
 struct tarn_in_place_options;
 struct tarn_reorder_options;
@@ -134,6 +135,8 @@ struct tarn_plan_options {
      * on the calling thread; where the system refuses a thread, there are no heartbeats. */
     bool (*heartbeat)(void *user, const struct tarn_plan_progress *progress);
     enum tarn_group_padding pad_groups; /* a transform, too: the first one */
+    /* Moves to another memory: beside the budget, or, without one, as long as nobody waits. */
+    const struct tarn_offload_options *offload;
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \
