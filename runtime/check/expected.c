@@ -57,8 +57,10 @@ static void collect_op(struct collector *collector, uint32_t op)
     }
     for (uint32_t i = 0; i < info->outputs_count; i++) {
         const struct tarn_graph_tensor *output = &graph->tensors[tarn_outputs(info)[i]];
-        for (uint32_t p = 0; p < output->parts_count; p++)
+        for (uint32_t p = 0; p < output->parts_count; p++) {
             collect_write(collector, op, output->part + p, output->origin);
+            collect(collector, output->part + p)->moved = info->move;
+        }
     }
     if (extra->workspace_storage != TARN_NONE) {
         collect_write(collector, op, graph->storages[extra->workspace_storage].part, TARN_NONE);
@@ -194,6 +196,7 @@ uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,
 {
     const uint64_t *seeds = tarn_expected_seeds(expected, op, iteration);
     const struct tarn_graph *graph = expected->graph;
+    if (graph->ops[op].move) return seeds[0]; /* that of its input */
     const struct tarn_access *accesses = expected->accesses + expected->begin[op];
     uint64_t digest = tarn_seed_mix(graph->ops[op].origin, iteration);
     for (uint32_t k = expected->mixed_begin[op]; k < expected->mixed_begin[op + 1]; k++) {
