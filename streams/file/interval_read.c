@@ -47,6 +47,8 @@ static const struct {
 struct buffer {
     char *id; /* in the text */
     uint64_t lower, upper, size, alignment;
+    uint64_t offset; /* where another answer has it, or a hint says */
+    bool has_offset;
     uint32_t begin, last; /* ops */
     uint32_t line;
 };
@@ -139,7 +141,7 @@ static enum tarn_status read_cell(const struct table *table, enum column column,
                                   struct buffer *buffer)
 {
     enum tarn_status status;
-    uint64_t ignored;
+    uint64_t hint = 0;
     switch (column) {
     case COLUMN_ID: return read_id(table, cell, buffer);
     case COLUMN_LOWER: return read_number(table, cell, &buffer->lower);
@@ -156,8 +158,13 @@ static enum tarn_status read_cell(const struct table *table, enum column column,
         return bad_line(table, "gaps in a lifetime cannot be planned: %s", tarn_quote(cell).text);
     case COLUMN_HINT: /* -1: none */
         if (*cell == 0 || strcmp(cell, "-1") == 0) return TARN_OK;
-        return read_number(table, cell, &ignored);
-    default: return read_number(table, cell, &ignored); /* what somebody else's answer was */
+        status = read_number(table, cell, &hint);
+        if (!buffer->has_offset) buffer->offset = hint; /* else another column has the answer */
+        buffer->has_offset = true;
+        return status;
+    default: /* what somebody else's answer was, which counts before a hint */
+        buffer->has_offset = true;
+        return read_number(table, cell, &buffer->offset);
     }
 }
 
@@ -342,8 +349,12 @@ static enum tarn_status build(struct table *table, const struct lists *outputs,
     tarn_builder_stream(builder, "stream");
     for (; row < table->count; row++) {
         const struct buffer *buffer = &table->buffers[row];
-        const struct tarn_tensor_info info = {
+        struct tarn_tensor_info info = {
             .name = buffer->id, .size = buffer->size, .alignment = buffer->alignment};
+        if (buffer->has_offset && buffer->size > 0) {
+            info.offset_rule = TARN_OFFSET_PREFERRED;
+            info.wanted_offset = buffer->offset;
+        }
         if (tarn_builder_tensor(builder, &info) == TARN_NONE) break;
     }
     for (uint32_t v = 0; v < table->steps_count; v++) {

@@ -276,12 +276,11 @@ static void columns_have_any_order_and_the_usual_names(void **state)
         "size,upper,id,lower\n5,3,a,0\n6,4,b,2",
         "buffer,start,end,size\na,0,2,5\nb,2,3,6\n",
         "buffer_id,begin,upper,size,gaps\na,0,3,5,\nb,2,4,6,\n",
-        "id,lower,upper,size,offset\na,0,3,5,6\nb,2,4,6,0\n",
         "\xef\xbb\xbfid,lower,upper,size\r\n\r\n a , 0,3 ,5\r\nb,\t2,4,6 \r\n\r\n",
         "ID,Lower,UPPER,sIzE\na,0,3,5\nb,2,4,6\n",
         "\"id\",\"lower\",\"upper\",\"size\"\n\"a\",\"0\",\"3\",\"5\"\n\"b\" , \"2\",4,\"6\" \n",
         "id;lower;upper;size;hint\na;0;3;5;-1\n b ;2;4;6;\n",
-        ("id\tlower\tupper\tsize\thint\tgaps\na\t0\t3\t5\t0\t\n\"b\"\t2\t4\t6\t\t\r"
+        ("id\tlower\tupper\tsize\thint\tgaps\na\t0\t3\t5\t-1\t\n\"b\"\t2\t4\t6\t\t\r"
          "\n \t \n"),
         "\xef\xbb\xbf\"Buffer\";\"Start\";\"End\";\"Size\"\r\n\"a\";0;2;5\r\nb;\"2\";3;6\r\n",
     };
@@ -293,6 +292,31 @@ static void columns_have_any_order_and_the_usual_names(void **state)
         tarn_graph_destroy(graph);
     }
     tarn_graph_destroy(plain);
+}
+
+/* An answer counts before a hint, whatever comes first; neither makes a plan larger. */
+static void offsets_and_hints_are_preferred(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "id,lower,upper,size,offset\na,0,3,512,512\nb,2,4,512,0\n",
+        "id,lower,upper,size,hint\na,0,3,512,512\nb,2,4,512,-1\n",
+        "id,lower,upper,size,hint,offset\na,0,3,512,0,512\nb,2,4,512,512,0\n",
+        "id,lower,upper,size,offset,hint\na,0,3,512,512,0\nb,2,4,512,0,512\n",
+        "id,lower,upper,size,offset\na,0,3,512,512\nb,2,4,512,4096\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct tarn_graph *graph = graph_of(texts[i]);
+        struct tarn_plan *plan;
+        struct tarn_plan_summary summary;
+        assert_int_equal(tarn_plan_create(graph, NULL, &plan, NULL), TARN_OK);
+        tarn_plan_summarize(plan, &summary);
+        assert_int_equal(summary.footprint, 1024);
+        assert_int_equal(tarn_plan_offset(plan, 0), 512);
+        assert_int_equal(tarn_plan_offset(plan, 1), 0);
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
 }
 
 static void quoted_ids_hold_separators_and_quotes(void **state)
@@ -622,6 +646,7 @@ int main(void)
         cmocka_unit_test(round_trips_through_graph_and_json),
         cmocka_unit_test(reads_and_writes_compressed_instances),
         cmocka_unit_test(columns_have_any_order_and_the_usual_names),
+        cmocka_unit_test(offsets_and_hints_are_preferred),
         cmocka_unit_test(quoted_ids_hold_separators_and_quotes),
         cmocka_unit_test(a_name_or_the_first_letter_tells_instances_from_json),
         cmocka_unit_test(a_graph_is_named_by_its_file_without_the_extension),
