@@ -208,13 +208,14 @@ static void write_recomputed(struct writer *writer, struct tarn_memory *memory)
     uint32_t origins_count = 0;
     for (uint32_t v = 0; v < model->launches_count; v++) {
         tarn_op origin = tarn_plan_op_origin(model->plan, model->launches[v].op);
-        if (origin >= origins_count) origins_count = origin + 1;
+        if (origin != TARN_NONE && origin >= origins_count) origins_count = origin + 1;
     }
     uint32_t *launch_of = tarn_memory_take(memory, origins_count, sizeof *launch_of);
     open_list(writer, "again", '['); /* pairs: a launch, and the one whose work it does again */
     for (uint32_t v = 0; launch_of && v < model->launches_count; v++) {
         tarn_op op = model->launches[v].op;
-        if (!tarn_plan_op_is_recomputed(model->plan, op))
+        bool is_first = !tarn_plan_op_is_recomputed(model->plan, op);
+        if (is_first && tarn_plan_op_origin(model->plan, op) != TARN_NONE)
             launch_of[tarn_plan_op_origin(model->plan, op)] = v;
     }
     for (uint32_t v = 0; launch_of && v < model->launches_count; v++) {

@@ -228,6 +228,7 @@ static const struct tarn_device_table whole_table = {
     .space_limits = opencl_space_limits,
     .space_create = opencl_space_create,
     .space_destroy = opencl_space_destroy,
+    .copy_enqueue = opencl_copy_enqueue,
 };
 
 static cl_int find_device(uint32_t index, cl_device_id *id)

@@ -105,6 +105,16 @@ int opencl_copy_out(void *self, void *host, const void *from, uint64_t size)
                                0, NULL, NULL);
 }
 
+int opencl_copy_enqueue(void *self, void *queue, void *to, const void *from, uint64_t size)
+{
+    const struct opencl_device *device = self;
+    const struct opencl_region *source = from, *target = to;
+    if (device->is_svm)
+        return clEnqueueSVMMemcpy(queue, CL_FALSE, to, from, size, 0, NULL, NULL);
+    return clEnqueueCopyBuffer(queue, source->buffer, target->buffer, source->shift, target->shift,
+                               size, 0, NULL, NULL);
+}
+
 int opencl_fill(void *self, void *to, unsigned char byte, uint64_t size)
 {
     struct opencl_device *device = self;

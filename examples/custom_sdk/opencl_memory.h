@@ -17,6 +17,7 @@ void opencl_memory_destroy(void *self, void *memory, uint64_t size);
 int opencl_region_create(void *self, void *memory, uint64_t offset, uint64_t size, void **region);
 int opencl_copy_in(void *self, void *to, const void *host, uint64_t size);
 int opencl_copy_out(void *self, void *host, const void *from, uint64_t size);
+int opencl_copy_enqueue(void *self, void *queue, void *to, const void *from, uint64_t size);
 int opencl_fill(void *self, void *to, unsigned char byte, uint64_t size);
 int opencl_space_limits(void *self, const struct tarn_memory_space *space,
                         struct tarn_memory_limits *limits);

@@ -31,7 +31,7 @@ struct moment {
     uint64_t time_ns; /* at which it was reached */
 };
 
-enum kind { CALL, RECORD, WAIT, FILL, COMPARE };
+enum kind { CALL, RECORD, WAIT, COPY, FILL, COMPARE };
 
 struct command {
     struct command *next; /* in its queue */
@@ -39,7 +39,8 @@ struct command {
     struct moment *moment; /* of RECORD and WAIT; else NULL */
     void (*function)(void *argument);
     void *argument;
-    unsigned char *bytes; /* of FILL and COMPARE */
+    unsigned char *bytes;      /* of COPY, FILL and COMPARE */
+    const unsigned char *from; /* of COPY */
     uint64_t size;
     const uint64_t *seed;
     uint64_t *wrong;
@@ -105,6 +106,7 @@ static void work(const struct command *command)
     uint64_t i = 0;
     switch (command->kind) {
     case CALL: command->function(command->argument); break;
+    case COPY: memcpy(command->bytes, command->from, command->size); break;
     case FILL:
         for (; i < command->size; i++) command->bytes[i] = pattern_byte(*command->seed, i);
         break;
@@ -341,6 +343,12 @@ static int launch(void *self, void *queue, void (*function)(void *argument), voi
                    (struct command){.kind = CALL, .function = function, .argument = argument});
 }
 
+static int copy_enqueue(void *self, void *queue, void *to, const void *from, uint64_t size)
+{
+    return enqueue(self, queue,
+                   (struct command){.kind = COPY, .bytes = to, .from = from, .size = size});
+}
+
 /* ---- Events; stamps are events, too ---- */
 
 static int event_create(void *self, void **result)
@@ -480,6 +488,7 @@ static const struct tarn_device_table table = {
     .pattern_compare = pattern_compare,
     .error_text = error_text,
     .error_class = error_class,
+    .copy_enqueue = copy_enqueue,
 };
 
 struct tarn_device toy_device(struct toy *toy) { return (struct tarn_device){&table, toy}; }

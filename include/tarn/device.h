@@ -170,6 +170,14 @@ struct tarn_device_table {
      * 0: as many as there is memory for. A submit behind events or a queue of its caller's looks at
      * it, see tarn_session_submit_with. */
     uint32_t queue_depth;
+
+    /* ---- Copies on a queue (optional; a table may end before it) ----
+     * Enqueues a copy of `size` bytes on `queue`, between any two of the session's storages, in
+     * whatever spaces, which do not overlap: what kernels get for them. It returns at once, and may
+     * be captured. Sessions run moves (struct tarn_op_info) with it, and nobody binds a kernel for
+     * them; without it they need one. On the host device, which has no queues, `queue` is NULL and
+     * the copy is done when it returns; from the thread that runs the stream. */
+    int (*copy_enqueue)(void *self, void *queue, void *to, const void *from, uint64_t size);
 };
 
 /* A device by value: a table and the state it works on, which the caller keeps alive until

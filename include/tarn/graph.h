@@ -182,6 +182,11 @@ struct tarn_op_info {
      */
     const uint32_t (*branch)[2];
     size_t branch_count;
+    /* It copies the bytes of its one input to its one output, which has another storage of the same
+     * size, mostly in another memory space, and does nothing else: no workspace, pairs or
+     * implementations. Sessions run it themselves on devices that copy (copy_enqueue, device.h).
+     * Its class, if not said, is copy. */
+    bool move;
 };
 
 /* ---- Building ----

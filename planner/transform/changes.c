@@ -42,10 +42,17 @@ static uint32_t old_position(const struct comparison *comparison, uint32_t v)
     return comparison->before->ops[comparison->after->ops[v].origin].position;
 }
 
+/* A move that comes from no op of the first graph. */
+static bool is_inserted(const struct tarn_graph *after, uint32_t v)
+{
+    return after->ops[v].origin == TARN_NONE;
+}
+
 static bool is_in_its_stream(const struct comparison *comparison, uint32_t v)
 {
     const struct tarn_graph_op *op = &comparison->after->ops[v];
-    return comparison->before->ops[op->origin].stream == op->stream;
+    return !is_inserted(comparison->after, v) &&
+           comparison->before->ops[op->origin].stream == op->stream;
 }
 
 /* The first of count piles whose top comes after `position`. */
@@ -95,6 +102,7 @@ static void compare_control(struct comparison *comparison, uint32_t v)
         comparison->mark[old_extra->control[k]] = v + 1;
     for (uint32_t k = 0; k < extra->control_count; k++) {
         uint32_t u = extra->control[k];
+        if (is_inserted(comparison->after, u)) continue;
         if (comparison->mark[comparison->after->ops[u].origin] == v + 1) continue;
         add(comparison, (struct tarn_change){TARN_ORDERED, v, TARN_NONE, TARN_NONE, u});
     }
@@ -106,8 +114,10 @@ static void compare(struct comparison *comparison)
 {
     for (uint32_t s = 0; s < comparison->after->streams_count; s++)
         find_stayed(comparison, &comparison->after->streams[s]);
-    for (uint32_t v = 0; v < comparison->after->ops_count; v++) compare_op(comparison, v);
-    for (uint32_t v = 0; v < comparison->after->ops_count; v++) compare_control(comparison, v);
+    for (uint32_t v = 0; v < comparison->after->ops_count; v++)
+        if (!is_inserted(comparison->after, v)) compare_op(comparison, v);
+    for (uint32_t v = 0; v < comparison->after->ops_count; v++)
+        if (!is_inserted(comparison->after, v)) compare_control(comparison, v);
     for (uint32_t t = 0; t < comparison->before->tensors_count; t++) {
         uint32_t old = comparison->before->tensors[t].root,
                  root = comparison->after->tensors[t].root;
@@ -121,7 +131,7 @@ static bool are_comparable(const struct tarn_graph *before, const struct tarn_gr
 {
     if (before->tensors_count > after->tensors_count) return false;
     for (uint32_t v = 0; v < after->ops_count; v++) {
-        if (after->ops[v].origin >= before->ops_count) return false;
+        if (after->ops[v].origin >= before->ops_count && !is_inserted(after, v)) return false;
     }
     return true;
 }

@@ -252,6 +252,7 @@ enum tarn_status tarn_transform_compose(const struct tarn_graph *before, struct 
 {
     for (uint32_t v = 0; v < after->ops_count; v++) {
         struct tarn_graph_op *op = &after->ops[v];
+        if (op->origin == TARN_NONE) continue; /* a move of the last transform's */
         assert(op->origin < before->ops_count);
         const struct tarn_graph_op *old = &before->ops[op->origin];
         op->origin = old->origin;

@@ -51,6 +51,7 @@ static void unbind_checker(struct tarn_session *session)
 {
     if (session->refused) return;
     memset(session->bindings, 0, session->graph->ops_count * sizeof *session->bindings);
+    tarn_session_bind_moves(session);
     session->kernels = TARN_KERNELS_AS_TABLE;
     session->ready = false;
 }

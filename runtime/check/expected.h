@@ -5,7 +5,8 @@
  *     digest = fold(op's origin, iteration, seeds of the versions that the op reads)
  *     seed   = mix(digest, origin of the output that wrote it)
  * A part's bytes are the pattern of its latest version's seed, mixed with where the part begins; so
- * what a digest takes in does not depend on how storages are cut. Where implementations of an op
+ * what a digest takes in does not depend on how storages are cut. A move of a tensor without cuts
+ * hands the seed of its input on. Where implementations of an op
  * read other inputs than it does, the digest takes those that they have in common: so all runs of
  * an op give the same bytes, and a graph that recomputes ends with what its source ends with. */
 #ifndef TARN_RUNTIME_CHECK_EXPECTED_H
@@ -21,6 +22,7 @@ struct tarn_access {
     uint32_t part;
     uint32_t made; /* origin of the first output with that part; TARN_NONE: a workspace */
     bool reads, writes;
+    bool moved; /* a move writes it: it holds what the op's input holds */
 };
 
 struct tarn_expected {
@@ -80,7 +82,7 @@ static inline uint64_t tarn_expected_bytes(const struct tarn_graph *graph, uint3
 
 static inline uint64_t tarn_expected_written(uint64_t digest, const struct tarn_access *access)
 {
-    return tarn_seed_mix(digest, access->made);
+    return access->moved ? digest : tarn_seed_mix(digest, access->made);
 }
 
 #endif

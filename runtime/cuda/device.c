@@ -96,6 +96,15 @@ static int launch(void *self, void *queue, void (*function)(void *argument), voi
     return tarn_cuda_leave(&visit);
 }
 
+static int copy_enqueue(void *self, void *queue, void *to, const void *from, uint64_t size)
+{
+    struct tarn_cuda_visit visit = tarn_cuda_enter(self);
+    if (!visit.code)
+        visit.code =
+            visit.api->MemcpyAsync(to, from, (size_t)size, TARN_CUDA_COPY_BY_ADDRESSES, queue);
+    return tarn_cuda_leave(&visit);
+}
+
 /* ---- Capture and replay ---- */
 
 static void note_capture(struct tarn_cuda *cuda, struct tarn_cuda_capture *capture, void *queue)
@@ -334,4 +343,5 @@ const struct tarn_device_table tarn_cuda_table = {
     .space_create = tarn_cuda_space_create,
     .space_destroy = tarn_cuda_space_destroy,
     .queue_depth = QUEUE_DEPTH,
+    .copy_enqueue = copy_enqueue,
 };

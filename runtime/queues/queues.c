@@ -108,14 +108,19 @@ static enum tarn_status launch(struct tarn_queues *queues, uint32_t index, uint6
     const struct tarn_device_table *table = queues->device.table;
     assert(queues->queues[step->stream]);
     tarn_session_enqueues(queues->session);
-    if (tarn_session_calls(session, table)) return launch_closure(queues, index, iteration, error);
+    bool moves = tarn_session_moves(session, step->op);
+    if (!moves && tarn_session_calls(session, table))
+        return launch_closure(queues, index, iteration, error);
     tarn_flight_begin(session->flight, step->stream, step->op, iteration);
     enum tarn_status status = stamp(queues, step, iteration, false, error);
     if (status) return status;
-    if (table->range_begin)
+    if (!moves && table->range_begin)
         table->range_begin(queues->device.self, session->graph->ops[step->op].name);
-    int code = tarn_session_launch(session, step->op, iteration);
-    if (table->range_end) table->range_end(queues->device.self);
+    int code = moves ? tarn_session_enqueue_move(session, step->op)
+                     : tarn_session_launch(session, step->op, iteration);
+    if (!moves && table->range_end) table->range_end(queues->device.self);
+    if (code && moves)
+        return tarn_queues_status(queues, "enqueueing a move", step->op, iteration, code, error);
     if (code) return tarn_session_kernel_failed(session, step->op, iteration, code, error);
     status = stamp(queues, step, iteration, true, error);
     tarn_flight_end(session->flight, step->stream);

@@ -143,5 +143,6 @@ enum tarn_status tarn_session_make_calls(struct tarn_session *session, struct ta
     }
     fill_calls(session);
     tarn_session_find_addresses(session);
+    tarn_session_bind_moves(session);
     return TARN_OK;
 }

@@ -174,7 +174,7 @@ enum tarn_status tarn_session_bind_default(struct tarn_session *session, tarn_ke
 {
     if (!session || !kernel || !tarn_session_is_idle(session)) return TARN_USAGE;
     for (uint32_t v = 0; v < session->graph->ops_count; v++) {
-        if (!session->bindings[v].own)
+        if (!session->bindings[v].own && !tarn_session_moves(session, v))
             session->bindings[v] = (struct tarn_binding){kernel, user, false};
     }
     session->ready = false;
@@ -225,6 +225,13 @@ static enum tarn_status check_kernels(const struct tarn_session *session, struct
         uint32_t op = session->program->steps[i].op;
         if (session->bindings[op].kernel) continue;
         if (error) error->op = op;
+        if (session->graph->ops[op].move)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "%s is a move, and device '%s' does not copy on its queues (its "
+                                  "table has no copy_enqueue): bind a kernel that copies, for all "
+                                  "ops without one (tarn_session_bind_default)",
+                                  tarn_op_label(session->graph, op).text,
+                                  tarn_device_name(session->device.table));
         return tarn_error_set(error, TARN_USAGE, "%s has no kernel: bind one, or a default for all",
                               tarn_op_label(session->graph, op).text);
     }

@@ -119,6 +119,12 @@ static int fill(void *self, void *device, unsigned char byte, uint64_t size)
     return 0;
 }
 
+static int copy_enqueue(void *self, void *queue, void *to, const void *from, uint64_t size)
+{
+    (void)queue;
+    return copy_in(self, to, from, size);
+}
+
 static const char *error_text(void *self, int code)
 {
     (void)self;
@@ -144,6 +150,7 @@ static const struct tarn_device_table host_table = {
     .fill = fill,
     .error_text = error_text,
     .error_class = error_class,
+    .copy_enqueue = copy_enqueue,
 };
 
 struct tarn_device tarn_device_host(const struct tarn_host_options *options)

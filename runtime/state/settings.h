@@ -45,6 +45,13 @@ static inline uint32_t tarn_device_queue_depth(const struct tarn_device_table *t
                                                                                 : 0;
 }
 
+/* Does it copy on queues, which older tables end before? */
+static inline bool tarn_device_copies(const struct tarn_device_table *table)
+{
+    return table->struct_size > offsetof(struct tarn_device_table, copy_enqueue) &&
+           table->copy_enqueue;
+}
+
 /* Does the device schedule streams itself, without queues? */
 static inline bool tarn_device_is_host(struct tarn_device device)
 {

@@ -124,6 +124,22 @@ static inline bool tarn_session_calls(const struct tarn_session *session,
     return session->kernels == TARN_KERNELS_CLOSURES && table->launch;
 }
 
+/* The kernel of moves that nobody has bound another one for, on a device that copies; user: the
+ * session. It enqueues the copy, also where kernels are closures. */
+int tarn_session_move(void *user, const struct tarn_call *call);
+/* The same on a device with queues, at once, for the submit under way. Returns the device's code.
+ */
+int tarn_session_enqueue_move(const struct tarn_session *session, tarn_op op);
+
+/* Every move of the plan gets it that has no kernel of its own, if the device copies. */
+void tarn_session_bind_moves(struct tarn_session *session);
+
+/* Is the op a move that the session runs itself? */
+static inline bool tarn_session_moves(const struct tarn_session *session, tarn_op op)
+{
+    return session->bindings[op].kernel == tarn_session_move;
+}
+
 /* Something may be on a queue from here on. Written once: workers read what is beside it. */
 static inline void tarn_session_enqueues(struct tarn_session *session)
 {

@@ -40,6 +40,7 @@ enum {
     OP_COST,
     OP_FLOPS,
     OP_VIEW,
+    OP_MOVE,
     OP_INPLACE,
     OP_BRANCH,
     OP_CLASS,
@@ -63,6 +64,7 @@ static const struct tarn_json_field op_fields[] = {
     [OP_COST] = {"cost", false},
     [OP_FLOPS] = {"flops", false},
     [OP_VIEW] = {"view", false},
+    [OP_MOVE] = {"move", false},
     [OP_INPLACE] = {"inplace", false},
     [OP_BRANCH] = {"branch", false},
     [OP_CLASS] = {"class", false},
@@ -201,6 +203,7 @@ static enum tarn_status read_op_plain(const struct tarn_json_at *fields, struct 
     if (!status) status = tarn_json_integer(&fields[OP_COST], &info->cost);
     if (!status) status = tarn_json_integer(&fields[OP_FLOPS], &info->flops);
     if (!status) status = tarn_json_boolean(&fields[OP_VIEW], &info->view);
+    if (!status) status = tarn_json_boolean(&fields[OP_MOVE], &info->move);
     if (!status) status = tarn_json_boolean(&fields[OP_WORKSPACE_FIRST], &info->workspace_first);
     if (!status) status = tarn_json_id(&fields[OP_WORKSPACE_SPACE], &info->workspace_space);
     if (!status) status = read_class(&fields[OP_CLASS], &info->op_class);
@@ -247,6 +250,7 @@ static enum tarn_status load_op(struct loader *loader, const struct tarn_json_at
     if (!status) status = tarn_json_own_id(&fields[OP_ID]);
     if (!status) status = read_op_plain(fields, &info);
     if (!status) status = read_op_lists(loader, fields, &info);
+    if (info.move) origin = TARN_NONE;
     if (!status) status = tarn_json_id(&fields[OP_ORIGIN], &origin);
     if (!status) status = tarn_json_id(&fields[OP_IMPLEMENTATION], &implementation);
     if (status != TARN_OK) return status;

@@ -85,8 +85,9 @@ static json_t *op_record(const struct tarn_graph *graph, uint32_t v)
     put_number(&record, "cost", op->cost, 0);
     put_number(&record, "flops", extra->flops, 0);
     put_true(&record, "view", op->view);
+    put_true(&record, "move", op->move);
     put_choices(&record, op);
-    put_number(&record, "origin", op->origin, v);
+    put_number(&record, "origin", op->origin, op->move ? TARN_NONE : v);
     put_number(&record, "implementation", extra->implementation, TARN_NONE);
     return record;
 }

@@ -147,6 +147,7 @@ bool tarn_graph_op_sized(const struct tarn_graph *graph, tarn_op op, struct tarn
         .op_class = (enum tarn_op_class)record->op_class,
         .branch = extra->branch,
         .branch_count = extra->branch_count,
+        .move = record->move,
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;

@@ -45,8 +45,10 @@ struct tarn_graph_op {
     uint32_t inputs_count, outputs_count;
     uint32_t stream;
     uint32_t position; /* in its stream, views included */
-    uint32_t origin;   /* op of the source graph that it comes from; its own id in a source graph */
+    uint32_t origin;   /* op of the source graph that it comes from; its own id in a source graph;
+                          TARN_NONE: a move that comes from none */
     bool view;
+    bool move;                 /* its output gets the bytes of its input */
     bool workspace_first;      /* has a workspace, which ends before its outputs begin */
     bool says_workspace_first; /* as given, also without a workspace, which costs may add later */
     uint8_t recomputable;      /* enum tarn_recomputable */

@@ -89,6 +89,7 @@ static void add_op(struct tarn_hasher *hasher, const struct tarn_graph_op *op)
         tarn_hasher_add_list(hasher, extra->inplace[i], 2);
     add_implementations(hasher, op);
     tarn_hasher_add(hasher, op->origin);
+    if (op->move) tarn_hasher_add(hasher, UINT64_C(1) << 62);
     if (extra->common_is_given) {
         tarn_hasher_add(hasher, UINT64_C(1) << 63);
         tarn_hasher_add_list(hasher, extra->common, extra->common_count);

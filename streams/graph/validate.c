@@ -176,7 +176,7 @@ static enum tarn_status check_numbers(const struct tarn_graph *graph,
         return bad_op(graph, report, v, "cost", "has a cost above 2^53 - 1");
     if (extra->flops > TARN_NUMBER_MAX)
         return bad_op(graph, report, v, "flops", "has flops above 2^53 - 1");
-    if (op->origin >= TARN_OPS_MAX)
+    if (op->origin >= TARN_OPS_MAX && !(op->move && op->origin == TARN_NONE))
         return bad_op(graph, report, v, "origin", "comes from an op beyond the cap of 2^26 ops");
     return TARN_OK;
 }
@@ -262,6 +262,37 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
     return TARN_OK;
 }
 
+/* A move is known by its two tensors alone. */
+static enum tarn_status check_move(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   uint32_t v)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    if (op->view)
+        return bad_op(graph, report, v, "move",
+                      "is a move, which writes memory, and must not be a view");
+    if (op->inputs_count != 1 || op->outputs_count != 1)
+        return bad_op(graph, report, v, "move",
+                      "is a move, which has exactly one input and one output");
+    if (extra->workspace > 0 || extra->inplace_count > 0 || extra->implementations_count > 0 ||
+        extra->common_is_given)
+        return bad_op(graph, report, v, "move",
+                      "is a move, which only copies, and must not have a workspace, inplace pairs, "
+                      "implementations or common inputs");
+    uint32_t from = op->inputs[0], to = tarn_outputs(op)[0];
+    if (graph->tensors[from].root == graph->tensors[to].root)
+        return tarn_report_bad(report, tarn_location_at(v, to, "/ops/%u/outputs/0", v),
+                               "%s is a move, so its output %s must have another storage than its "
+                               "input",
+                               tarn_op_label(graph, v).text, tarn_tensor_label(graph, to).text);
+    if (graph->tensors[from].size != graph->tensors[to].size)
+        return tarn_report_bad(report, tarn_location_at(v, to, "/ops/%u/outputs/0", v),
+                               "%s is a move, so its output %s must have the size of its input %s",
+                               tarn_op_label(graph, v).text, tarn_tensor_label(graph, to).text,
+                               tarn_tensor_label(graph, from).text);
+    return TARN_OK;
+}
+
 /* ---- Ops ---- */
 
 /* Names first: the other checks look up what is named. */
@@ -291,6 +322,7 @@ static enum tarn_status check_ops(struct tarn_graph *graph, const struct tarn_re
     if (!mark) return TARN_SYSTEM;
     for (uint32_t v = 0; !status && v < graph->ops_count; v++) {
         status = check_arcs(graph, report, v);
+        if (!status && graph->ops[v].move) status = check_move(graph, report, v);
         if (!status && graph->ops[v].view) status = check_view(graph, report, v, mark);
     }
     tarn_region_finish(&scratch);

@@ -261,6 +261,8 @@ bool tarn_plan_op_is_recomputed(const struct tarn_plan *plan, tarn_op op)
 {
     if (!plan || op >= plan->graph->ops_count) return false;
     const struct tarn_graph_op *record = &plan->graph->ops[op];
+    if (tarn_plan_op_origin(plan, op) == TARN_NONE)
+        return false; /* a move, which computes nothing */
     for (uint32_t k = 0; k < record->outputs_count; k++) {
         if (tarn_plan_tensor_origin(plan, tarn_outputs(record)[k]) != tarn_outputs(record)[k])
             return true;

@@ -46,6 +46,11 @@ enum tarn_status tarn_refine_control(struct tarn_comparison *comparison);
 const struct tarn_graph_op *tarn_refine_origin(const struct tarn_comparison *comparison,
                                                uint32_t v);
 
+/* Is it a move that comes from no op of the source graph? */
+bool tarn_refine_is_move(const struct tarn_comparison *comparison, uint32_t v);
+/* Does such a move make the tensor? */
+bool tarn_refine_is_moved(const struct tarn_comparison *comparison, uint32_t tensor);
+
 /* Does the caller allow ops of that kind to write their outputs over their inputs? */
 bool tarn_refine_allows_kind(const struct tarn_comparison *comparison, const char *kind);
 

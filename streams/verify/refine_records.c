@@ -21,6 +21,17 @@ const struct tarn_graph_op *tarn_refine_origin(const struct tarn_comparison *com
     return &comparison->source->ops[origin];
 }
 
+bool tarn_refine_is_move(const struct tarn_comparison *comparison, uint32_t v)
+{
+    return comparison->final->ops[v].move && tarn_plan_op_origin(comparison->plan, v) == TARN_NONE;
+}
+
+bool tarn_refine_is_moved(const struct tarn_comparison *comparison, uint32_t tensor)
+{
+    uint32_t producer = comparison->final->tensors[tensor].producer;
+    return producer != TARN_NONE && tarn_refine_is_move(comparison, producer);
+}
+
 static const struct tarn_implementation *implementation_of(const struct tarn_comparison *comparison,
                                                            uint32_t v)
 {
@@ -48,6 +59,7 @@ struct tarn_list tarn_refine_outputs(const struct tarn_comparison *comparison, u
 
 bool tarn_refine_is_primary(const struct tarn_comparison *comparison, uint32_t v)
 {
+    if (tarn_refine_is_move(comparison, v)) return false;
     struct tarn_list outputs = tarn_refine_outputs(comparison, v);
     for (uint32_t k = 0; k < comparison->final->ops[v].outputs_count; k++) {
         if (tarn_outputs(&comparison->final->ops[v])[k] != outputs.ids[k]) return false;
@@ -163,6 +175,8 @@ static bool has_branch(const struct run *run)
                         2 * (size_t)run->of_origin->branch_count);
 }
 
+static bool has_move(const struct run *run) { return run->op->move == run->origin->move; }
+
 static bool has_recomputable(const struct run *run)
 {
     return run->op->recomputable == run->origin->recomputable;
@@ -215,6 +229,7 @@ static const struct {
     {"inplace pairs", "", has_inplace},
     {"arms", " (branch)", has_branch},
     {"recomputable", "", has_recomputable},
+    {"move", "", has_move},
     {"implementations", "", has_implementations},
     {"common inputs", "", has_common},
 };
@@ -245,11 +260,27 @@ void tarn_refine_op_record(struct tarn_comparison *comparison, uint32_t v)
 
 /* ---- Streams ---- */
 
+/* Streams may be added on which nothing runs but moves. */
+static bool is_for_moves(const struct tarn_comparison *comparison, uint32_t s)
+{
+    const struct tarn_graph_stream *stream = &comparison->final->streams[s];
+    for (uint32_t i = 0; i < stream->ops_count; i++)
+        if (!tarn_refine_is_move(comparison, stream->ops[i])) return false;
+    return stream->ops_count > 0;
+}
+
+static bool are_for_moves(const struct tarn_comparison *comparison, uint32_t s)
+{
+    while (s < comparison->final->streams_count && is_for_moves(comparison, s)) s++;
+    return s == comparison->final->streams_count;
+}
+
 static bool has_streams_of_source(const struct tarn_comparison *comparison)
 {
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
-    bool equal = source->streams_count == final->streams_count;
-    for (uint32_t s = 0; equal && s < final->streams_count; s++)
+    bool equal = source->streams_count <= final->streams_count &&
+                 are_for_moves(comparison, source->streams_count);
+    for (uint32_t s = 0; equal && s < source->streams_count; s++)
         equal = strcmp(final->streams[s].name, source->streams[s].name) == 0;
     return equal;
 }
@@ -268,11 +299,11 @@ static bool has_assigned_streams(const struct tarn_comparison *comparison)
     const struct tarn_graph *final = comparison->final;
     uint32_t s = 0;
     while (is_named(final, s, "chain", true)) s++;
-    if (s > 0) return s == final->streams_count;
+    if (s > 0) return are_for_moves(comparison, s);
     while (is_named(final, s, "compute", true)) s++;
     s += is_named(final, s, "communication", false);
     s += is_named(final, s, "copy", false);
-    return s == final->streams_count;
+    return s > 0 && are_for_moves(comparison, s);
 }
 
 static void check_streams(struct tarn_comparison *comparison)
@@ -303,12 +334,21 @@ static void check_space(struct tarn_comparison *comparison, uint32_t s)
                     s, tarn_quote(b->name).text, field);
 }
 
+/* Moves may bring spaces with them, behind those of the source graph, where a graph that declares
+ * none has one without a name, a capacity or an alignment. */
 static void check_spaces(struct tarn_comparison *comparison)
 {
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
     for (uint32_t s = 0; s < source->spaces_count && s < final->spaces_count; s++)
         check_space(comparison, s);
-    if (source->spaces_count == final->spaces_count) return;
+    if (source->spaces_count == 0 && final->spaces_count > 0) {
+        const struct tarn_space_info *first = &final->spaces[0];
+        if (first->name[0] == '\0' && first->kind == TARN_SPACE_DEVICE && first->alignment == 0 &&
+            first->capacity == 0)
+            return;
+    } else if (source->spaces_count <= final->spaces_count) {
+        return;
+    }
     tarn_refine_add(comparison, tarn_violation_of(TARN_WRONG_GRAPH),
                     "the plan's graph has not the memory spaces of the source graph: it has %u, "
                     "not %u",
@@ -379,6 +419,9 @@ static bool has_origin(struct tarn_comparison *comparison, uint32_t t)
     violation.tensor = t;
     if (origin < source->tensors_count) {
         uint32_t producer = source->tensors[origin].producer;
+        if (tarn_refine_is_moved(comparison, t) &&
+            (producer == TARN_NONE || !source->ops[producer].view))
+            return true;
         bool is_made = producer != TARN_NONE && !source->ops[producer].view;
         if (is_made && !tarn_kind_is_persistent(source->tensors[origin].kind)) return true;
     }
@@ -396,9 +439,18 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
     if (strcmp(a->name, b->name) != 0)
         return add_tensor(comparison, t, origin, "has another name than");
     if (a->size != b->size) return add_tensor(comparison, t, origin, "has another size than");
-    if (a->space != b->space)
-        return add_tensor(comparison, t, origin, "is in another memory space than");
     bool persistent = tarn_kind_is_persistent(b->kind);
+    bool is_moved = tarn_refine_is_moved(comparison, a->root); /* the storage begins with a move */
+    /* what moves make lies anywhere, what persists wherever moves alone touch it, as the versions
+     * show (refine_versions.c) */
+    bool may_be_elsewhere = tarn_refine_is_moved(comparison, t) || (persistent && !is_moved);
+    if (a->space != b->space && !may_be_elsewhere)
+        return add_tensor(comparison, t, origin, "is in another memory space than");
+    if (is_moved) {
+        if (tarn_kind_is_persistent(a->kind))
+            return add_tensor(comparison, t, origin, "is of another kind than");
+        return true;
+    }
     if (tarn_kind_is_persistent(a->kind) != persistent || (persistent && a->kind != b->kind))
         return add_tensor(comparison, t, origin, "is of another kind than");
     if (persistent && a->root != b->root)

@@ -45,11 +45,36 @@ static bool has_outputs(const struct tarn_comparison *comparison, uint32_t v)
     return own == op->outputs_count || copies == op->outputs_count;
 }
 
+static bool is_whole(const struct tarn_graph *graph, uint32_t tensor)
+{
+    const struct tarn_graph_tensor *record = &graph->tensors[tensor];
+    return record->parts_count == 1 &&
+           graph->parts[record->part].size == graph->storages[record->storage].size;
+}
+
+/* A move that a transform has put in makes a tensor that holds another one's content again. */
+static bool check_move(struct tarn_comparison *comparison, uint32_t v)
+{
+    const struct tarn_graph_op *op = &comparison->final->ops[v];
+    uint32_t made = tarn_outputs(op)[0];
+    bool is_plain = op->recomputable == TARN_RECOMPUTABLE_BY_RULE &&
+                    (op->op_class == TARN_CLASS_UNKNOWN || op->op_class == TARN_CLASS_COPY);
+    if (!is_plain)
+        return add_shape(comparison, v, "is a move, but says it were another kind of op");
+    if (!is_whole(comparison->final, op->inputs[0]) || !is_whole(comparison->final, made))
+        return add_shape(comparison, v, "is a move of a part of a storage, or of one that is cut");
+    if (made < comparison->source->tensors_count ||
+        comparison->final->tensors[made].kind == TARN_OUTPUT)
+        return add_shape(comparison, v, "is no op of the source graph, but makes a tensor of it");
+    return true;
+}
+
 /* Which content an input has is for refine_versions.c to see. */
 static bool check_run(struct tarn_comparison *comparison, uint32_t v)
 {
     uint32_t origin = tarn_plan_op_origin(comparison->plan, v);
     uint32_t implementation = tarn_plan_op_implementation(comparison->plan, v);
+    if (tarn_refine_is_move(comparison, v)) return check_move(comparison, v);
     if (origin >= comparison->source->ops_count || comparison->source->ops[origin].view)
         return add_shape(comparison, v, "names no launched op of the source graph as its origin");
     if (implementation != TARN_NONE &&
@@ -117,7 +142,7 @@ static void check_runs(struct tarn_comparison *comparison)
             check_view(comparison, v);
             continue;
         }
-        if (!check_run(comparison, v)) continue;
+        if (!check_run(comparison, v) || tarn_refine_is_move(comparison, v)) continue;
         uint32_t origin = tarn_plan_op_origin(comparison->plan, v);
         uint32_t *first = &comparison->first_primary[origin];
         bool again = *first != TARN_NONE && comparison->final->ops[v].outputs_count == 0;

@@ -7,6 +7,10 @@
  * where the final graph overwrites and the source does not, it must be one as well, and whoever
  * reads that version later is found out.
  *
+ * A move that the source has not hands on what it finds: the version that it makes is the one that
+ * it reads, however long the chain of moves is, and its output must name that one. Only moves reach
+ * another memory space than the source's.
+ *
  * Where the final graph overwrites and the source does not, the op's inplace pairs or the caller
  * must allow it, and the op must not meet that storage by another name.
  * Cost: linear in inputs and outputs; of an op that newly overwrites, also in its pairs. */
@@ -16,21 +20,22 @@
 #include "streams/base/bisect.h"
 #include "streams/graph/report.h"
 
+/* A part of a storage of one graph, and its content: a version, TARN_NONE before the first of the
+ * iteration. */
+struct content {
+    uint32_t part, version;
+};
+
 struct check {
     struct tarn_comparison *comparison;
     struct tarn_versions expected; /* of the source graph, in list order */
     struct tarn_versions actual;   /* of the final graph, in launch order */
+    struct content *handed_on;     /* by tensor that a move of the final graph makes: what it is */
     uint32_t *input_of;            /* source tensor -> which input of op v it is, if it is one */
     uint32_t *place_of;   /* source storage -> final storage that op v writes instead, if it does */
     uint32_t *stands_for; /* final storage -> the source storage whose place it takes there */
     uint32_t *seen_in_source, *seen_in_final; /* storage -> 1 + the last op that wrote it */
     uint32_t v, origin;                       /* the op that is looked at, and the one it runs */
-};
-
-/* A part of a storage of one graph, and its content: a version, TARN_NONE before the first of the
- * iteration. */
-struct content {
-    uint32_t part, version;
 };
 
 /* ---- What there is, what there should be ---- */
@@ -59,18 +64,27 @@ static uint32_t part_of_byte(const struct tarn_graph *graph, uint32_t tensor, ui
     return low;
 }
 
+/* What moves have handed on, as it was before the first of them. They move whole storages without
+ * cuts, so that bytes keep their places. */
+static struct content before_moves(const struct check *check, struct content actual)
+{
+    if (actual.version == TARN_NONE || !tarn_refine_is_moved(check->comparison, actual.version))
+        return actual;
+    return check->handed_on[actual.version];
+}
+
 /* Is byte `byte` of the one part what byte `other` of the other part is in the source graph? */
-static bool is_same(const struct check *check, struct content actual, uint64_t byte,
+static bool is_same(const struct check *check, struct content there, uint64_t byte,
                     struct content expected, uint64_t other)
 {
     const struct tarn_comparison *comparison = check->comparison;
     const struct tarn_graph *source_graph = comparison->source, *final = comparison->final;
     const struct tarn_storage *source = storage_of(source_graph, expected.part);
+    const struct content actual = before_moves(check, there);
     /* transforms keep the ids of persistent tensors */
-    if (source->persistent && storage_of(final, actual.part)->tensor != source->tensor)
-        return false;
     if (actual.version == TARN_NONE || expected.version == TARN_NONE)
         return actual.version == expected.version && source->persistent &&
+               storage_of(final, actual.part)->tensor == source->tensor &&
                final->parts[actual.part].offset + byte ==
                    source_graph->parts[expected.part].offset + other;
     uint32_t origin = tarn_plan_tensor_origin(comparison->plan, actual.version);
@@ -231,6 +245,10 @@ static bool is_name_of(const struct check *check, struct look actual, struct loo
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
     uint32_t origin = tarn_plan_tensor_origin(comparison->plan, actual.tensor);
     if (actual.tensor == expected.tensor) return true;
+    if (tarn_refine_is_moved(comparison,
+                             final->tensors[actual.tensor].root)) /* its last writer's */
+        return actual.tensor == actual.versions[0] ||
+               tarn_versions_left(&check->actual, actual.tensor)[0] == actual.versions[0];
     if (source->tensors[expected.tensor].size == 0) return origin == expected.tensor;
     uint32_t version = expected.versions[0];
     if (version == TARN_NONE || origin != version ||
@@ -239,6 +257,12 @@ static bool is_name_of(const struct check *check, struct look actual, struct loo
     return actual.tensor == origin ||
            (final->tensors[actual.tensor].parts_count > 0 &&
             tarn_versions_left(&check->actual, actual.tensor)[0] == actual.versions[0]);
+}
+
+static bool is_elsewhere(const struct check *check, uint32_t tensor, uint32_t wanted)
+{
+    return check->comparison->final->tensors[tensor].space !=
+           check->comparison->source->tensors[wanted].space;
 }
 
 static void check_inputs(const struct check *check)
@@ -251,6 +275,8 @@ static void check_inputs(const struct check *check)
             report(check, actual, expected, false);
         else if (!is_name_of(check, here, there))
             add_named(check, here.tensor, "reads by another name than in the source graph");
+        else if (is_elsewhere(check, here.tensor, there.tensor))
+            add_named(check, here.tensor, "reads in another memory space than in the source graph");
     }
 }
 
@@ -378,8 +404,41 @@ static void check_outputs(const struct check *check)
         struct look here = found(check, inputs_count + k);
         struct look there = expected_output(check, outputs.ids[k], k);
         check_sharing(check, k, outputs.ids[k]);
+        if (is_elsewhere(check, here.tensor, there.tensor))
+            add_named(check, here.tensor,
+                      "writes in another memory space than in the source graph");
         check_output(check, here, there);
     }
+}
+
+/* ---- Moves ---- */
+
+static void check_move(struct check *check, uint32_t v)
+{
+    const struct tarn_comparison *comparison = check->comparison;
+    const struct tarn_graph *final = comparison->final;
+    check->v = v;
+    struct look read = found(check, 0);
+    struct content content =
+        before_moves(check, (struct content){final->tensors[read.tensor].part, read.versions[0]});
+    uint32_t made = tarn_outputs(&final->ops[v])[0];
+    uint32_t name = content.version != TARN_NONE
+                        ? tarn_plan_tensor_origin(comparison->plan, content.version)
+                        : storage_of(final, content.part)->tensor;
+    uint32_t wanted = tarn_plan_tensor_origin(comparison->plan, made);
+    check->handed_on[made] = content;
+    if (wanted == name) return;
+    struct tarn_violation violation = tarn_violation_of(TARN_HAZARD_LOST);
+    struct tarn_suspects who = {{0}, 1};
+    violation.op = v;
+    violation.tensor = made;
+    violation.other_op = tarn_version_writer(final, content.version);
+    tarn_verdict_add(
+        comparison->verdict, violation, who,
+        "%s must move %s, but finds %s: the launch order breaks a hazard",
+        tarn_op_label(final, v).text, tarn_tensor_label(comparison->source, wanted).text,
+        name < comparison->source->tensors_count ? tarn_tensor_label(comparison->source, name).text
+                                                 : "a workspace");
 }
 
 /* What the caller may read after the iteration, or the next iteration begins with. */
@@ -405,18 +464,25 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
     const struct tarn_graph *source = check->comparison->source, *final = check->comparison->final;
     struct tarn_region *region = check->comparison->region;
     check->input_of = tarn_region_take(region, source->tensors_count, sizeof *check->input_of);
+    check->handed_on = tarn_region_take(region, final->tensors_count, sizeof *check->handed_on);
     check->place_of = tarn_region_take(region, source->storages_count, sizeof *check->place_of);
     check->seen_in_source =
         tarn_region_take(region, source->storages_count, sizeof *check->seen_in_source);
     check->stands_for = tarn_region_take(region, final->storages_count, sizeof *check->stands_for);
     check->seen_in_final =
         tarn_region_take(region, final->storages_count, sizeof *check->seen_in_final);
-    if (!check->input_of || !check->place_of || !check->seen_in_source || !check->stands_for ||
-        !check->seen_in_final ||
+    if (!check->input_of || !check->handed_on || !check->place_of || !check->seen_in_source ||
+        !check->stands_for || !check->seen_in_final ||
         tarn_versions_init(&check->expected, region, source, source->order, source->ops_count) ||
         tarn_versions_init(&check->actual, region, final, launched, count))
         return TARN_SYSTEM;
+    for (uint32_t t = 0; t < final->tensors_count; t++)
+        check->handed_on[t] = (struct content){0, TARN_NONE};
     for (uint32_t i = 0; i < count; i++) {
+        if (tarn_refine_is_move(check->comparison, launched[i])) {
+            check_move(check, launched[i]);
+            continue;
+        }
         enter(check, launched[i]);
         check_inputs(check);
         check_outputs(check);

@@ -16,7 +16,7 @@ enum { FAILURE = 700, NO_MEMORY = 2, MISUSE = 901, ALIGNMENT = 4096 };
 
 #define OFF_HOST (UINT64_C(1) << 62) /* marks addresses that host code cannot follow */
 
-enum piece_kind { NOTHING, WORK, CALL, FILL, COMPARE, RECORD, WAIT, STAMP, LAUNCH };
+enum piece_kind { NOTHING, WORK, CALL, COPY, FILL, COMPARE, RECORD, WAIT, STAMP, LAUNCH };
 
 struct moment {
     uint32_t users; /* the event whose latest record it is, and pieces */
@@ -37,7 +37,8 @@ struct piece {
     void (*function)(void *argument);
     void *user;
     struct tarn_call call;
-    unsigned char *bytes; /* of pattern kernels */
+    unsigned char *bytes;      /* of copies and pattern kernels */
+    const unsigned char *from; /* of copies */
     uint64_t size;
     uint64_t *seed, *wrong;
     uint64_t *stamp; /* where the clock goes */
@@ -94,6 +95,7 @@ static void run_kernel(struct queue_device *device, const struct piece *piece)
     if (piece->kind == STAMP) *piece->stamp = tarn_now_ns();
     if (piece->kind == WORK) piece->work(piece->user, &piece->call);
     if (piece->kind == CALL) piece->function(piece->user);
+    if (piece->kind == COPY) memcpy(piece->bytes, piece->from, piece->size);
     if (piece->kind == FILL) tarn_pattern_fill(piece->bytes, piece->size, *piece->seed);
     if (piece->kind == RECORD) piece->moment->is_reached = true;
     if (piece->kind != COMPARE) return;
@@ -558,6 +560,19 @@ static void memory_name(void *self, void *memory, uint64_t offset, uint64_t size
     ((struct queue_device *)self)->named++;
 }
 
+/* ---- Copies ---- */
+
+static int copy_enqueue(void *self, void *queue, void *to, const void *from, uint64_t size)
+{
+    int code = enter(self);
+    if (!code)
+        append(queue, (struct piece){.kind = COPY,
+                                     .bytes = queue_device_bytes(self, to),
+                                     .from = queue_device_bytes(self, from),
+                                     .size = size});
+    return leave(self, code);
+}
+
 /* ---- Checking kernels ---- */
 
 static int pattern_fill(void *self, void *queue, void *bytes, uint64_t size, const void *seeds,
@@ -677,6 +692,7 @@ static const struct tarn_device_table whole_table = {
     .space_limits = space_limits,
     .space_create = space_create,
     .space_destroy = space_destroy,
+    .copy_enqueue = copy_enqueue,
 };
 
 struct tarn_device queue_device(struct queue_device *device)
@@ -691,6 +707,7 @@ struct tarn_device queue_device(struct queue_device *device)
     }
     if (device->lacks_launch) table->launch = NULL;
     if (device->lacks_patterns) table->pattern_fill = NULL, table->pattern_compare = NULL;
+    if (device->lacks_copies) table->copy_enqueue = NULL;
     if (!device->has_spaces) table->struct_size = offsetof(struct tarn_device_table, space_limits);
     if (device->lacks_capture) {
         table->capture_begin = NULL;

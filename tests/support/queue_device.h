@@ -16,7 +16,7 @@ struct queue_device {
     bool closures; /* kernels go through `launch`; else they call queue_device_enqueue */
     bool regions;  /* no addresses inside an allocation */
     bool off_host; /* addresses that host code must not follow */
-    bool lacks_launch, lacks_patterns, lacks_capture;
+    bool lacks_launch, lacks_patterns, lacks_capture, lacks_copies;
     bool has_spaces;         /* several kinds of memory; a scratchpad has 64 KiB */
     uint64_t memory_size;    /* of the whole device; 0: no limit */
     uint64_t allocation_max; /* 0: no limit */
