@@ -227,8 +227,8 @@ static const char *check_curve(const struct request *request)
         return "--budget-curve and --reorder-curve are two curves: ask for one at a time";
     if (request->orders_points == 1)
         return "--reorder-curve takes 2 points at least, the graph as given and the least";
-    if (planning->assign || planning->reorder || planning->couple || planning->in_place ||
-        request->transforms.pad_groups != TARN_GROUPS_AS_GIVEN)
+    if (planning->offload || planning->assign || planning->reorder || planning->couple ||
+        planning->in_place || request->transforms.pad_groups != TARN_GROUPS_AS_GIVEN)
         return "a curve is of the graph as it is: make another one of it by 'tarn transform' first";
     if (request->transforms.budget.bytes > 0 || request->transforms.budget.share > 0 ||
         planning->capacity > 0)

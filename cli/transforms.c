@@ -2,6 +2,8 @@
  * object carries a request there and its reports back. */
 #include "transforms.h"
 
+#include <string.h>
+
 static void ask_budget(struct tarn_transforms *transforms, struct tarn_plan_options *options)
 {
     struct tarn_budget_options *budget = &transforms->budget_options;
@@ -13,6 +15,52 @@ static void ask_budget(struct tarn_transforms *transforms, struct tarn_plan_opti
     options->budget = budget;
 }
 
+/* False: a word is none. */
+static bool split_kinds(const char *text, unsigned *kinds)
+{
+    static const char *const words[] = {"activations", "states", "parameters"};
+    for (size_t length; text; text = text[length] ? text + length + 1 : NULL) {
+        unsigned i = 0;
+        length = strcspn(text, ",");
+        while (i < 3 && (strlen(words[i]) != length || strncmp(words[i], text, length) != 0)) i++;
+        if (i == 3) return false;
+        *kinds |= 1U << i;
+    }
+    return true;
+}
+
+static const char *ask_offload(struct tarn_transforms *transforms,
+                               struct tarn_plan_options *options)
+{
+    struct tarn_offload_options *offload = &transforms->offload_options;
+    const char *streams = transforms->offload_streams;
+    const char *comma = streams ? strchr(streams, ',') : NULL;
+    if (transforms->offload.out == 0) {
+        bool is_part = offload->latency_ns > 0 || offload->margin > 0 || offload->bytes_min > 0 ||
+                       offload->space > 0 || offload->capacity > 0 || streams ||
+                       transforms->offload_kinds;
+        if (transforms->budget_options.method == TARN_BUDGET_OFFLOAD)
+            return "--budget-method offload needs --offload RATE";
+        return is_part ? "what begins with --offload- needs --offload RATE" : NULL;
+    }
+    if (streams && (!comma || (size_t)(comma - streams) >= sizeof transforms->offload_out_stream))
+        return "--offload-streams takes two names with a comma between them";
+    if (!split_kinds(transforms->offload_kinds, &offload->kinds))
+        return "--offload-kinds takes activations, states and parameters, with commas between them";
+    offload->struct_size = sizeof *offload;
+    offload->out_bytes_per_second = transforms->offload.out;
+    offload->into_bytes_per_second = transforms->offload.into;
+    offload->report = &transforms->offload_report;
+    offload->report_size = sizeof transforms->offload_report;
+    if (streams) {
+        memcpy(transforms->offload_out_stream, streams, (size_t)(comma - streams));
+        offload->out_stream = transforms->offload_out_stream;
+        offload->into_stream = comma + 1;
+    }
+    options->offload = offload;
+    return NULL;
+}
+
 const char *tarn_transforms_ask(struct tarn_transforms *transforms,
                                 struct tarn_plan_options *options)
 {
@@ -20,6 +68,8 @@ const char *tarn_transforms_ask(struct tarn_transforms *transforms,
     const char *wrong = tarn_kinds_split(&transforms->kinds);
     if (wrong) return wrong;
     ask_budget(transforms, options);
+    wrong = ask_offload(transforms, options);
+    if (wrong) return wrong;
     options->pad_groups = transforms->pad_groups;
     const struct tarn_assign_options *assign = &transforms->assign_options;
     if (transforms->assign || assign->streams > 0 || assign->mode != TARN_ASSIGN_SCHEDULE) {
@@ -133,6 +183,29 @@ static void print_budget(struct tarn_printer *printer, const struct tarn_budget_
     tarn_printer_close(printer);
 }
 
+static void print_offload(struct tarn_printer *printer, const struct tarn_offload_report *report)
+{
+    tarn_printer_open(printer, "offload", '{');
+    tarn_printer_count(printer, "gaps", report->gaps);
+    tarn_printer_count(printer, "storages", report->storages);
+    tarn_printer_bytes(printer, "out_bytes", report->bytes_out);
+    tarn_printer_bytes(printer, "in_bytes", report->bytes_in);
+    tarn_printer_bytes(printer, "host_bytes", report->host_bytes);
+    tarn_printer_close(printer);
+    tarn_printer_open(printer, "offload_time", '{');
+    tarn_printer_count(printer, "critical_path_before_ns", report->time_before_ns);
+    tarn_printer_count(printer, "critical_path_ns", report->time_ns);
+    tarn_printer_real(printer, "overhead_percent",
+                      tarn_gap_percent(report->time_ns, report->time_before_ns));
+    tarn_printer_count(printer, "waiting_ns", report->waiting_ns);
+    tarn_printer_count(printer, "slower_copies_ns", report->slower_ns);
+    tarn_printer_count(printer, "out_ns", report->out_ns);
+    tarn_printer_count(printer, "in_ns", report->into_ns);
+    if (report->no_less_than_ns > 0)
+        tarn_printer_count(printer, "moves_no_less_than_ns", report->no_less_than_ns);
+    tarn_printer_close(printer);
+}
+
 static void print_reorder(struct tarn_printer *printer, const struct tarn_reorder_report *report)
 {
     tarn_printer_open(printer, "reorder", '{');
@@ -183,6 +256,7 @@ void tarn_transforms_print(struct tarn_printer *printer, const struct tarn_trans
 {
     if (transforms->assign_options.report) print_assign(printer, &transforms->assign_report);
     if (transforms->budget_options.report) print_budget(printer, &transforms->budget_report);
+    if (transforms->offload_options.report) print_offload(printer, &transforms->offload_report);
     if (transforms->reorder_options.report) print_reorder(printer, &transforms->reorder_report);
     if (transforms->couple_options.report) print_couple(printer, &transforms->couple_report);
     if (transforms->in_place_options.report) {

@@ -25,6 +25,12 @@ struct tarn_transforms {
     struct tarn_assign_report assign_report;
     struct tarn_budget_options budget_options;
     struct tarn_budget_report budget_report;
+    struct tarn_rates offload;
+    const char *offload_kinds;    /* as given: words with commas between them */
+    const char *offload_streams;  /* as given: two names, a comma between them */
+    char offload_out_stream[128]; /* the first of them */
+    struct tarn_offload_options offload_options;
+    struct tarn_offload_report offload_report;
     struct tarn_reorder_options reorder_options;
     struct tarn_reorder_report reorder_report;
     struct tarn_couple_options couple_options;
@@ -61,10 +67,32 @@ struct tarn_transforms {
                  "of the footprint that the same command has without it, which is planned first",  \
                  EVERYDAY),                                                                        \
         TARN_ROW("budget-method", CHOICE, &(transforms).budget_options.method,                     \
-                 "search|keep|chen|checkmate|gist",                                                \
+                 "search|keep|chen|checkmate|gist|offload",                                        \
                  "search (default); keep everything; keep the ends of square-root-many segments; " \
-                 "recompute only; other implementations only",                                     \
+                 "recompute only; other implementations only; moves only, with --offload",         \
                  SPECIAL),                                                                         \
+        TARN_ROW("offload", RATES, &(transforms).offload, "RATE[,RATE]",                           \
+                 "storages that idle wait in the host's memory,\ncopied there and back at these "  \
+                 "rates, for example 50GB/s,45GB/s, where that keeps to the budget in less "       \
+                 "modelled time; without a budget where nobody waits for it",                      \
+                 EVERYDAY),                                                                        \
+        TARN_ROW("offload-latency-ns", NUMBER, &(transforms).offload_options.latency_ns, "NS",     \
+                 "what a copy takes beside its bytes (default 5000)", SPECIAL),                    \
+        TARN_ROW("offload-kinds", TEXT, &(transforms).offload_kinds, "KIND,KIND...",               \
+                 "what may move: activations (default), states (of optimizers), parameters; the "  \
+                 "last two then lie in the other memory, and in the arena around their uses",      \
+                 SPECIAL),                                                                         \
+        TARN_ROW("offload-margin", PERCENT, &(transforms).offload_options.margin, "PERCENT",       \
+                 "by which copies are planned slower than that (default 0)", SPECIAL),             \
+        TARN_ROW("offload-min", SIZE, &(transforms).offload_options.bytes_min, "BYTES",            \
+                 "smaller storages stay (default 1MiB)", SPECIAL),                                 \
+        TARN_ROW("offload-space", TIMES, &(transforms).offload_options.space, "ID",                \
+                 "memory space to move to (default: the first one of kind pinned, or a new one)",  \
+                 SPECIAL),                                                                         \
+        TARN_ROW("offload-capacity", SIZE, &(transforms).offload_options.capacity, "BYTES",        \
+                 "most that the new memory space holds (default: no limit)", SPECIAL),             \
+        TARN_ROW("offload-streams", TEXT, &(transforms).offload_streams, "NAME,NAME",              \
+                 "names of the streams that copy out and back (default d2h,h2d)", SPECIAL),        \
         TARN_ROW("known-only", FLAG, &(transforms).budget_options.known_only, NULL,                \
                  "a budget runs no op again whose kind Tarn does not know, unless the graph says " \
                  "that it is pure or recomputable ('tarn info' lists these kinds)",                \

@@ -50,7 +50,7 @@ struct member {
 static const char *const boundaries[] = {"refined", "simple", NULL};
 static const char *const paddings[] = {"graph", "exact", "padded", "auto", NULL};
 static const char *const assign_modes[] = {"schedule", "concurrency", NULL};
-static const char *const budget_methods[] = {"search", "keep", "chen", "checkmate", "gist", NULL};
+static const char *const budget_methods[] = {"search", "keep", "chen", "checkmate", "gist", "offload", NULL};
 
 /* The alignment of the plan is always there, and begins the object. */
 static const struct member plan_members[] = {
@@ -97,6 +97,20 @@ static const struct member budget_members[] = {
     MEMBER(tarn_budget_options, alignment, U64),
     MEMBER(tarn_budget_options, known_only, FLAG),
     MEMBER(tarn_budget_options, share, REAL),
+    {NULL},
+};
+static const struct member offload_members[] = {
+    MEMBER(tarn_offload_options, out_bytes_per_second, U64),
+    MEMBER(tarn_offload_options, into_bytes_per_second, U64),
+    MEMBER(tarn_offload_options, latency_ns, U64),
+    MEMBER(tarn_offload_options, kinds, U32),
+    MEMBER(tarn_offload_options, margin, REAL),
+    MEMBER(tarn_offload_options, space, U32),
+    MEMBER(tarn_offload_options, capacity, U64),
+    MEMBER(tarn_offload_options, out_stream, TEXT),
+    MEMBER(tarn_offload_options, into_stream, TEXT),
+    MEMBER(tarn_offload_options, bytes_min, U64),
+    MEMBER(tarn_offload_options, effort, U64),
     {NULL},
 };
 static const struct member control_members[] = {
@@ -241,6 +255,7 @@ static json_t *question(const struct asked *asked)
     if (plan->budget)
         put_transform(&object, "budget", &settings->budget, budget_members,
                       &settings->budget_control);
+    if (plan->offload) put_transform(&object, "offload", &settings->offload, offload_members, NULL);
     if (asked->family > 0) tarn_json_put(&object, "family", number_of(asked->family));
     return object;
 }
@@ -266,7 +281,7 @@ static enum tarn_status check_words(const struct asked *asked, struct tarn_error
             tarn_options_words(asked->settings.in_place.kinds, asked->settings.in_place.kinds_count,
                                "a kind of op in place", error);
     if (!status && (assign->mode > TARN_ASSIGN_CONCURRENCY ||
-                    asked->settings.budget.method > TARN_BUDGET_GIST))
+                    asked->settings.budget.method > TARN_BUDGET_OFFLOAD))
         return tarn_error_set(error, TARN_USAGE, "there is no such mode of assign, or of a budget");
     return status;
 }

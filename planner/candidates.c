@@ -242,6 +242,7 @@ static void give_reports(const struct tarn_plan_settings *settings, struct tarn_
     GIVE(reorder, &outcome->reordered);
     GIVE(in_place, &outcome->merged);
     GIVE(budget, &outcome->budgeted);
+    GIVE(offload, &outcome->offloaded);
     GIVE(couple, &outcome->coupled);
 #undef GIVE
     if (settings->couple.report)
@@ -307,6 +308,7 @@ enum tarn_status tarn_candidates_settle_share(struct tarn_graph *source,
     enum tarn_status status = tarn_budget_check_share(&settings->budget, error);
     if (status != TARN_OK) return status;
     alone.plan.budget = NULL;
+    alone.plan.offload = NULL;
     alone.plan.capacity = 0;
     alone.plan.seconds = 0;
     alone.plan.progress = NULL;

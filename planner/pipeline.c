@@ -84,7 +84,8 @@ static enum tarn_status in_place(const struct stage_call *call, struct tarn_grap
                              call->error);
 }
 
-/* If another order is asked for, what comes of the budget is put in order, too. */
+/* If another order is asked for, what comes of the budget is put in order, too; if moves are asked
+ * for, without a budget those that make nobody wait. */
 static enum tarn_status budget(const struct stage_call *call, struct tarn_graph *graph,
                                struct tarn_planned *result)
 {
@@ -101,7 +102,14 @@ static enum tarn_status budget(const struct stage_call *call, struct tarn_graph 
     budget.report_size = sizeof call->outcome->budgeted;
     reorder.control = &of_reorder;
     if (planning.reorder) planning.reorder = &reorder;
-    return tarn_budgeting_run(graph, &budget, 0, &planning, result, call->error);
+    if (!planning.offload)
+        return tarn_budgeting_run(graph, &budget, 0, &planning, result, call->error);
+    struct tarn_offload_options offload = settings->offload;
+    offload.report = &call->outcome->offloaded;
+    offload.report_size = sizeof call->outcome->offloaded;
+    planning.seconds = control.seconds;
+    return tarn_offloading_run(graph, planning.budget ? &budget : NULL, &offload, &planning, result,
+                               call->error);
 }
 
 struct stage {
@@ -180,7 +188,7 @@ void tarn_pipeline_end(struct tarn_graph *source, struct tarn_graph *begun,
         {settings->plan.reorder && !candidate->keeps_order, reorder},
         {settings->plan.couple, couple},
         {merges && !candidate->merges_first, in_place},
-        {settings->plan.budget, budget},
+        {settings->plan.budget || settings->plan.offload, budget},
     };
     const struct tarn_deadline deadline = tarn_deadline_in(NULL, candidate->seconds);
     struct stage_call call = {settings, candidate, candidate->seconds, outcome, &outcome->error};

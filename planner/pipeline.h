@@ -28,6 +28,7 @@ struct tarn_outcome {
     struct tarn_couple_report coupled;
     struct tarn_in_place_report merged;
     struct tarn_budget_report budgeted;
+    struct tarn_offload_report offloaded;
 };
 
 void tarn_outcome_finish(struct tarn_outcome *outcome);

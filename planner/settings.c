@@ -34,6 +34,7 @@ enum tarn_status tarn_plan_settings_take(struct tarn_plan_settings *settings,
     TAKE(couple, "couple")
     TAKE(in_place, "in-place")
     TAKE(budget, "budget")
+    TAKE(offload, "offload")
 #undef TAKE
     if (status == TARN_OK)
         status = take_control(&s->reorder_control, &s->reorder.control, plan, error);

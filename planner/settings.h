@@ -16,6 +16,7 @@ struct tarn_plan_settings {
     struct tarn_couple_options couple;
     struct tarn_in_place_options in_place;
     struct tarn_budget_options budget;
+    struct tarn_offload_options offload;
     /* Of reorder, couple and budget, whose own pointers to a control are NULL. */
     struct tarn_transform_control reorder_control, couple_control, budget_control;
 };

@@ -23,6 +23,7 @@ enum tarn_option_kind {
     TARN_OPTION_NUMBER,  /* uint64_t: decimal */
     TARN_OPTION_SIZE,    /* uint64_t: bytes, at least 1, with an optional unit: 512, 10MB, 8GiB */
     TARN_OPTION_BUDGET,  /* struct tarn_size_or_share: the same, or a share: 70% */
+    TARN_OPTION_RATES,   /* struct tarn_rates: one or two sizes per second: 50GB/s,45GB/s */
     TARN_OPTION_SECONDS, /* uint64_t nanoseconds, at least 1: decimal seconds, for example 0.5 */
     TARN_OPTION_PERCENT, /* double, a share: decimal percent, for example 0.5 */
     TARN_OPTION_CHOICE   /* an enum: which of the words of value_name, "first|second" */
@@ -35,6 +36,11 @@ enum tarn_option_rank { TARN_EVERYDAY, TARN_SPECIAL };
 struct tarn_size_or_share {
     uint64_t bytes;
     double share; /* above 0, at most 1 */
+};
+
+/* Bytes per second, to somewhere and back. */
+struct tarn_rates {
+    uint64_t out, into; /* 0: not given */
 };
 
 struct tarn_option {

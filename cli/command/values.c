@@ -163,6 +163,27 @@ static bool parse_budget(const char *text, struct tarn_size_or_share *budget)
     return parse_percent(text, &budget->share) && budget->share > 0 && budget->share <= 1;
 }
 
+/* "50GB/s" or "50GB/s,45GB/s". */
+static bool parse_rates(const char *text, struct tarn_rates *rates)
+{
+    *rates = (struct tarn_rates){0};
+    for (uint64_t *rate = &rates->out;; rate = &rates->into) {
+        char size[32];
+        size_t length = strcspn(text, ",");
+        if (length < 2 || length - 2 >= sizeof size || memcmp(text + length - 2, "/s", 2) != 0)
+            return false;
+        memcpy(size, text, length - 2);
+        size[length - 2] = '\0';
+        if (!parse_size(size, rate) || *rate == 0) return false;
+        text += length;
+        if (*text == '\0') break;
+        if (rate == &rates->into) return false;
+        text++;
+    }
+    if (rates->into == 0) rates->into = rates->out;
+    return true;
+}
+
 /* Which of the words between bars it is. */
 static bool parse_choice(const char *text, const char *words, unsigned *choice)
 {
@@ -192,6 +213,7 @@ bool tarn_option_parse(const struct tarn_option *option, const char *text)
     case TARN_OPTION_NUMBER: return tarn_number_parse(text, option->value);
     case TARN_OPTION_SIZE: return parse_size(text, option->value) && *(uint64_t *)option->value > 0;
     case TARN_OPTION_BUDGET: return parse_budget(text, option->value);
+    case TARN_OPTION_RATES: return parse_rates(text, option->value);
     case TARN_OPTION_SECONDS:
         return parse_seconds(text, option->value) && *(uint64_t *)option->value > 0;
     case TARN_OPTION_PERCENT: return parse_percent(text, option->value);
@@ -210,6 +232,8 @@ const char *tarn_option_wanted(const struct tarn_option *option)
     case TARN_OPTION_BUDGET:
         return "bytes above 0, for example 512, 10MB or 8GiB, or a share up to 100%, for example "
                "70%";
+    case TARN_OPTION_RATES:
+        return "bytes per second above 0, one way and back, for example 50GB/s or 50GB/s,45GB/s";
     case TARN_OPTION_SECONDS: return "seconds above 0, for example 2 or 0.5";
     case TARN_OPTION_PERCENT: return "a percentage, for example 1 or 0.5";
     case TARN_OPTION_CHOICE: return option->value_name;

@@ -109,8 +109,7 @@ int opencl_copy_enqueue(void *self, void *queue, void *to, const void *from, uin
 {
     const struct opencl_device *device = self;
     const struct opencl_region *source = from, *target = to;
-    if (device->is_svm)
-        return clEnqueueSVMMemcpy(queue, CL_FALSE, to, from, size, 0, NULL, NULL);
+    if (device->is_svm) return clEnqueueSVMMemcpy(queue, CL_FALSE, to, from, size, 0, NULL, NULL);
     return clEnqueueCopyBuffer(queue, source->buffer, target->buffer, source->shift, target->shift,
                                size, 0, NULL, NULL);
 }

@@ -17,6 +17,7 @@ struct tarn_plan;
 struct tarn_verdict;
 struct tarn_assign_options;
 struct tarn_budget_options;
+struct tarn_offload_options;
 struct tarn_couple_options;
 struct tarn_in_place_options;
 struct tarn_reorder_options;
@@ -149,6 +150,8 @@ struct tarn_plan_options {
      * capacity where that is larger. Sizes are not looked at. What the graph prefers is heeded
      * likewise, where `keep` says nothing of it. */
     struct tarn_places keep;
+    /* Moves to another memory: beside the budget, or, without one, as long as nobody waits. */
+    const struct tarn_offload_options *offload;
 };
 #ifndef __cplusplus
 #define TARN_PLAN_OPTIONS(...) \

@@ -154,7 +154,8 @@ enum tarn_budget_method {
      * Chen et al., "Training deep nets with sublinear memory cost", 2016. */
     TARN_BUDGET_CHEN,
     TARN_BUDGET_CHECKMATE, /* the search, by recomputation alone, as P. Jain et al., 2020 */
-    TARN_BUDGET_GIST       /* the search, by other implementations alone, as A. Jain et al., 2018 */
+    TARN_BUDGET_GIST,      /* the search, by other implementations alone, as A. Jain et al., 2018 */
+    TARN_BUDGET_OFFLOAD    /* moves alone; goes with offload options in those of the plan */
 };
 
 struct tarn_budget_report {
@@ -221,6 +222,61 @@ static inline enum tarn_status tarn_budget_curve_save(const struct tarn_graph *g
 {
     return tarn_budget_curve_save_sized(graph, rows, sizeof *rows, count, path, error);
 }
+
+/* ---- Offload ----
+ * A storage that idles between two uses waits in another memory, mostly the host's: it is copied
+ * there on a stream of its own, and back in time on another one (struct tarn_op_info, `move`).
+ * Asked for in plan options. With a budget there, each storage is kept, made again, made by another
+ * implementation, or moved, for the least modelled time that is found; never more than by moves
+ * alone, or without them. Without a budget, what makes nobody wait is moved, as long as it makes
+ * the arena smaller. Where bytes are free, and when they are taken again, hangs on ops, not on
+ * times: where copies take longer than told, the plan is as safe and as small, but slower. */
+
+/* What may move. What persists lies in the other memory then, and is in the first one around its
+ * uses: its bytes are those of the arena, no longer of the persistent part. */
+enum tarn_offload_kind {
+    TARN_OFFLOAD_ACTIVATIONS = 1, /* what an iteration makes */
+    TARN_OFFLOAD_STATES = 2,      /* of optimizers */
+    TARN_OFFLOAD_PARAMETERS = 4
+};
+
+struct tarn_offload_report {
+    uint64_t gaps;                /* times that a storage is away */
+    uint64_t storages;            /* that are copied out, each time that they were written anew */
+    uint64_t bytes_out, bytes_in; /* copied in an iteration */
+    uint64_t host_bytes;          /* of the arena in the other memory space */
+    uint64_t out_ns, into_ns;     /* that the two copy streams are at work */
+    uint64_t time_before_ns, time_ns; /* modelled critical path, see simulate.h */
+    uint64_t waiting_ns;              /* part of it that it would not take if copies took no time */
+    uint64_t slower_ns; /* the critical path if copies took a quarter longer than told */
+    /* No moves of the graph as it came in, in its order of ops, are faster within the budget; by
+     * one compute stream. 0: not looked for. */
+    uint64_t no_less_than_ns;
+};
+
+struct tarn_offload_options {
+    size_t struct_size;
+    uint64_t out_bytes_per_second;  /* to the other memory; required */
+    uint64_t into_bytes_per_second; /* and back; 0: as fast */
+    uint64_t latency_ns;            /* of each copy, beside its bytes; 0: 5000 */
+    unsigned kinds;                 /* a sum of enum tarn_offload_kind; 0: activations */
+    double margin; /* share by which copies are planned slower than that; 0: none */
+    /* Where storages wait: a memory space of the graph; 0: its first one of kind pinned, or, where
+     * there is none, one named "host" that is added, with this capacity (bytes; 0: no limit). */
+    tarn_space space;
+    uint64_t capacity;
+    const char *out_stream;  /* names of the added streams; NULL: "d2h" */
+    const char *into_stream; /* NULL: "h2d" */
+    uint64_t bytes_min;      /* smaller storages stay; 0: 1 MiB */
+    uint64_t effort;         /* steps of search, of about a million places each; 0: 1000 */
+    struct tarn_offload_report *report; /* filled in; NULL: not wanted */
+    size_t report_size;                 /* sizeof(struct tarn_offload_report) */
+};
+#ifndef __cplusplus
+#define TARN_OFFLOAD_OPTIONS(...)                                                       \
+    (&(struct tarn_offload_options){.struct_size = sizeof(struct tarn_offload_options), \
+                                    __VA_ARGS__})
+#endif
 
 /* ---- Reorder ----
  * Another order of the ops, in which less is alive at once. The order that came in is always among

@@ -87,6 +87,7 @@ static unsigned take_classes(enum tarn_budget_method *method)
     case TARN_BUDGET_GIST:
         *method = TARN_BUDGET_SEARCH;
         return TARN_BUDGET_ALL & ~TARN_BUDGET_RECOMPUTE;
+    case TARN_BUDGET_OFFLOAD: *method = TARN_BUDGET_KEEP; return TARN_BUDGET_ALL;
     default: return TARN_BUDGET_ALL;
     }
 }

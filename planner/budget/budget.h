@@ -26,4 +26,13 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_planned *result, struct tarn_error *error);
 
+/* tarn_budgeting_run with moves (struct tarn_offload_options), which are complete; `budget` NULL:
+ * what makes nobody wait. The report of the budget is filled in, too. TARN_DOES_NOT_FIT: neither
+ * moves nor anything else, nor all together, keep to the budget. */
+enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
+                                     const struct tarn_budget_options *budget,
+                                     const struct tarn_offload_options *offload,
+                                     const struct tarn_plan_options *planning,
+                                     struct tarn_planned *result, struct tarn_error *error);
+
 #endif

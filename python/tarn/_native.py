@@ -69,7 +69,8 @@ OpInfo = _struct("OpInfo", name=text, kind=text, stream=u32, inputs=List, output
                  control=List, workspace=u64, cost=u64, flops=u64, view=flag, workspace_first=flag,
                  recomputable=i32, inplace=to(u32 * 2), inplace_count=size,
                  implementations=to(Implementation), implementations_count=size, common=List,
-                 workspace_space=u32, op_class=i32, branch=to(u32 * 2), branch_count=size)
+                 workspace_space=u32, op_class=i32, branch=to(u32 * 2), branch_count=size,
+                 move=flag)
 GraphSummary = _struct("GraphSummary", streams=u32, ops=u32, views=u32, tensors=u32, storages=u32,
                        workspaces=u32, groups=u32, arcs=u32, arcs_kept=u32, sum=u64,
                        persistent=u64, serial_peak=u64, cost=u64)
@@ -89,6 +90,10 @@ InPlaceOptions = _options("InPlaceOptions", kinds=to(text), kinds_count=size)
 BudgetOptions = _options("BudgetOptions", budget=u64, method=i32, effort=u64, alignment=u64,
                          report=pointer, control=pointer, report_size=size, known_only=flag,
                          share=f64)
+OffloadOptions = _options("OffloadOptions", out_bytes_per_second=u64, into_bytes_per_second=u64,
+                          latency_ns=u64, kinds=u32, margin=f64, space=u32, capacity=u64, out_stream=text,
+                          into_stream=text, bytes_min=u64, effort=u64, report=pointer,
+                          report_size=size)
 VerifyOptions = _options("VerifyOptions", in_place_kinds=to(text), in_place_kinds_count=size)
 PlanProgress = _options("PlanProgress", footprint=u64, bound=u64, steps=u64)
 PROGRESS = c.CFUNCTYPE(None, pointer, to(PlanProgress))
@@ -100,7 +105,7 @@ PlanOptions = _options("PlanOptions", alignment=u64, capacity=u64, method=text, 
                        stop=to(flag), assign=to(AssignOptions), reorder=to(ReorderOptions),
                        couple=to(CoupleOptions), in_place=to(InPlaceOptions), boundary=i32,
                        budget=to(BudgetOptions), node_limit=u32, heartbeat=HEARTBEAT, pad_groups=i32,
-                       keep=Places)
+                       keep=Places, offload=to(OffloadOptions))
 PlanSummary = _struct("PlanSummary", method=text, alignment=u64, footprint=u64, persistent=u64,
                       bound=u64, optimal=flag, waits=u32, boundary_waits=u32, transform_ms=f64,
                       order_ms=f64, place_ms=f64, verify_ms=f64, stopped=i32, pad_groups=i32, ended=i32)

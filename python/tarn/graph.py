@@ -66,7 +66,7 @@ class Implementation(NamedTuple):
 
 class Op(NamedTuple):
     """inputs and outputs are ids of tensors, control ids of ops, workspace_space that of a memory
-    space. cost: in nanoseconds. op_class: one of tarn.graph.CLASSES, as the graph says it or else
+    space. move: it copies its input to its output. cost: in nanoseconds. op_class: one of tarn.graph.CLASSES, as the graph says it or else
     as its kind does; None: the kind is not known."""
     id: OpId
     name: str
@@ -84,6 +84,7 @@ class Op(NamedTuple):
     workspace_space: SpaceId = SpaceId(0)
     op_class: Optional[str] = None
     branch: tuple[tuple[int, int], ...] = ()
+    move: bool = False
 
 
 class Records(Sequence[T], Generic[T]):
@@ -393,14 +394,17 @@ class Builder:
            recomputable: Optional[bool] = None,
            inplace: Sequence[tuple[TensorRef, TensorRef]] = (), workspace_first: bool = False,
            implementations: Sequence[Implementation] = (), workspace_space: SpaceRef = SpaceId(0),
-           op_class: Optional[str] = None, branch: Sequence[tuple[int, int]] = ()) -> OpId:
+           op_class: Optional[str] = None, branch: Sequence[tuple[int, int]] = (),
+           move: bool = False) -> OpId:
         """control: ops that must finish first. inplace: pairs (input, output) that may share a
         storage. recomputable: None: by the op's class. op_class: one of tarn.graph.CLASSES; None:
         what the words of its kind say. workspace_first: the op is done with its
         workspace before it writes any byte of its outputs, so that they may share bytes.
         implementations: other ways of carrying it out, for a budget to choose from.
         workspace_space: where the workspace lies. branch: pairs (conditional, arm): the op runs
-        only where each of these conditionals takes that arm (Session.take)."""
+        only where each of these conditionals takes that arm (Session.take).
+        move: it copies its one input to its one output, mostly in another memory space, and does
+        nothing else; sessions run it themselves."""
         ways = (n.Implementation * len(implementations))(*(
             n.Implementation(n.encoded(way.name), way.cost, way.workspace,
                              self._ids("tensor", way.inputs), self._ids("tensor", way.outputs),
@@ -415,7 +419,7 @@ class Builder:
                         flops=flops, workspace_first=workspace_first,
                         workspace_space=self._id("space", workspace_space),
                         recomputable={None: 0, True: 1, False: 2}[recomputable],
-                        op_class=0 if op_class is None else 1 + index_of(CLASSES, "op_class",
+                        move=move, op_class=0 if op_class is None else 1 + index_of(CLASSES, "op_class",
                                                                          op_class),
                         inplace=c.cast(pairs.ids, c.POINTER(c.c_uint32 * 2)), implementations=ways,
                         inplace_count=len(inplace), implementations_count=len(ways),

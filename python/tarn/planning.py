@@ -5,6 +5,7 @@ import ctypes as c
 import inspect
 import json
 import os
+import re
 import subprocess
 from base64 import b64encode
 from collections import Counter
@@ -66,12 +67,35 @@ def _budget(budget: Any) -> Any:
     return budget
 
 
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _rate(rate: str) -> int:
+    """Bytes per second: "50GB/s"."""
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?i?B)/s\s*", rate)
+    if not found or found[2] not in _UNITS or float(found[1]) <= 0:
+        raise UsageError(f'offload is a bandwidth such as "50GB/s", or one each way, "50GB/s,45GB/s", not {rate!r}')
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def _offload(offload: Any) -> Any:
+    """The fields that a bandwidth asks for: bytes per second, as a number or a text; out, then back."""
+    if isinstance(offload, dict):
+        return {**offload, **{name: n.encoded(offload[name]) for name in ("out_stream", "into_stream") if isinstance(offload.get(name), str)}}
+    if isinstance(offload, str):
+        rates = [_rate(rate) for rate in offload.split(",")]
+        if len(rates) > 2:
+            raise UsageError(f"offload is one bandwidth, or one each way, not {offload!r}")
+        return {"out_bytes_per_second": rates[0], "into_bytes_per_second": rates[-1]}
+    return None if offload is None else {"out_bytes_per_second": int(offload)}
+
+
 class _Search:
     """A graph, struct tarn_plan_options, and all that it points to."""
 
     def __init__(self, *, graph: Union[Graph, PathLike], method: Optional[str],
                  effort: Optional[int], assign: Any, reorder: Any, couple: Any, in_place: Any,
-                 budget: Any, boundary: str, pad_groups: str, keep: Any,
+                 budget: Any, offload: Any, boundary: str, pad_groups: str, keep: Any,
                  progress: Optional[Callable[[int, int, int], Optional[bool]]], **plain: Any):
         self._graph = graph if isinstance(graph, Graph) else Graph.load(graph)
         self.stop = c.c_bool(False)
@@ -95,6 +119,7 @@ class _Search:
         self._point("couple", n.CoupleOptions, "keep", None if couple is False else couple)
         self._point("in_place", n.InPlaceOptions, None, in_place or None)
         self._point("budget", n.BudgetOptions, "budget", _budget(budget))
+        self._point("offload", n.OffloadOptions, None, _offload(offload))
 
     def _keep(self, keep: Any) -> None:
         if isinstance(keep, Plan):
@@ -172,7 +197,8 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
          assign: Union[int, Fields, None] = None, reorder: Union[bool, Fields] = False,
          couple: Union[bool, float, Fields, None] = None,
          in_place: Union[bool, Sequence[str]] = False, 
-         budget: Union[int, float, str, Fields, None] = None, boundary: str = "refined", pad_groups: str = "graph",
+         budget: Union[int, float, str, Fields, None] = None,
+         offload: Union[int, float, str, Fields, None] = None, boundary: str = "refined", pad_groups: str = "graph",
          keep: Union["Plan", Mapping[Union[str, int], int], None] = None,
          progress: Optional[Callable[[int, int, int], Optional[bool]]] = None) -> Plan:
     """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
@@ -190,6 +216,9 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     budget     bytes: recompute and choose implementations until the footprint is within it; "70%"
                or 0.7: that share of the footprint that the same call has without a budget, which
                is planned first
+    offload    "50GB/s", "50GB/s,45GB/s" or bytes per second: storages that idle wait in the host's
+               memory, copied there and back at that rate, where that keeps to the budget in less
+               modelled time; without a budget where nobody waits for it
     boundary   "refined": streams begin the next iteration where that does no harm; "simple"
     pad_groups "exact" or "padded": all contiguous groups, whatever the graph says; "auto": the one
                of the two whose plan is smaller
@@ -198,7 +227,7 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     progress   called with (footprint, bound, steps) of the best plan so far (0: there is none yet):
                at once, whenever it is better, and twice a second; False ends the search
 
-    assign, reorder, couple and budget also take a dict of fields of the C library's options.
+    assign, reorder, couple, budget and offload also take a dict of fields of the C library's options.
     """
     search = _Search(**locals())  # all the arguments by their names
     return apart(search.run, stop=search.interrupt)

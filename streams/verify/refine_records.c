@@ -334,6 +334,21 @@ static void check_space(struct tarn_comparison *comparison, uint32_t s)
                     s, tarn_quote(b->name).text, field);
 }
 
+static bool is_moved_to(const struct tarn_comparison *comparison, uint32_t s)
+{
+    const struct tarn_graph *final = comparison->final;
+    for (uint32_t t = comparison->source->tensors_count; t < final->tensors_count; t++)
+        if (final->tensors[t].space == s && tarn_refine_is_moved(comparison, t)) return true;
+    return false;
+}
+
+/* Does some move need each of the spaces from `s` on? */
+static bool are_moved_to(const struct tarn_comparison *comparison, uint32_t s)
+{
+    while (s < comparison->final->spaces_count && is_moved_to(comparison, s)) s++;
+    return s >= comparison->final->spaces_count;
+}
+
 /* Moves may bring spaces with them, behind those of the source graph, where a graph that declares
  * none has one without a name, a capacity or an alignment. */
 static void check_spaces(struct tarn_comparison *comparison)
@@ -341,14 +356,12 @@ static void check_spaces(struct tarn_comparison *comparison)
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
     for (uint32_t s = 0; s < source->spaces_count && s < final->spaces_count; s++)
         check_space(comparison, s);
-    if (source->spaces_count == 0 && final->spaces_count > 0) {
-        const struct tarn_space_info *first = &final->spaces[0];
-        if (first->name[0] == '\0' && first->kind == TARN_SPACE_DEVICE && first->alignment == 0 &&
-            first->capacity == 0)
-            return;
-    } else if (source->spaces_count <= final->spaces_count) {
-        return;
-    }
+    const struct tarn_space_info *first = &final->spaces[0];
+    bool is_first_plain = source->spaces_count > 0 || final->spaces_count == 0 ||
+                          (first->name[0] == '\0' && first->kind == TARN_SPACE_DEVICE &&
+                           first->alignment == 0 && first->capacity == 0);
+    uint32_t from = source->spaces_count == 0 && final->spaces_count > 0 ? 1 : source->spaces_count;
+    if (is_first_plain && from <= final->spaces_count && are_moved_to(comparison, from)) return;
     tarn_refine_add(comparison, tarn_violation_of(TARN_WRONG_GRAPH),
                     "the plan's graph has not the memory spaces of the source graph: it has %u, "
                     "not %u",

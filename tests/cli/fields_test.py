@@ -35,14 +35,16 @@ GRAPH = {
         {"id": 3, "name": "again", "kind": "k", "stream": 0, "inputs": [0], "outputs": [5], "origin": 0, "implementation": 0, "common": [0],
          "control": [2]},
         {"id": 4, "name": "quick", "kind": "k", "stream": 0, "inputs": [5, 4], "outputs": [6, 7], "common": []},
-        {"id": 5, "name": "", "kind": "", "stream": 1, "inputs": [6], "outputs": [8], "control": [4]}],
+        {"id": 5, "name": "", "kind": "", "stream": 1, "inputs": [6], "outputs": [8], "control": [4]},
+        {"id": 6, "name": "move", "kind": "move", "stream": 1, "inputs": [6], "outputs": [11], "move": True}],
     "tensors": [
         {"id": 0, "name": "x", "size": 1000, "kind": "input", "space": 2}, {"id": 1, "name": "a", "size": 1000, "kind": "intermediate"},
         {"id": 2, "name": "b", "size": 1000, "kind": "intermediate", "alignment": 256}, {"id": 3, "name": "a, flat", "size": 992, "kind": "intermediate", "alias_of": 1},
         {"id": 4, "name": "c", "size": 1000, "kind": "gradient"}, {"id": 5, "name": "a again", "size": 1000, "kind": "intermediate", "origin": 1},
         {"id": 6, "name": "d", "size": 300, "kind": "intermediate"}, {"id": 7, "name": "e", "size": 300, "kind": "output"},
         {"id": 8, "name": "f", "size": 1, "kind": "output", "space": 2},
-        {"id": 9, "name": "p", "size": 8, "kind": "parameter"}, {"id": 10, "name": "q", "size": 8, "kind": "optimizer_state"}],
+        {"id": 9, "name": "p", "size": 8, "kind": "parameter"}, {"id": 10, "name": "q", "size": 8, "kind": "optimizer_state"},
+        {"id": 11, "name": "d, host", "size": 300, "kind": "intermediate", "space": 2}],
     "contiguous": [[6, 7], {"tensors": [2, 1], "padded": True}, {"tensors": [9], "padded": False}, [10]]}
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 64, 100, 512, 1 << 20, (1 << 30), (1 << 53) - 1)
 
@@ -128,8 +130,8 @@ def meaning(document):
                 way.pop("workspace_first", None)  # nothing ends first
             ways.append(said(way, workspace=0, workspace_first=False, inputs=[], outputs=[]))
         op["implementations"] = ways
-    document["ops"] = [said(op, control=[], workspace=0, workspace_first=False, workspace_space=0, cost=0, flops=0, view=False, inplace=[],
-                            implementations=[], branch=[], origin=op["id"]) for op in ops]
+    document["ops"] = [said(op, control=[], workspace=0, workspace_first=False, workspace_space=0, cost=0, flops=0, view=False, move=False, inplace=[],
+                            implementations=[], branch=[], **({} if op.get("move") else {"origin": op["id"]})) for op in ops]
     return document
 
 

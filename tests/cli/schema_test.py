@@ -77,10 +77,11 @@ def with_spaces():
         "streams": [{"id": 0, "name": "s"}],
         "ops": [
             {"id": 0, "name": "make", "kind": "k", "stream": 0, "inputs": [], "outputs": [0, 1], "workspace": 100, "workspace_first": True},
-            {"id": 1, "name": "use", "kind": "k", "stream": 0, "inputs": [0, 1], "outputs": [2], "workspace": 40, "workspace_space": 1}],
+            {"id": 1, "name": "use", "kind": "k", "stream": 0, "inputs": [0, 1], "outputs": [2], "workspace": 40, "workspace_space": 1},
+            {"id": 2, "name": "move", "kind": "move", "stream": 0, "inputs": [1], "outputs": [3], "move": True}],
         "tensors": [
             {"id": 0, "name": "x", "size": 1000, **tensor}, {"id": 1, "name": "y", "size": 1000, **tensor},
-            {"id": 2, "name": "z", "size": 100, "space": 1, **tensor}],
+            {"id": 2, "name": "z", "size": 100, "space": 1, **tensor}, {"id": 3, "name": "w", "size": 1000, "space": 1, **tensor}],
         "contiguous": [{"tensors": [0, 1], "padded": True}]}
 
 
@@ -163,7 +164,7 @@ def schemas_end_where_the_loader_ends():
         return {"tensors": [{**with_spaces()["tensors"][0], **fields}, *with_spaces()["tensors"][1:]]}
 
     def op(**fields):
-        return {"ops": [{**with_spaces()["ops"][0], **fields}, with_spaces()["ops"][1]]}
+        return {"ops": [{**with_spaces()["ops"][0], **fields}, *with_spaces()["ops"][1:]]}
 
     long = "x" * 4096
     edges = [

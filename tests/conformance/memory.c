@@ -414,6 +414,59 @@ static void every_memory_space_has_memory_of_its_own(struct tarn_kit *kit)
         table->space_destroy(kit->self, &spaces[i], memory[i], BYTES);
 }
 
+/* ---- Copies on queues ---- */
+
+static bool copies_on_queues(const struct tarn_device_table *table)
+{
+    return table->struct_size > offsetof(struct tarn_device_table, copy_enqueue) &&
+           table->copy_enqueue;
+}
+
+/* From one allocation to a second one on a queue, and on to a third one on another queue that waits
+ * for the first; what lies beside the bytes stays. Each copy is enqueued before the one that it
+ * comes after may have ended. */
+static void copies_on_queues_follow_their_order_and_reach_exactly_their_bytes(struct tarn_kit *kit)
+{
+    enum { BYTES = 100003, ROUNDS = 12, BESIDE = 64 };
+    const struct tarn_device_table *table = kit->table;
+    NEEDS(copies_on_queues(table), "copies on queues");
+    tarn_kit_create_queues(kit, 2);
+    void *event = tarn_kit_event(kit), *memory[3], *part[3];
+    const uint64_t room = BYTES + 2 * BESIDE;
+    unsigned char *host = malloc(room);
+    HOLDS(host);
+    for (int i = 0; i < 3; i++) OK(table->memory_create(kit->self, room, &memory[i]));
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        uint64_t size = round % 3 ? BYTES - round : round;
+        for (int i = 0; i < 3; i++) {
+            part[i] = open_part(kit, memory[i], BESIDE, size);
+            OK(table->fill(kit->self, memory[i], 0x55, room));
+        }
+        tarn_kit_pattern_fill(host, size, round);
+        OK(table->copy_in(kit->self, part[0], host, size));
+        OK(table->copy_enqueue(kit->self, kit->queues[0], part[1], part[0], size));
+        tarn_kit_record(kit, event, 0);
+        tarn_kit_wait(kit, event, 1);
+        OK(table->copy_enqueue(kit->self, kit->queues[1], part[2], part[1], size));
+        tarn_kit_finish(kit);
+        OK(table->copy_out(kit->self, host, part[2], size));
+        REQUIRE(tarn_kit_pattern_compare(host, size, round) == size,
+                "of two copies of %llu bytes on two queues, the second behind an event of the "
+                "first, byte %llu is wrong",
+                (unsigned long long)size,
+                (unsigned long long)tarn_kit_pattern_compare(host, size, round));
+        for (int i = 0; i < 3; i++) close_part(kit, part[i]);
+        part[2] = open_part(kit, memory[2], 0, room);
+        OK(table->copy_out(kit->self, host, part[2], room));
+        close_part(kit, part[2]);
+        for (uint64_t i = 0; i < room; i++)
+            REQUIRE((i >= BESIDE && i < BESIDE + size) || host[i] == 0x55,
+                    "a copy of %llu bytes on a queue wrote beside them", (unsigned long long)size);
+    }
+    for (int i = 0; i < 3; i++) table->memory_destroy(kit->self, memory[i], room);
+    free(host);
+}
+
 #define MEMORY "device.h, \"Memory\": "
 
 const struct tarn_kit_test tarn_kit_memory[] = {
@@ -447,5 +500,8 @@ const struct tarn_kit_test tarn_kit_memory[] = {
      MEMORY "host_memory_create gives host memory from which copies are fastest"},
     {"every_memory_space_has_memory_of_its_own", every_memory_space_has_memory_of_its_own,
      "device.h, \"Memory spaces\": each space has an allocation of its own"},
+    {"copies_on_queues_follow_their_order_and_reach_exactly_their_bytes",
+     copies_on_queues_follow_their_order_and_reach_exactly_their_bytes,
+     "device.h, copy_enqueue: a copy on a queue, in the queue's order, of exactly `size` bytes"},
     {0},
 };

@@ -24,6 +24,7 @@ struct question {
     struct tarn_couple_options couple;
     struct tarn_in_place_options in_place;
     struct tarn_budget_options budget;
+    struct tarn_offload_options offload;
     struct tarn_transform_control of_reorder, of_couple, of_budget;
 };
 
@@ -47,6 +48,7 @@ struct probe {
 #define REORDER(member, type, ...) PROBE("tarn_reorder_options", reorder, member, type, __VA_ARGS__)
 #define COUPLE(member, type, ...) PROBE("tarn_couple_options", couple, member, type, __VA_ARGS__)
 #define BUDGET(member, type, ...) PROBE("tarn_budget_options", budget, member, type, __VA_ARGS__)
+#define OFFLOAD(member, type, ...) PROBE("tarn_offload_options", offload, member, type, __VA_ARGS__)
 #define CONTROL(part, member, type, ...) \
     PROBE("tarn_transform_control", part, member, type, __VA_ARGS__)
 static const struct probe probes[] = {
@@ -83,6 +85,17 @@ static const struct probe probes[] = {
     BUDGET(alignment, uint64_t, 1),
     BUDGET(known_only, bool, true),
     BUDGET(share, double, 1),
+    OFFLOAD(out_bytes_per_second, uint64_t, 50),
+    OFFLOAD(into_bytes_per_second, uint64_t, 45),
+    OFFLOAD(latency_ns, uint64_t, 100),
+    OFFLOAD(kinds, unsigned, 3),
+    OFFLOAD(margin, double, 0.1),
+    OFFLOAD(space, tarn_space, 1),
+    OFFLOAD(capacity, uint64_t, 1 << 20),
+    OFFLOAD(out_stream, const char *, "out"),
+    OFFLOAD(into_stream, const char *, "in"),
+    OFFLOAD(bytes_min, uint64_t, 1),
+    OFFLOAD(effort, uint64_t, 7),
     CONTROL(of_reorder, steps, uint64_t, 5),
     CONTROL(of_couple, seconds, double, 2),
     CONTROL(of_budget, steps, uint64_t, 5),
@@ -95,7 +108,7 @@ static const char *const passed_by[] = {
     "struct_size", "threads", "progress",    "user",    "stop",
     "heartbeat",   "assign",  "reorder",     "couple",  "in_place",
     "budget",      "report",  "report_size", "control", "communication_words",
-    "copy_words",  "kinds"};
+    "copy_words",  "kinds",   "offload"};
 
 static bool is_passed_by(const char *structure, const char *member)
 {
@@ -103,6 +116,8 @@ static bool is_passed_by(const char *structure, const char *member)
         bool is_budget =
             strcmp(member, "budget") == 0; /* a transform of a plan, bytes of its own */
         if (is_budget && strcmp(structure, "tarn_plan_options") != 0) continue;
+        bool is_sum = strcmp(member, "kinds") == 0; /* of an offload, not a list */
+        if (is_sum && strcmp(structure, "tarn_offload_options") == 0) continue;
         if (strcmp(passed_by[i], member) == 0) return true;
     }
     return false;
@@ -117,7 +132,8 @@ static void begin(struct question *question)
                  .reorder = &question->reorder,
                  .couple = &question->couple,
                  .in_place = &question->in_place,
-                 .budget = &question->budget},
+                 .budget = &question->budget,
+                 .offload = &question->offload},
         .assign = {.struct_size = sizeof question->assign,
                    .communication_words = words,
                    .copy_words = words},
@@ -125,6 +141,7 @@ static void begin(struct question *question)
         .couple = {.struct_size = sizeof question->couple, .control = &question->of_couple},
         .in_place = {.struct_size = sizeof question->in_place, .kinds = words},
         .budget = {.struct_size = sizeof question->budget, .control = &question->of_budget},
+        .offload = {.struct_size = sizeof question->offload, .out_bytes_per_second = 1000000000},
         .of_reorder = {.struct_size = sizeof question->of_reorder},
         .of_couple = {.struct_size = sizeof question->of_couple},
         .of_budget = {.struct_size = sizeof question->of_budget},
@@ -136,12 +153,14 @@ static void put(struct question *question, const struct probe *probe)
     memcpy((char *)question + probe->offset, probe->value, probe->size);
 }
 
-static struct tarn_graph *small_graph(void)
+static struct tarn_graph *small_graph_with(uint32_t spaces)
 {
     struct random_graph_options knobs = random_graph_knobs(5, 12);
-    knobs.spaces = 0;
+    knobs.spaces = spaces;
     return random_graph(&knobs);
 }
+
+static struct tarn_graph *small_graph(void) { return small_graph_with(0); }
 
 static struct tarn_plan *plan_of(struct tarn_graph *graph, const struct tarn_plan_options *options)
 {
@@ -236,6 +255,7 @@ static void every_option_is_told_or_known_not_to_matter(void **state)
     assert_true(check_members("transform.h", "tarn_couple_options") >= 9);
     assert_true(check_members("transform.h", "tarn_in_place_options") >= 5);
     assert_true(check_members("transform.h", "tarn_budget_options") >= 8);
+    assert_true(check_members("transform.h", "tarn_offload_options") >= 12);
     assert_true(check_members("transform.h", "tarn_transform_control") >= 7);
 }
 
@@ -264,7 +284,7 @@ static void every_option_alone_is_another_question(void **state)
     const void **transforms[] = {
         (const void **)&question.plan.assign, (const void **)&question.plan.reorder,
         (const void **)&question.plan.couple, (const void **)&question.plan.in_place,
-        (const void **)&question.plan.budget};
+        (const void **)&question.plan.budget, (const void **)&question.plan.offload};
     for (size_t i = 0; i < sizeof transforms / sizeof *transforms; i++) {
         begin(&question);
         *transforms[i] = NULL;
@@ -328,7 +348,7 @@ static char *written(const struct tarn_plan *plan)
 static void a_file_says_what_its_plan_was_asked_for(void **state)
 {
     (void)state;
-    struct tarn_graph *graph = small_graph();
+    struct tarn_graph *graph = small_graph_with(2); /* one to move to */
     struct question question;
     begin(&question);
     for (int i = 0; i < PROBES; i++) {

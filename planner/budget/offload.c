@@ -1,0 +1,652 @@
+/* Moves beside everything else that keeps to a budget. Which storages move, where bytes are free
+ * and when they are taken again is for transform/offload to find, in the order of the ops that it
+ * is given and by their clock. Recomputing changes both. No fixed order of the two is best, so
+ * several are tried, and the fastest that fits is the answer:
+ *
+ *     moves alone
+ *     the budget without moves
+ *     recomputing down to some multiple of the budget, and moving from there: what is cheap to make
+ *         again is made again, and copies have the time that this leaves; multiples beside the best
+ *         one are tried as well
+ *     moving what makes nobody wait, and recomputing from there
+ *
+ * A plan may need more than the list has alive: for streams side by side, which are coupled then,
+ * and for what placement loses; so the search is asked again for less. What the budget leaves goes
+ * to earlier triggers and later releases, where this costs no time. Cost: some searches for a
+ * budget, each with some of moves. */
+#include <assert.h>
+#include <string.h>
+
+#include "budget.h"
+#include "planner/transform/coupled.h"
+#include "planner/transform/heartbeat.h"
+#include "planner/transform/offload/offload.h"
+#include "planner/transform/recipe.h"
+#include "streams/base/deadline.h"
+#include "streams/base/error.h"
+#include "streams/base/options.h"
+#include "streams/graph/validate.h"
+#include "tarn/simulate.h"
+
+/* Default effort, and places that a step of it looks at. */
+enum { EFFORT = 1000, STEP_WORK = 1000000 };
+/* What is less than one part in that of the time is not looked for. */
+enum { NOTHING = 2000 };
+/* Times that the search is asked for less, each time by at least one part in LESS. */
+enum { ASKED_MAX = 10, LESS = 200 };
+/* Steps of placing, unless the caller says how many. */
+enum { PLACE_STEPS = 300 };
+/* How often slack is shared out, each time one part in RELAXED_PART less of the budget. */
+enum { RELAXED_MAX = 4, RELAXED_PART = 32 };
+#define UNLIMITED (UINT64_MAX / 4) /* bytes to which anything keeps */
+#define LATENCY_NS 5000
+#define BYTES_MIN (UINT64_C(1) << 20)
+
+/* A graph that keeps to the budget, with its plan. */
+struct found {
+    struct tarn_planned made; /* no graph: none */
+    uint64_t time_ns;
+    struct tarn_budget_report report;
+};
+
+struct offloading {
+    struct tarn_graph *graph;
+    struct tarn_budget_options budget;
+    struct tarn_offload_options options;
+    struct tarn_offload_terms terms;
+    const struct tarn_plan_options *planning;
+    struct tarn_deadline deadline;
+    uint64_t bytes; /* the budget, the capacity of the first space counted */
+    uint64_t before, before_ns;
+    uint64_t no_less_ns;
+    struct found best;
+    uint64_t least;  /* the smallest footprint that a refusal has told of; UINT64_MAX: none */
+    uint32_t blamed; /* the op of such a refusal */
+    struct tarn_error *error;
+};
+
+static bool is_over(const struct offloading *offloading)
+{
+    return tarn_deadline_is_over(&offloading->deadline);
+}
+
+/* ---- Time ---- */
+
+static enum tarn_status find_time(const struct tarn_graph *graph, uint64_t *ns)
+{
+    struct tarn_pace pace;
+    enum tarn_status status = tarn_pace_init(&pace, graph, TARN_WAIT_NS);
+    if (status == TARN_OK) *ns = pace.timeline.makespan_ns;
+    if (status == TARN_OK) tarn_pace_finish(&pace);
+    return status;
+}
+
+/* The same if moves took `percent` of what they are told to take. */
+static enum tarn_status find_time_with(const struct tarn_graph *graph, uint64_t percent,
+                                       uint64_t *ns)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_graph view = tarn_graph_view(graph);
+    struct tarn_graph_op *ops =
+        tarn_region_copy(&region, graph->ops, graph->ops_count, sizeof *ops);
+    enum tarn_status status = ops ? TARN_OK : TARN_SYSTEM;
+    for (uint32_t v = 0; ops && v < graph->ops_count; v++)
+        if (ops[v].move && ops[v].origin == TARN_NONE) ops[v].cost = ops[v].cost * percent / 100;
+    view.ops = ops;
+    if (status == TARN_OK) status = find_time(&view, ns);
+    tarn_region_finish(&region);
+    return status;
+}
+
+/* ---- Plans ---- */
+
+static enum tarn_status plan_quickly(const struct offloading *offloading, struct tarn_graph *graph,
+                                     struct tarn_plan **plan)
+{
+    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
+                                            .alignment = offloading->terms.alignment,
+                                            .method = "lowest",
+                                            .effort = TARN_NO_EFFORT};
+    return tarn_plan_make(graph, &quick, TARN_ALL_UNLIMITED, plan, offloading->error);
+}
+
+/* The plan for the budget; NULL: none was found. *missing: bytes that the next question should be
+ * lower by, at least 1 part in LESS. */
+static enum tarn_status place(const struct offloading *offloading, struct tarn_graph *graph,
+                              struct tarn_plan **plan, uint64_t *missing)
+{
+    const struct tarn_plan_options *planning = offloading->planning;
+    struct tarn_plan_options options = {.struct_size = sizeof options,
+                                        .alignment = offloading->terms.alignment,
+                                        .capacity = offloading->bytes,
+                                        .effort = PLACE_STEPS,
+                                        .seconds = tarn_deadline_left(&offloading->deadline)};
+    struct tarn_error ignored;
+    struct tarn_plan *quick;
+    *plan = NULL;
+    *missing = offloading->bytes / LESS;
+    enum tarn_status status = plan_quickly(offloading, graph, &quick);
+    if (status != TARN_OK) return status;
+    uint64_t bound = quick->claim.bound;
+    if (quick->spaces) bound = quick->spaces[0].claim.bound;
+    tarn_plan_destroy(quick);
+    if (bound > offloading->bytes) {
+        if (bound - offloading->bytes > *missing) *missing = bound - offloading->bytes;
+        return TARN_OK;
+    }
+    if (planning) {
+        options.method = planning->method;
+        options.node_limit = planning->node_limit;
+        options.seed = planning->seed;
+        options.threads = planning->threads;
+        if (planning->effort > 0) options.effort = planning->effort;
+    }
+    struct tarn_planned made = {.graph = graph};
+    status = tarn_planned_make(&made, &options, &ignored);
+    *plan = made.plan;
+    if (status == TARN_DOES_NOT_FIT) {
+        if (made.needed > offloading->bytes && (made.needed - offloading->bytes) / 2 > *missing)
+            *missing = (made.needed - offloading->bytes) / 2;
+        return TARN_OK;
+    }
+    if (status != TARN_OK && offloading->error) *offloading->error = ignored;
+    return status;
+}
+
+/* ---- Candidates ---- */
+
+/* Takes over graph and plan if they are the best so far. relaxed: of those that take as long the
+ * one that minds slower copies less. */
+static void offer(struct offloading *offloading, struct tarn_planned *made, uint64_t time_ns,
+                  const struct tarn_budget_report *report, bool relaxed)
+{
+    struct found *best = &offloading->best;
+    bool is_better = !best->made.graph || time_ns < best->time_ns;
+    if (best->made.graph && time_ns == best->time_ns)
+        is_better =
+            relaxed || tarn_plan_footprint(made->plan) <= tarn_plan_footprint(best->made.plan);
+    if (is_better) {
+        tarn_planned_finish(&best->made);
+        *best = (struct found){*made, time_ns, *report};
+    } else {
+        tarn_planned_finish(made);
+    }
+    *made = (struct tarn_planned){0};
+}
+
+/* Waits that break the heaviest antichain, where it is above the budget. *graph is replaced. */
+static enum tarn_status couple(const struct offloading *offloading, struct tarn_graph **graph)
+{
+    struct tarn_graph *coupled;
+    const struct tarn_transform_control control = {
+        .struct_size = sizeof control,
+        .steps = 1 + (1U << 14) / ((*graph)->ops_count + 1),
+        .stop = (const bool *)offloading->deadline.stop,
+        .seconds = tarn_deadline_left(&offloading->deadline)};
+    const struct tarn_couple_options options = {.struct_size = sizeof options,
+                                                .alignment = offloading->terms.alignment,
+                                                .capacity = offloading->bytes,
+                                                .slowdown_max = 1000,
+                                                .control = &control};
+    enum tarn_status status = tarn_graph_couple(*graph, &options, &coupled, offloading->error);
+    if (status != TARN_OK) return status;
+    if (coupled != *graph && *graph != offloading->graph)
+        status = tarn_transform_compose(*graph, coupled, offloading->error);
+    tarn_graph_destroy(*graph);
+    *graph = coupled;
+    return status;
+}
+
+/* The graph with the moves, planned: offers it if it fits. from: the graph without them, which has
+ * come of the given one. */
+static enum tarn_status try_choice(struct offloading *offloading,
+                                   const struct tarn_offload_model *model, struct tarn_graph *from,
+                                   const struct tarn_offload_choice *choice,
+                                   const struct tarn_budget_report *report, bool relaxed,
+                                   uint64_t *missing)
+{
+    struct tarn_planned made = {0};
+    uint64_t time_ns = 0;
+    enum tarn_status status = TARN_OK;
+    if (choice->count > 0) {
+        status = tarn_offload_build(model, choice, &made.graph, offloading->error);
+        if (status == TARN_OK && from != offloading->graph)
+            status = tarn_transform_compose(from, made.graph, offloading->error);
+    } else {
+        made.graph = tarn_graph_retain(from);
+    }
+    if (status == TARN_OK) status = place(offloading, made.graph, &made.plan, missing);
+    if (status == TARN_OK && !made.plan && from->streams_count > 1) {
+        status = couple(offloading, &made.graph);
+        if (status == TARN_OK) status = place(offloading, made.graph, &made.plan, missing);
+    }
+    if (status == TARN_OK && made.plan) {
+        *missing = 0;
+        status = find_time(made.graph, &time_ns);
+        if (status == TARN_OK) offer(offloading, &made, time_ns, report, relaxed);
+    }
+    tarn_planned_finish(&made);
+    return status;
+}
+
+/* The same gaps with what the budget leaves given to earlier triggers and later releases: as much
+ * of it as can be placed. */
+static enum tarn_status relax(struct offloading *offloading, struct tarn_offload_model *model,
+                              struct tarn_graph *from, const struct tarn_offload_choice *choice,
+                              const struct tarn_budget_report *report, uint64_t aim)
+{
+    enum tarn_status status = TARN_OK;
+    for (uint64_t part = 0; part < RELAXED_MAX && status == TARN_OK && choice->count > 0; part++) {
+        struct tarn_offload_choice relaxed = *choice;
+        uint64_t missing, budget = aim - aim / RELAXED_PART * part;
+        if (budget < choice->peak || is_over(offloading)) break;
+        relaxed.arcs =
+            tarn_region_copy(model->region, choice->arcs, choice->count, sizeof *choice->arcs);
+        if (!relaxed.arcs || tarn_offload_relax(model, budget, &relaxed) != TARN_OK)
+            return tarn_error_no_memory(offloading->error);
+        status = try_choice(offloading, model, from, &relaxed, report, true, &missing);
+        if (missing == 0) break;
+    }
+    return status;
+}
+
+/* Moves from a graph that has come of the given one, until a plan of it fits. */
+static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
+                                  const struct tarn_budget_report *report)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_offload_model model;
+    struct tarn_offload_choice choice;
+    uint64_t aim = offloading->bytes, missing = 0, work = offloading->options.effort * STEP_WORK;
+    enum tarn_status status =
+        tarn_offload_model_init(&model, &region, from, &offloading->terms, offloading->error);
+    if (status == TARN_OK && from == offloading->graph)
+        offloading->no_less_ns = tarn_offload_no_less(&model, offloading->bytes);
+    for (int k = 0; k < ASKED_MAX && status == TARN_OK && aim > 0 && !is_over(offloading); k++) {
+        struct tarn_region_mark mark = tarn_region_mark(&region);
+        status = tarn_offload_within(&model, aim, work, &offloading->deadline, &choice);
+        if (status != TARN_OK) tarn_error_no_memory(offloading->error);
+        const struct found *best = &offloading->best;
+        if (status != TARN_OK || choice.peak > aim) break;
+        if (best->made.graph && choice.time_ns >= best->time_ns) break;
+        status = try_choice(offloading, &model, from, &choice, report, false, &missing);
+        if (status == TARN_OK && missing == 0)
+            status = relax(offloading, &model, from, &choice, report, aim);
+        if (missing == 0) break;
+        aim = aim > missing ? aim - missing : 0;
+        work = offloading->options.effort * STEP_WORK / 4;
+        tarn_region_release(&region, mark);
+    }
+    tarn_region_finish(&region);
+    return status;
+}
+
+/* ---- Together with the budget's own ways ---- */
+
+/* What keeps to `bytes` without moves, from a graph that has come of the given one. TARN_OK also
+ * where nothing does: then *made is empty, and *least what the refusal tells. */
+static enum tarn_status ask_budget(struct offloading *offloading, struct tarn_graph *from,
+                                   uint64_t bytes, struct tarn_planned *made,
+                                   struct tarn_budget_report *report, uint64_t *least)
+{
+    struct tarn_budget_options options = offloading->budget;
+    struct tarn_transform_control control = {.struct_size = sizeof control};
+    struct tarn_plan_options planning = *offloading->planning;
+    struct tarn_error error;
+    if (options.control) control = *options.control;
+    control.seconds = tarn_deadline_left(&offloading->deadline);
+    options.budget = bytes;
+    options.report = report;
+    options.report_size = sizeof *report;
+    options.control = &control;
+    *report = (struct tarn_budget_report){0};
+    *least = UINT64_MAX;
+    enum tarn_status status = tarn_budgeting_run(from, &options, 0, &planning, made, &error);
+    if (status == TARN_DOES_NOT_FIT && report->footprint > 0) *least = report->footprint;
+    if (status == TARN_DOES_NOT_FIT || status == TARN_DEADLINE) return TARN_OK;
+    if (status != TARN_OK && offloading->error) *offloading->error = error;
+    if (status == TARN_OK && from != offloading->graph && made->graph != from)
+        status = tarn_transform_compose(from, made->graph, offloading->error);
+    return status;
+}
+
+/* The budget without moves. */
+static enum tarn_status try_budget(struct offloading *offloading)
+{
+    struct tarn_planned made = {0};
+    struct tarn_budget_report report;
+    uint64_t least, missing, time_ns;
+    enum tarn_status status =
+        ask_budget(offloading, offloading->graph, offloading->bytes, &made, &report, &least);
+    if (least < offloading->least) offloading->least = least;
+    if (status == TARN_OK && made.graph && !made.plan)
+        status = place(offloading, made.graph, &made.plan, &missing);
+    if (status == TARN_OK && made.plan) status = find_time(made.graph, &time_ns);
+    if (status == TARN_OK && made.plan) offer(offloading, &made, time_ns, &report, false);
+    tarn_planned_finish(&made);
+    return status;
+}
+
+/* Recomputing to a multiple of the budget, and moving from there. *fits: there was something to
+ * move from. */
+static enum tarn_status try_above(struct offloading *offloading, double multiple)
+{
+    struct tarn_planned made = {0};
+    struct tarn_budget_report report;
+    uint64_t least, bytes = (uint64_t)((double)offloading->bytes * multiple);
+    if (bytes >= offloading->before || is_over(offloading)) return TARN_OK;
+    enum tarn_status status =
+        ask_budget(offloading, offloading->graph, bytes, &made, &report, &least);
+    if (status == TARN_OK && made.graph) status = try_moves(offloading, made.graph, &report);
+    tarn_planned_finish(&made);
+    return status;
+}
+
+static enum tarn_status try_multiples(struct offloading *offloading)
+{
+    static const double multiples[] = {1.5, 1.3, 1.15};
+    enum { COUNT = sizeof multiples / sizeof *multiples };
+    uint64_t best_ns = UINT64_MAX;
+    double best = 0;
+    enum tarn_status status = TARN_OK;
+    if (offloading->least != UINT64_MAX)
+        status = try_above(offloading, (double)offloading->least / (double)offloading->bytes);
+    for (size_t i = 0; i < COUNT && status == TARN_OK; i++) {
+        uint64_t before = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX;
+        status = try_above(offloading, multiples[i]);
+        uint64_t now = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX;
+        if (now >= before) continue;
+        best = multiples[i];
+        best_ns = now;
+    }
+    if (status != TARN_OK || best_ns == UINT64_MAX) return status;
+    status = try_above(offloading, best + 0.1);
+    return status ? status : try_above(offloading, best - 0.07);
+}
+
+/* Moving what makes nobody wait, and recomputing from there. */
+static enum tarn_status try_free_first(struct offloading *offloading)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_offload_model model;
+    struct tarn_offload_choice choice = {0};
+    struct tarn_graph *moved = NULL;
+    struct tarn_planned made = {0};
+    struct tarn_budget_report report;
+    uint64_t least, missing, time_ns;
+    if (is_over(offloading)) return TARN_OK;
+    enum tarn_status status = tarn_offload_model_init(&model, &region, offloading->graph,
+                                                      &offloading->terms, offloading->error);
+    if (status == TARN_OK &&
+        tarn_offload_free(&model, offloading->bytes, &offloading->deadline, &choice) != TARN_OK)
+        status = tarn_error_no_memory(offloading->error);
+    if (status == TARN_OK && choice.count > 0)
+        status = tarn_offload_build(&model, &choice, &moved, offloading->error);
+    if (status == TARN_OK && moved)
+        status = ask_budget(offloading, moved, offloading->bytes, &made, &report, &least);
+    if (status == TARN_OK && made.graph && !made.plan)
+        status = place(offloading, made.graph, &made.plan, &missing);
+    if (status == TARN_OK && made.plan) status = find_time(made.graph, &time_ns);
+    if (status == TARN_OK && made.plan) offer(offloading, &made, time_ns, &report, false);
+    tarn_planned_finish(&made);
+    tarn_graph_destroy(moved);
+    tarn_region_finish(&region);
+    return status;
+}
+
+static bool has_implementations(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
+    return false;
+}
+
+/* Nothing can be faster by more than one part in NOTHING. */
+static bool costs_nothing(const struct offloading *offloading)
+{
+    return offloading->best.made.graph && !has_implementations(offloading->graph) &&
+           offloading->best.time_ns <= offloading->before_ns + offloading->before_ns / NOTHING;
+}
+
+/* Does something move whatever the budget is? Then a plan without moves is none. */
+static bool always_moves(const struct offloading *offloading)
+{
+    return offloading->options.kinds & (TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS);
+}
+
+static enum tarn_status search(struct offloading *offloading)
+{
+    const struct tarn_budget_report none = {0};
+    bool alone = offloading->budget.method == TARN_BUDGET_OFFLOAD;
+    enum tarn_status status = try_moves(offloading, offloading->graph, &none);
+    if (status != TARN_OK || alone || costs_nothing(offloading)) return status;
+    if (!always_moves(offloading)) status = try_budget(offloading);
+    if (status == TARN_OK && !costs_nothing(offloading)) status = try_multiples(offloading);
+    if (status == TARN_OK && !costs_nothing(offloading)) status = try_free_first(offloading);
+    return status;
+}
+
+/* ---- Without a budget ---- */
+
+static enum tarn_status move_free(struct offloading *offloading, struct tarn_graph **result)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_offload_model model;
+    struct tarn_offload_choice choice = {0};
+    enum tarn_status status = tarn_offload_model_init(&model, &region, offloading->graph,
+                                                      &offloading->terms, offloading->error);
+    if (status == TARN_OK &&
+        (tarn_offload_free(&model, 0, &offloading->deadline, &choice) != TARN_OK ||
+         tarn_offload_relax(&model, choice.peak, &choice) != TARN_OK))
+        status = tarn_error_no_memory(offloading->error);
+    if (status == TARN_OK && choice.count > 0)
+        status = tarn_offload_build(&model, &choice, result, offloading->error);
+    else if (status == TARN_OK)
+        *result = tarn_graph_retain(offloading->graph);
+    tarn_region_finish(&region);
+    return status;
+}
+
+/* ---- Reports ---- */
+
+static void count_moves(const struct tarn_graph *graph, struct tarn_offload_report *report)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        if (!op->move || op->origin != TARN_NONE) continue;
+        const struct tarn_graph_tensor *made = &graph->tensors[tarn_outputs(op)[0]];
+        bool is_out = made->space != 0;
+        report->storages += is_out;
+        report->gaps += !is_out;
+        *(is_out ? &report->bytes_out : &report->bytes_in) += made->size;
+        *(is_out ? &report->out_ns : &report->into_ns) += op->cost;
+    }
+}
+
+static enum tarn_status give_report(const struct offloading *offloading,
+                                    const struct tarn_planned *made)
+{
+    const struct tarn_graph *graph = made->graph;
+    struct tarn_offload_report report = {.time_before_ns = offloading->before_ns,
+                                         .no_less_than_ns = offloading->no_less_ns};
+    uint64_t without_ns = 0;
+    count_moves(graph, &report);
+    enum tarn_status status = find_time(graph, &report.time_ns);
+    if (status == TARN_OK) status = find_time_with(graph, 125, &report.slower_ns);
+    if (status == TARN_OK) status = find_time_with(graph, 0, &without_ns);
+    if (status != TARN_OK) return tarn_error_no_memory(offloading->error);
+    report.waiting_ns = report.time_ns > without_ns ? report.time_ns - without_ns : 0;
+    for (uint32_t s = 1; made->plan && made->plan->spaces && s < graph->spaces_count; s++)
+        report.host_bytes += made->plan->spaces[s].footprint;
+    tarn_report_give(offloading->options.report, offloading->options.report_size, &report,
+                     sizeof report);
+    return TARN_OK;
+}
+
+static void give_budget_report(const struct offloading *offloading, uint64_t footprint)
+{
+    struct tarn_budget_report report = offloading->best.report;
+    report.budget = offloading->budget.budget;
+    report.footprint_before = offloading->before;
+    report.footprint = footprint;
+    report.time_before_ns = offloading->before_ns;
+    report.time_ns = offloading->best.time_ns;
+    if (report.executions == 0)
+        for (uint32_t v = 0; v < offloading->graph->ops_count; v++)
+            report.executions += !offloading->graph->ops[v].view;
+    tarn_report_give(offloading->budget.report, offloading->budget.report_size, &report,
+                     sizeof report);
+}
+
+/* ---- Options ---- */
+
+static enum tarn_status bad(struct offloading *offloading, const char *what)
+{
+    return tarn_error_set(offloading->error, TARN_USAGE, "offload options: %s", what);
+}
+
+static uint64_t slowed(uint64_t bytes_per_second, double margin)
+{
+    double rate = (double)bytes_per_second / (1 + margin);
+    return rate < 1 ? 1 : (uint64_t)rate;
+}
+
+static enum tarn_status take_terms(struct offloading *offloading, uint64_t alignment)
+{
+    struct tarn_offload_options *options = &offloading->options;
+    const struct tarn_graph *graph = offloading->graph;
+    if (options->out_bytes_per_second == 0) return bad(offloading, "a bandwidth is needed");
+    if (!(options->margin >= 0 && options->margin <= 1000))
+        return bad(offloading, "a margin is a share from 0 on");
+    if (options->space > 0 && options->space >= tarn_graph_spaces_count(graph))
+        return bad(offloading, "the graph has no such memory space");
+    if (options->space == 0 && graph->spaces_count >= TARN_SPACES_MAX)
+        return bad(offloading, "the graph has as many memory spaces as there may be, none of them "
+                               "to move to");
+    if (graph->streams_count + 2 > TARN_STREAMS_MAX)
+        return bad(offloading, "the graph has too many streams for two more");
+    if (options->into_bytes_per_second == 0)
+        options->into_bytes_per_second = options->out_bytes_per_second;
+    if (options->effort == 0) options->effort = EFFORT;
+    if (options->kinds == 0) options->kinds = TARN_OFFLOAD_ACTIVATIONS;
+    if (options->kinds > (TARN_OFFLOAD_ACTIVATIONS | TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS))
+        return bad(offloading, "there are no such kinds");
+    offloading->terms = (struct tarn_offload_terms){
+        .out_bytes_per_second = slowed(options->out_bytes_per_second, options->margin),
+        .into_bytes_per_second = slowed(options->into_bytes_per_second, options->margin),
+        .latency_ns = options->latency_ns > 0 ? options->latency_ns : LATENCY_NS,
+        .wait_ns = TARN_WAIT_NS,
+        .alignment = alignment,
+        .kinds = options->kinds,
+        .bytes_min = options->bytes_min > 0 ? options->bytes_min : BYTES_MIN,
+        .space = options->space > 0 ? options->space : TARN_NONE,
+        .capacity = options->capacity,
+        .out_stream = options->out_stream ? options->out_stream : "d2h",
+        .into_stream = options->into_stream ? options->into_stream : "h2d"};
+    return TARN_OK;
+}
+
+/* The capacity of the first space, if the graph gives it one, lowers the budget to what the
+ * persistent part leaves. */
+static enum tarn_status take_budget(struct offloading *offloading)
+{
+    uint64_t capacity;
+    const struct tarn_plan_options of_graph = {.struct_size = sizeof of_graph,
+                                               .alignment = offloading->terms.alignment};
+    enum tarn_status status =
+        tarn_plan_capacity(offloading->graph, &of_graph, &capacity, offloading->error);
+    offloading->bytes = offloading->budget.budget > 0 ? offloading->budget.budget : UNLIMITED;
+    if (status == TARN_OK && capacity > 0 && capacity < offloading->bytes)
+        offloading->bytes = capacity;
+    return status;
+}
+
+static enum tarn_status look_at_given(struct offloading *offloading)
+{
+    struct tarn_plan *quick;
+    if (find_time(offloading->graph, &offloading->before_ns) != TARN_OK)
+        return tarn_error_no_memory(offloading->error);
+    enum tarn_status status = plan_quickly(offloading, offloading->graph, &quick);
+    if (status != TARN_OK) return status;
+    offloading->before = tarn_plan_footprint(quick);
+    tarn_plan_destroy(quick);
+    return TARN_OK;
+}
+
+static enum tarn_status refuse(struct offloading *offloading)
+{
+    if (is_over(offloading))
+        return tarn_error_set(offloading->error, TARN_DEADLINE,
+                              "the time was over before a way to keep to the budget of %llu bytes "
+                              "was found",
+                              (unsigned long long)offloading->bytes);
+    if (offloading->least == UINT64_MAX)
+        return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
+                              "the budget of %llu bytes cannot be met by moves: too little of what "
+                              "is alive at once idles long enough, or is %llu bytes or more",
+                              (unsigned long long)offloading->bytes,
+                              (unsigned long long)offloading->terms.bytes_min);
+    return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
+                          "the budget of %llu bytes cannot be met: the least footprint found "
+                          "without moves is %llu bytes, and moves do not lower that enough",
+                          (unsigned long long)offloading->bytes,
+                          (unsigned long long)offloading->least);
+}
+
+/* As fast as can be: nothing moves. */
+static enum tarn_status run_unlimited(struct offloading *offloading, struct tarn_planned *result)
+{
+    struct tarn_budget_options options = offloading->budget;
+    if (options.method == TARN_BUDGET_OFFLOAD) options.method = TARN_BUDGET_KEEP;
+    return tarn_budgeting_run(offloading->graph, &options, 0, offloading->planning, result,
+                              offloading->error);
+}
+
+static enum tarn_status run_within(struct offloading *offloading, struct tarn_planned *result)
+{
+    enum tarn_status status = take_budget(offloading);
+    if (status == TARN_OK) status = look_at_given(offloading);
+    if (status == TARN_OK && offloading->bytes == UNLIMITED)
+        return run_unlimited(offloading, result);
+    if (status == TARN_OK) status = search(offloading);
+    if (status == TARN_OK && !offloading->best.made.graph) {
+        give_budget_report(offloading, offloading->least == UINT64_MAX ? 0 : offloading->least);
+        status = refuse(offloading);
+    }
+    if (status != TARN_OK) {
+        tarn_planned_finish(&offloading->best.made);
+        return status;
+    }
+    give_budget_report(offloading, tarn_plan_footprint(offloading->best.made.plan));
+    *result = offloading->best.made;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
+                                     const struct tarn_budget_options *budget,
+                                     const struct tarn_offload_options *offload,
+                                     const struct tarn_plan_options *planning,
+                                     struct tarn_planned *result, struct tarn_error *error)
+{
+    struct offloading offloading = {.graph = graph,
+                                    .options = *offload,
+                                    .planning = planning,
+                                    .least = UINT64_MAX,
+                                    .error = error};
+    *result = (struct tarn_planned){0};
+    tarn_error_clear(error);
+    enum tarn_status status = take_terms(&offloading, planning->alignment);
+    if (status != TARN_OK) return status;
+    offloading.deadline = tarn_deadline_in((const atomic_bool *)planning->stop, planning->seconds);
+    if (budget) {
+        offloading.budget = *budget;
+        status = run_within(&offloading, result);
+    } else {
+        if (find_time(graph, &offloading.before_ns) != TARN_OK)
+            status = tarn_error_no_memory(error);
+        if (status == TARN_OK) status = move_free(&offloading, &result->graph);
+    }
+    if (status == TARN_OK) status = give_report(&offloading, result);
+    if (status != TARN_OK) tarn_planned_finish(result);
+    return status;
+}

@@ -1,0 +1,135 @@
+/* Moves: storages that idle between two uses wait in another memory, for a budget of the first one.
+ *
+ * A *gap* lies between two neighbouring uses `left` and `right` of a storage in list order. On a
+ * stream of its own, `out` copies the storage to the other memory once its last write before the
+ * gap has ended; on another one, `into` copies it back, to a storage of its own, before `right`.
+ * What frees the bytes, in every interleaving, are two arcs that hang on ops, not on times:
+ *
+ *     out -> release     the first op of the main stream that may use the bytes
+ *     trigger -> into    the last op of the main stream before the bytes are taken again
+ *
+ * The main stream is the one whose ops make most bytes. A wrong bandwidth costs time only. A
+ * version that is unchanged since it was copied needs no second copy for a later gap.
+ *
+ *     list    write   left     release        trigger     right
+ *     device  ████████████████████│                │██████████████
+ *     out          ═════════════▶ │                │
+ *     into                        │                │═══▶
+ *
+ * What persists may move, too: it lies in the other memory then, and is in the first one around its
+ * uses only, for which the bytes that are counted are those of the arena. Before its first use it
+ * has a gap without `out`, behind its last one a gap without `into`; these two are always used.
+ * What the iteration has not written yet needs no `out`, since the other memory has it.
+ *
+ * The graph is looked at op by op in list order; places are ranks. Op p is slot 2 p, the time
+ * between p and p + 1 is slot 2 p + 1: on the device a moved storage takes the slots up to
+ * 2 release - 1 and from 2 trigger + 1 on. */
+#ifndef TARN_PLANNER_TRANSFORM_OFFLOAD_OFFLOAD_H
+#define TARN_PLANNER_TRANSFORM_OFFLOAD_OFFLOAD_H
+
+#include "streams/base/deadline.h"
+#include "streams/base/region.h"
+#include "streams/graph/graph.h"
+
+/* What copies cost, and which storages may move. */
+struct tarn_offload_terms {
+    uint64_t out_bytes_per_second, into_bytes_per_second;
+    uint64_t latency_ns; /* of each copy, beside its bytes */
+    uint64_t wait_ns;    /* that an event wait takes */
+    uint64_t alignment;  /* of the plan */
+    uint64_t bytes_min;  /* smaller storages stay */
+    unsigned kinds;      /* enum tarn_offload_kind */
+    tarn_space space;    /* where they wait; TARN_NONE: the first pinned one, or else a new one */
+    uint64_t capacity;   /* of a new one; 0: no limit */
+    const char *out_stream, *into_stream;
+};
+
+struct tarn_offload_gap {
+    uint32_t storage;
+    uint32_t copy; /* gaps of one version share the copy to the other memory */
+    uint32_t write, left, right;
+    uint64_t size; /* reserved bytes */
+    uint64_t out_ns, into_ns;
+    bool has_out,
+        has_into;   /* else nothing is to be copied out of it, or it ends with the iteration */
+    bool is_first;  /* it begins with the iteration */
+    bool is_forced; /* it is always used */
+};
+
+/* Where a gap that is used has its arcs. */
+struct tarn_offload_arcs {
+    uint32_t gap;
+    uint32_t release, trigger; /* trigger TARN_NONE: before all ops */
+    uint32_t rank;             /* of its copy in the stream of outs */
+    uint32_t after;            /* the op behind which that copy stands in the list */
+};
+
+/* Some gaps with their arcs, and what comes of them in the model. */
+struct tarn_offload_choice {
+    struct tarn_offload_arcs *arcs; /* of the model's region */
+    uint32_t count;
+    uint64_t peak;    /* of the list, in reserved bytes */
+    uint64_t time_ns; /* copies included */
+};
+
+struct tarn_offload_model {
+    const struct tarn_graph *graph;
+    struct tarn_offload_terms terms;
+    struct tarn_region *region;
+    const uint64_t *reserved; /* by planned storage */
+    uint32_t count;           /* of ops, views included */
+    uint32_t *stream;         /* by place, as all that follows */
+    uint64_t *cost;
+    int64_t *base;          /* by slot: reserved bytes if nothing moves */
+    int64_t *start0, *end0; /* the clock if nothing moves, ns */
+    uint32_t main;          /* stream */
+    uint32_t *main_ops;     /* its launched ops, ascending places */
+    uint32_t main_count;
+    uint32_t *main_before; /* by place: the last launched op of the main stream up to there */
+    struct tarn_offload_gap *gaps; /* by left, then storage */
+    uint32_t gaps_count, copies_count;
+    uint32_t *by_right; /* gaps by right, then left, then storage */
+    uint64_t peak0, time0_ns;
+};
+
+/* The graph outlives the model; arrays are of the region. TARN_SYSTEM: no memory; TARN_BAD_INPUT:
+ * as tarn_reserved_sizes. */
+enum tarn_status tarn_offload_model_init(struct tarn_offload_model *model,
+                                         struct tarn_region *region, const struct tarn_graph *graph,
+                                         const struct tarn_offload_terms *terms,
+                                         struct tarn_error *error);
+
+/* The gaps that make nobody wait, until the list's peak is at most `budget` or none helps: as low
+ * as that comes. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_offload_free(struct tarn_offload_model *model, uint64_t budget,
+                                   const struct tarn_deadline *deadline,
+                                   struct tarn_offload_choice *choice);
+
+/* The least modelled time that is found with the list's peak at most `budget`. A choice without
+ * arcs and a peak above the budget: there is none. work: of the search at most, in about
+ * nanoseconds. */
+enum tarn_status tarn_offload_within(struct tarn_offload_model *model, uint64_t budget,
+                                     uint64_t work, const struct tarn_deadline *deadline,
+                                     struct tarn_offload_choice *choice);
+
+/* Gives what the budget leaves to earlier triggers and later releases, so that copies which take
+ * longer than told make nobody wait. The peak stays at most the larger of the budget and what it
+ * is. */
+enum tarn_status tarn_offload_relax(struct tarn_offload_model *model, uint64_t budget,
+                                    struct tarn_offload_choice *choice);
+
+/* A time that no moves can be below whose list's peak is at most `budget`, as long as the order of
+ * the ops is what it is; 0: there are several streams, for which none is known. */
+uint64_t tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget);
+
+/* The graph with the moves of the choice, which has some. Tensors keep their ids. The caller
+ * destroys it. */
+enum tarn_status tarn_offload_build(const struct tarn_offload_model *model,
+                                    const struct tarn_offload_choice *choice,
+                                    struct tarn_graph **result, struct tarn_error *error);
+
+/* For tests: the time and the peak of gaps with arcs, by the model. */
+enum tarn_status tarn_offload_evaluate(struct tarn_offload_model *model,
+                                       struct tarn_offload_choice *choice);
+
+#endif

@@ -1,0 +1,594 @@
+/* Moves: ops that copy one tensor to another, and the transform that puts them in. Random training
+ * steps under budgets: every plan keeps to its budget, is proved, computes what the graph without
+ * moves computes in whatever order its streams run, and no wait of it can be left out. The choice
+ * of gaps and arcs is compared with all there are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "planner/transform/offload/offload.h"
+#include "streams/plan/plan.h"
+#include "support/budget_plan.h"
+#include "support/campaign.h"
+#include "support/damage.h"
+#include "support/forge.h"
+#include "support/plan_oracle.h"
+#include "support/queue_device.h"
+#include "support/random_graph.h"
+#include "support/random_training.h"
+#include "tarn.h"
+
+static void require_ok(enum tarn_status status, const struct tarn_error *error)
+{
+    if (status != TARN_OK) fail_msg("%s", error->text);
+}
+
+/* ---- Graphs ---- */
+
+static struct tarn_graph *draw_graph(uint64_t seed, uint32_t ops_max, uint32_t streams)
+{
+    struct random_source source = {seed};
+    struct tarn_graph *graph = random_training(&(struct random_training_options){
+        .seed = seed,
+        .ops = 3 + random_below(&source, ops_max),
+        .branch_share = random_below(&source, 60),
+        .inplace_share = random_below(&source, 40),
+        .weight_share = random_below(&source, 100),
+        .view_share = random_below(&source, 40),
+        .output_share = random_below(&source, 20),
+        .control_share = random_below(&source, 30),
+        .implementation_share = seed % 3 == 0 ? 50 : 0,
+        .passes = 1 + random_below(&source, 2),
+        .size_max = 1 << 16,
+    });
+    return streams > 1 ? budget_assigned(graph, streams) : graph;
+}
+
+/* Fast enough for most, on the scale of the costs that random graphs have. */
+static struct tarn_offload_options draw_offload(uint64_t seed)
+{
+    struct random_source source = {seed * 17 + 3};
+    return (struct tarn_offload_options){
+        .struct_size = sizeof(struct tarn_offload_options),
+        .out_bytes_per_second = UINT64_C(100000000000) << random_below(&source, 8),
+        .into_bytes_per_second = UINT64_C(100000000000) << random_below(&source, 8),
+        .latency_ns = 1 + random_below(&source, 10),
+        .bytes_min = 1,
+        .effort = 5};
+}
+
+static uint64_t footprint_of(const struct tarn_plan *plan) { return tarn_plan_footprint(plan); }
+
+static uint64_t moves_of(const struct tarn_graph *graph)
+{
+    uint64_t count = 0;
+    struct tarn_op_info info;
+    for (tarn_op v = 0; tarn_graph_op(graph, v, &info); v++) count += info.move;
+    return count;
+}
+
+/* ---- Moves as ops ---- */
+
+/* compute: make x ─────────── use x.again ─► y
+ *          └─► out x.host ──► into x.again ┘ */
+static struct tarn_graph *hand_made(void)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("hand made");
+    tarn_stream compute = tarn_builder_stream(b, "compute"), copy = tarn_builder_stream(b, "copy");
+    tarn_builder_space(b, &(struct tarn_space_info){.name = "device"});
+    tarn_space host =
+        tarn_builder_space(b, &(struct tarn_space_info){.name = "h", .kind = TARN_SPACE_PINNED});
+    tarn_tensor p = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){.name = "p", .size = 1000, .kind = TARN_PARAMETER});
+    tarn_tensor x = tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = "x", .size = 1000});
+    tarn_tensor at_host = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){.name = "x.host", .size = 1000, .space = host});
+    tarn_tensor again =
+        tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = "x.again", .size = 1000});
+    tarn_tensor y = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){.name = "y", .size = 1000, .kind = TARN_OUTPUT});
+    tarn_builder_op(b, &(struct tarn_op_info){.name = "make",
+                                              .stream = compute,
+                                              .inputs = TARN_TENSORS(p),
+                                              .outputs = TARN_TENSORS(x)});
+    tarn_builder_op(b, &(struct tarn_op_info){.name = "out",
+                                              .stream = copy,
+                                              .inputs = TARN_TENSORS(x),
+                                              .outputs = TARN_TENSORS(at_host),
+                                              .move = true});
+    tarn_builder_op(b, &(struct tarn_op_info){.name = "into",
+                                              .stream = copy,
+                                              .inputs = TARN_TENSORS(at_host),
+                                              .outputs = TARN_TENSORS(again),
+                                              .move = true});
+    tarn_builder_op(b, &(struct tarn_op_info){.name = "use",
+                                              .stream = compute,
+                                              .inputs = TARN_TENSORS(again),
+                                              .outputs = TARN_TENSORS(y)});
+    require_ok(tarn_builder_finish(b, &graph, &error), &error);
+    assert_int_equal(tarn_graph_op_class(graph, 1), TARN_CLASS_COPY);
+    return graph;
+}
+
+struct counted {
+    struct queue_device *device;
+    uint32_t calls;
+};
+
+static void work(void *user, const struct tarn_call *call)
+{
+    const struct queue_device *device = user;
+    unsigned char *to = queue_device_bytes(device, call->outputs[0]);
+    const unsigned char *from = queue_device_bytes(device, call->inputs[0]);
+    for (uint64_t i = 0; i < call->output_sizes[0]; i++) to[i] = (unsigned char)(from[i] + 1);
+}
+
+/* Adds one to every byte; never called for a move. */
+static int add_one(void *user, const struct tarn_call *call)
+{
+    struct counted *counted = user;
+    assert_true(call->origin == 0 || call->origin == 3);
+    counted->calls++;
+    if (counted->device && !counted->device->closures) {
+        queue_device_enqueue(counted->device, work, counted->device, call);
+    } else if (counted->device) {
+        work(counted->device, call);
+    } else {
+        for (uint64_t i = 0; i < call->output_sizes[0]; i++)
+            ((unsigned char *)call->outputs[0])[i] =
+                (unsigned char)(((const unsigned char *)call->inputs[0])[i] + 1);
+    }
+    return 0;
+}
+
+static void run_hand_made(struct tarn_device device, struct queue_device *paper, bool captured)
+{
+    enum { ITERATIONS = 5 };
+    struct tarn_graph *graph = hand_made();
+    struct tarn_plan *plan;
+    struct tarn_session *session;
+    struct tarn_error error;
+    struct counted counted = {paper, 0};
+    tarn_ticket ticket;
+    unsigned char given[1000], got[1000];
+    memset(given, 7, sizeof given);
+    require_ok(tarn_plan_create(graph, NULL, &plan, &error), &error);
+    require_ok(tarn_session_create(plan, device, TARN_SESSION_OPTIONS(.capture = captured),
+                                   &session, &error),
+               &error);
+    require_ok(tarn_session_bind_default(session, add_one, &counted), &error);
+    require_ok(tarn_session_write(session, tarn_graph_find_tensor(graph, "p"), given, sizeof given,
+                                  &error),
+               &error);
+    require_ok(tarn_session_submit(session, ITERATIONS, &ticket, &error), &error);
+    require_ok(tarn_session_wait(session, ticket, TARN_FOREVER, &error), &error);
+    require_ok(
+        tarn_session_read(session, tarn_graph_find_tensor(graph, "y"), got, sizeof got, &error),
+        &error);
+    for (size_t i = 0; i < sizeof got; i++) assert_int_equal(got[i], 9);
+    assert_int_equal(counted.calls, captured ? 2 : 2 * ITERATIONS);
+    assert_int_equal(tarn_session_destroy(session), TARN_OK);
+    require_ok(tarn_session_create(plan, device, NULL, &session, &error), &error);
+    require_ok(tarn_session_check(session, TARN_CHECK_OPTIONS(.iterations = 3), NULL, &error),
+               &error);
+    assert_int_equal(tarn_session_destroy(session), TARN_OK);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+static void sessions_run_moves_themselves(void **state)
+{
+    (void)state;
+    run_hand_made(tarn_device_host(NULL), NULL, false);
+    for (int kind = 0; kind < 8; kind++) {
+        struct queue_device paper = {.closures = kind & 1,
+                                     .regions = kind & 2,
+                                     .has_spaces = true,
+                                     .source = {(uint64_t)kind}};
+        bool captured = (kind & 4) && !paper.closures;
+        run_hand_made(queue_device(&paper), &paper, captured);
+        assert_int_equal(queue_device_alive(&paper), 0);
+        assert_int_equal(paper.strange, 0);
+    }
+}
+
+static void a_device_that_does_not_copy_needs_kernels_for_moves(void **state)
+{
+    (void)state;
+    struct queue_device paper = {.has_spaces = true, .lacks_copies = true, .source = {1}};
+    struct tarn_graph *graph = hand_made();
+    struct tarn_plan *plan;
+    struct tarn_session *session;
+    struct tarn_error error;
+    struct counted counted = {&paper, 0};
+    require_ok(tarn_plan_create(graph, NULL, &plan, &error), &error);
+    require_ok(tarn_session_create(plan, queue_device(&paper), NULL, &session, &error), &error);
+    require_ok(tarn_session_bind(session, 0, add_one, &counted, &error), &error);
+    require_ok(tarn_session_bind(session, 3, add_one, &counted, &error), &error);
+    assert_int_equal(tarn_session_submit(session, 1, NULL, &error), TARN_USAGE);
+    assert_non_null(strstr(error.text, "copy_enqueue"));
+    assert_int_equal(error.op, 1);
+    assert_int_equal(tarn_session_destroy(session), TARN_OK);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+}
+
+/* ---- The choice against all there are ---- */
+
+enum { GAPS_MOST = 3 };
+
+struct trying {
+    struct tarn_offload_model *model;
+    uint64_t budget, best_ns;
+    struct tarn_offload_arcs arcs[GAPS_MOST];
+    uint32_t gaps[GAPS_MOST], count;
+};
+
+static void try_arcs(struct trying *trying, uint32_t k)
+{
+    const struct tarn_offload_model *model = trying->model;
+    if (k == trying->count) {
+        struct tarn_offload_choice choice = {trying->arcs, trying->count, 0, 0};
+        for (uint32_t i = 0; i + 1 < k; i++) { /* releases follow the copies, triggers the uses */
+            if (trying->arcs[i].release > trying->arcs[i + 1].release) return;
+            for (uint32_t j = i + 1; j < k; j++) {
+                bool is_before =
+                    model->gaps[trying->gaps[i]].right < model->gaps[trying->gaps[j]].right;
+                if (model->gaps[trying->gaps[i]].right == model->gaps[trying->gaps[j]].right)
+                    is_before = trying->gaps[i] < trying->gaps[j];
+                if (is_before ? trying->arcs[i].trigger > trying->arcs[j].trigger
+                              : trying->arcs[i].trigger < trying->arcs[j].trigger)
+                    return;
+            }
+        }
+        assert_int_equal(tarn_offload_evaluate(trying->model, &choice), TARN_OK);
+        if (choice.peak <= trying->budget && choice.time_ns < trying->best_ns)
+            trying->best_ns = choice.time_ns;
+        return;
+    }
+    uint32_t g = trying->gaps[k], after = k > 0 ? trying->arcs[k - 1].after : 0;
+    const struct tarn_offload_gap *gap = &model->gaps[g];
+    if (gap->write > after) after = gap->write;
+    uint32_t from = after > gap->left ? after : gap->left;
+    for (uint32_t i = 0; i < model->main_count; i++) {
+        uint32_t release = model->main_ops[i];
+        if (release <= from) continue;
+        for (uint32_t j = i; j < model->main_count && model->main_ops[j] < gap->right; j++) {
+            trying->arcs[k] = (struct tarn_offload_arcs){g, release, model->main_ops[j], k, after};
+            try_arcs(trying, k + 1);
+        }
+    }
+}
+
+/* Every order of the copies. */
+static void try_orders(struct trying *trying, const uint32_t *gaps, uint32_t left)
+{
+    if (left == 0) {
+        try_arcs(trying, 0);
+        return;
+    }
+    for (uint32_t i = 0; i < left; i++) {
+        uint32_t rest[GAPS_MOST];
+        memcpy(rest, gaps, left * sizeof *rest);
+        trying->gaps[trying->count - left] = rest[i];
+        rest[i] = rest[left - 1];
+        try_orders(trying, rest, left - 1);
+    }
+}
+
+static uint64_t best_of_all(struct tarn_offload_model *model, uint64_t budget)
+{
+    struct trying trying = {.model = model, .budget = budget, .best_ns = UINT64_MAX};
+    if (model->peak0 <= budget) return model->time0_ns;
+    for (uint32_t set = 1; set < 1U << model->gaps_count; set++) {
+        uint32_t gaps[GAPS_MOST];
+        trying.count = 0;
+        for (uint32_t g = 0; g < model->gaps_count; g++)
+            if (set >> g & 1) gaps[trying.count++] = g;
+        try_orders(&trying, gaps, trying.count);
+    }
+    return trying.best_ns;
+}
+
+/* Few of the budgets are missed, and none by much: mean and worst are told. */
+static void the_choice_is_near_the_best_of_all(void **state)
+{
+    (void)state;
+    uint64_t budgets = 0, optimal = 0, unmet = 0;
+    double worst = 0, sum = 0;
+    struct campaign campaign = campaign_begin("choices of moves", DRAWS(400), 0.4);
+    for (; campaign_goes_on(&campaign); campaign.next++) {
+        struct tarn_graph *graph = draw_graph(campaign.next, 3, 1);
+        const struct tarn_offload_options options = draw_offload(campaign.next);
+        const struct tarn_offload_terms terms = {
+            .out_bytes_per_second = options.out_bytes_per_second,
+            .into_bytes_per_second = options.into_bytes_per_second,
+            .latency_ns = options.latency_ns,
+            .wait_ns = 3,
+            .alignment = 16,
+            .kinds = TARN_OFFLOAD_ACTIVATIONS,
+            .bytes_min = 1,
+            .space = TARN_NONE};
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_offload_model model;
+        struct tarn_error error;
+        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        for (uint64_t part = 9; part >= 5 && model.gaps_count <= GAPS_MOST; part -= 2) {
+            struct tarn_offload_choice choice;
+            uint64_t budget = model.peak0 / 10 * part, best = best_of_all(&model, budget);
+            assert_int_equal(tarn_offload_within(&model, budget, UINT64_C(20000000), NULL, &choice),
+                             TARN_OK);
+            bool is_met = choice.peak <= budget;
+            if (best == UINT64_MAX) assert_false(is_met);
+            if (best == UINT64_MAX) continue;
+            budgets++;
+            unmet += !is_met;
+            if (!is_met) continue;
+            assert_true(choice.time_ns >= best);
+            assert_true(tarn_offload_no_less(&model, budget) <= choice.time_ns);
+            double above = (double)choice.time_ns / (double)best - 1;
+            optimal += choice.time_ns == best;
+            sum += above;
+            if (above > worst) worst = above;
+        }
+        campaign.runs = budgets;
+        tarn_region_finish(&region);
+        tarn_graph_destroy(graph);
+    }
+    print_message(
+        "# %llu budgets: %llu at the optimum, %llu not met, worst %.2f %%, mean %.3f %%\n",
+        (unsigned long long)budgets, (unsigned long long)optimal, (unsigned long long)unmet,
+        100 * worst, 100 * sum / (double)(budgets > 0 ? budgets : 1));
+    if (HAS_FEW_DRAWS) return;
+    assert_true(budgets > 60);
+    assert_true(10 * unmet <= budgets);
+    assert_true(10 * optimal >= 8 * budgets);
+}
+
+/* ---- Plans ---- */
+
+struct tally {
+    uint64_t plans, moved, refused, waits, damaged, accepted, forged, believed;
+};
+
+static uint64_t digest_of(struct tarn_plan *plan, uint64_t seed, bool random_order)
+{
+    struct tarn_session *session;
+    struct tarn_error error;
+    struct tarn_check_report report;
+    require_ok(tarn_session_create(plan, tarn_device_host(NULL), NULL, &session, &error), &error);
+    require_ok(tarn_session_check(
+                   session,
+                   TARN_CHECK_OPTIONS(.iterations = 3, .seed = seed, .random_order = random_order),
+                   &report, &error),
+               &error);
+    assert_int_equal(tarn_session_destroy(session), TARN_OK);
+    return report.digest;
+}
+
+/* Without any of its waits it is refused. */
+static void require_every_wait(struct tarn_plan *plan, const struct tarn_graph *source,
+                               struct tally *tally)
+{
+    for (uint32_t i = 0; i < plan->waits_count; i++) {
+        struct tarn_plan *copy = damage_copy(plan);
+        struct tarn_error error;
+        memmove(&copy->waits[i], &copy->waits[i + 1],
+                (copy->waits_count - i - 1) * sizeof *copy->waits);
+        copy->waits_count--;
+        if (tarn_plan_verify(copy, source, NULL, NULL, &error) != TARN_REJECTED)
+            fail_msg("without the wait of op %u for op %u", plan->waits[i].op, plan->waits[i].on);
+        tally->waits++;
+        tarn_plan_destroy(copy);
+    }
+}
+
+/* What the verifier takes harms nobody. */
+static void damage_it(struct tarn_plan *plan, const struct tarn_graph *source, uint64_t seed,
+                      struct tally *tally)
+{
+    struct random_source draws = {seed * 5 + 1};
+    for (size_t kind = 0; kind < damages_count(); kind++) {
+        struct tarn_plan *copy = damaged(plan, kind, random_below(&draws, 2), &draws);
+        if (!copy) continue;
+        tally->damaged++;
+        if (tarn_plan_verify(copy, source, NULL, NULL, NULL) == TARN_OK) {
+            tally->accepted++;
+            if (oracle_is_well_formed(copy) && !oracle_deadlocks(copy))
+                assert_false(oracle_draws_harm(copy, 3, &draws));
+        }
+        tarn_plan_destroy(copy);
+    }
+}
+
+/* The graph inside the plan with another field in it: what the verifier takes computes the same. */
+static void forge_it(struct tarn_plan *plan, const struct tarn_graph *source, uint64_t seed,
+                     uint64_t digest, struct tally *tally)
+{
+    struct random_source draws = {seed * 9 + 2};
+    for (size_t kind = 0; kind < forgery_kinds_count(); kind++) {
+        struct forgery *forgery = forgery_of(tarn_plan_graph(plan), source);
+        bool is_forged = forgery_kind(kind)->apply(forgery, &draws);
+        struct tarn_graph *graph = is_forged ? forgery_build(forgery) : NULL;
+        struct tarn_plan *forged = graph ? forged_anew(plan, graph) : NULL;
+        tally->forged += forged != NULL;
+        if (forged && tarn_plan_verify(forged, source, NULL, NULL, NULL) == TARN_OK) {
+            tally->believed++;
+            if (digest_of(forged, seed, false) != digest)
+                fail_msg("seed %llu: %s is believed", (unsigned long long)seed,
+                         forgery_kind(kind)->name);
+        }
+        tarn_plan_destroy(forged);
+        tarn_graph_destroy(graph);
+        forgery_destroy(forgery);
+    }
+}
+
+static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
+{
+    struct tarn_plan *plain, *plan = NULL;
+    struct tarn_error error;
+    struct tarn_offload_options offload = draw_offload(seed);
+    struct tarn_offload_report report = {0};
+    bool persists = seed % 5 > 2;
+    if (persists)
+        offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS |
+                        (seed % 5 == 3 ? TARN_OFFLOAD_ACTIVATIONS : 0);
+    struct tarn_budget_report budgeted = {0};
+    offload.report = &report;
+    offload.report_size = sizeof report;
+    require_ok(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 16), &plain, &error), &error);
+    struct tarn_budget_options budget = {.struct_size = sizeof budget,
+                                         .budget = footprint_of(plain) / 20 * (10 + seed % 10),
+                                         .effort = 60,
+                                         .report = &budgeted,
+                                         .report_size = sizeof budgeted};
+    if (seed % 4 == 0) budget.method = TARN_BUDGET_OFFLOAD;
+    bool is_free = seed % 7 == 0;
+    enum tarn_status status = tarn_plan_create(
+        graph,
+        TARN_PLAN_OPTIONS(.alignment = 16, .offload = &offload, .budget = is_free ? NULL : &budget),
+        &plan, &error);
+    tally->plans++;
+    if (status == TARN_DOES_NOT_FIT) {
+        tally->refused++;
+    } else {
+        require_ok(status, &error);
+        const struct tarn_graph *final = tarn_plan_graph(plan);
+        if (!is_free) assert_true(footprint_of(plan) <= budget.budget);
+        assert_int_equal(report.gaps + report.storages,
+                         moves_of(final)); /* those of the source: it has none */
+        if (!persists) assert_true(report.bytes_out <= report.bytes_in);
+        assert_true(report.time_ns <= report.slower_ns);
+        tally->moved += moves_of(final) > 0;
+        uint64_t digest = digest_of(plan, seed, false);
+        /* a graph that was assigned to streams has other origins than plans of it (expected.h) */
+        if (tarn_graph_streams_count(graph) == 1)
+            assert_int_equal(digest_of(plain, 0, false), digest);
+        for (uint64_t i = 0; i < 3; i++)
+            assert_int_equal(digest_of(plan, seed * 3 + i, true), digest);
+        if (moves_of(final) > 0) {
+            require_every_wait(plan, graph, tally);
+            damage_it(plan, graph, seed, tally);
+            forge_it(plan, graph, seed, digest, tally);
+        }
+    }
+    tarn_plan_destroy(plan);
+    tarn_plan_destroy(plain);
+}
+
+static void plans_with_moves_are_proved_and_compute_the_same(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    struct campaign campaign = campaign_begin("plans with moves", DRAWS(60), 0.6);
+    for (; campaign_goes_on(&campaign); campaign.next++) {
+        uint64_t seed = campaign.next;
+        struct tarn_graph *graph = draw_graph(seed, 12, 1 + (uint32_t)(seed % 3));
+        judge(graph, seed, &tally);
+        campaign.runs = tally.plans;
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu plans: %llu with moves, %llu refused; %llu waits left out; %llu damaged, "
+                  "%llu accepted; %llu forged, %llu believed\n",
+                  (unsigned long long)tally.plans, (unsigned long long)tally.moved,
+                  (unsigned long long)tally.refused, (unsigned long long)tally.waits,
+                  (unsigned long long)tally.damaged, (unsigned long long)tally.accepted,
+                  (unsigned long long)tally.forged, (unsigned long long)tally.believed);
+    if (HAS_FEW_DRAWS) return;
+    assert_true(tally.moved > tally.plans / 4);
+    assert_true(tally.waits > 100 && tally.accepted > 0);
+}
+
+/* ---- A budget with moves and without ---- */
+
+static uint64_t time_within(struct tarn_graph *graph, uint64_t bytes,
+                            const struct tarn_offload_options *offload,
+                            enum tarn_budget_method method)
+{
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    struct tarn_budget_report report;
+    const struct tarn_budget_options budget = {.struct_size = sizeof budget,
+                                               .budget = bytes,
+                                               .method = method,
+                                               .effort = 60,
+                                               .report = &report,
+                                               .report_size = sizeof report};
+    enum tarn_status status = tarn_plan_create(
+        graph, TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget, .offload = offload), &plan,
+        &error);
+    if (status == TARN_DOES_NOT_FIT) return UINT64_MAX;
+    require_ok(status, &error);
+    tarn_plan_destroy(plan);
+    return report.time_ns;
+}
+
+static void together_is_no_slower_than_either_way_alone(void **state)
+{
+    (void)state;
+    uint64_t faster = 0, met = 0;
+    for (uint64_t seed = 0; seed < DRAWS(20); seed++) {
+        struct tarn_graph *graph = draw_graph(seed + 1000, 10, 1 + (uint32_t)(seed % 2));
+        const struct tarn_offload_options offload = draw_offload(seed);
+        uint64_t bytes = budget_footprint_of(graph) / 20 * (10 + seed % 8);
+        uint64_t moved = time_within(graph, bytes, &offload, TARN_BUDGET_OFFLOAD);
+        uint64_t made_again = time_within(graph, bytes, NULL, TARN_BUDGET_SEARCH);
+        uint64_t both = time_within(graph, bytes, &offload, TARN_BUDGET_SEARCH);
+        uint64_t better = moved < made_again ? moved : made_again;
+        assert_true(both <= better);
+        met += better != UINT64_MAX;
+        faster += both < better;
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu budgets met by either way, %llu faster by both\n",
+                  (unsigned long long)met, (unsigned long long)faster);
+    assert_true(HAS_FEW_DRAWS || faster > 0);
+}
+
+/* ---- Options ---- */
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = draw_graph(1, 5, 1);
+    const struct {
+        struct tarn_offload_options options;
+        const char *text;
+    } wrong[] = {
+        {{.out_bytes_per_second = 0}, "bandwidth"},
+        {{.out_bytes_per_second = 1, .margin = -0.5}, "margin"},
+        {{.out_bytes_per_second = 1, .space = 3}, "no such memory space"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct tarn_offload_options options = wrong[i].options;
+        struct tarn_plan *plan;
+        struct tarn_error error;
+        options.struct_size = sizeof options;
+        assert_int_equal(
+            tarn_plan_create(graph, TARN_PLAN_OPTIONS(.offload = &options), &plan, &error),
+            TARN_USAGE);
+        assert_non_null(strstr(error.text, wrong[i].text));
+    }
+    tarn_graph_destroy(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sessions_run_moves_themselves),
+        cmocka_unit_test(a_device_that_does_not_copy_needs_kernels_for_moves),
+        cmocka_unit_test(the_choice_is_near_the_best_of_all),
+        cmocka_unit_test(plans_with_moves_are_proved_and_compute_the_same),
+        cmocka_unit_test(together_is_no_slower_than_either_way_alone),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    return cmocka_run_group_tests_name("offload", tests, NULL, NULL);
+}
