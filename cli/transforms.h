@@ -72,10 +72,10 @@ struct tarn_transforms {
                  "recompute only; other implementations only; moves only, with --offload",         \
                  SPECIAL),                                                                         \
         TARN_ROW("offload", RATES, &(transforms).offload, "RATE[,RATE]",                           \
-                 "storages that idle wait in the host's memory,\ncopied there and back at these "  \
+                 "storages that idle wait in the host's memory, copied there and back at these "   \
                  "rates, for example 50GB/s,45GB/s, where that keeps to the budget in less "       \
                  "modelled time; without a budget where nobody waits for it",                      \
-                 EVERYDAY),                                                                        \
+                 SPECIAL),                                                                         \
         TARN_ROW("offload-latency-ns", NUMBER, &(transforms).offload_options.latency_ns, "NS",     \
                  "what a copy takes beside its bytes (default 5000)", SPECIAL),                    \
         TARN_ROW("offload-kinds", TEXT, &(transforms).offload_kinds, "KIND,KIND...",               \

@@ -50,7 +50,8 @@ struct member {
 static const char *const boundaries[] = {"refined", "simple", NULL};
 static const char *const paddings[] = {"graph", "exact", "padded", "auto", NULL};
 static const char *const assign_modes[] = {"schedule", "concurrency", NULL};
-static const char *const budget_methods[] = {"search", "keep", "chen", "checkmate", "gist", "offload", NULL};
+static const char *const budget_methods[] = {"search", "keep",    "chen", "checkmate",
+                                             "gist",   "offload", NULL};
 
 /* The alignment of the plan is always there, and begins the object. */
 static const struct member plan_members[] = {
