@@ -333,6 +333,39 @@ static void draw_legend(struct tarn_svg *svg)
 
 /* ---- The whole ---- */
 
+/* The holder of a tensor's storage; TARN_NONE: the picture has none. */
+static uint32_t holder_of(const struct tarn_model *model, tarn_tensor tensor)
+{
+    tarn_tensor root = tarn_graph_root(model->graph, tensor);
+    uint32_t h = 0;
+    while (h < model->holders_count && model->holders[h].tensor != root) h++;
+    return h < model->holders_count ? h : TARN_NONE;
+}
+
+static int middle_of(const struct tarn_svg *svg, const struct tarn_holder *holder)
+{
+    return tarn_svg_y(&svg->map, holder->offset + holder->size / 2);
+}
+
+/* A line from where a storage is moved from to where it is moved to. */
+static void draw_moves(const struct tarn_svg *svg)
+{
+    const struct tarn_model *model = &svg->picture->model;
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        struct tarn_op_info op;
+        tarn_graph_op(model->graph, model->launches[v].op, &op);
+        if (!op.move) continue;
+        uint32_t from = holder_of(model, op.inputs.ids[0]),
+                 to = holder_of(model, op.outputs.ids[0]);
+        if (from == TARN_NONE || to == TARN_NONE) continue;
+        fprintf(svg->file, "<path class=\"w\" stroke-dasharray=\"2 3\" d=\"M%d %dL%d %d\"/>\n",
+                tarn_svg_x(svg, (double)svg->picture->spans[from].end),
+                middle_of(svg, &model->holders[from]),
+                tarn_svg_x(svg, (double)svg->picture->spans[to].begin),
+                middle_of(svg, &model->holders[to]));
+    }
+}
+
 static bool draw(struct tarn_svg *svg)
 {
     fprintf(svg->file,
@@ -347,6 +380,7 @@ static bool draw(struct tarn_svg *svg)
             svg->map.x, svg->map.y, svg->map.width, svg->map.height);
     draw_scale(svg);
     bool is_complete = tarn_svg_map(svg);
+    draw_moves(svg);
     tarn_svg_rows(svg);
     if (svg->schedule->has_mark) {
         double middle = (double)(svg->schedule->mark_begin + svg->schedule->mark_end) / 2;

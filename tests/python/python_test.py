@@ -521,6 +521,43 @@ def the_example_of_many_plans_prints_its_table():
     assert rows == [["stages", "2", "1"], ["stages", "2", "2"]], table
 
 
+# ---- Moves ----
+
+def what_idles_waits_in_another_memory():
+    """The scratchpad of docs/offload.md: without moves it does not fit; and rates that are none."""
+    b = tarn.Builder("on a chip")
+    chip = b.space("chip", kind="scratch", capacity=512 << 10)
+    b.space("dram")
+    s = b.stream("engine")
+    x, skips = b.tensor("x0", 128 << 10, space=chip), []
+    b.op("load", s, [], [x], cost=4000)
+    for i in range(1, 6):
+        y = b.tensor(f"x{i}", 128 << 10, space=chip)
+        b.op(f"down{i}", s, [x], [y], cost=20000)
+        skips.append(x)
+        x = y
+    for i, skip in enumerate(reversed(skips)):
+        y = b.tensor(f"y{i}", 128 << 10, space=chip)
+        b.op(f"up{i}", s, [x, skip], [y], cost=20000)
+        x = y
+    graph = b.finish()
+    raises(tarn.DoesNotFit, tarn.plan, graph)
+    plan = tarn.plan(graph, offload={"out_bytes_per_second": 20 * 10**9, "space": 1, "bytes_min": 1})
+    moves = [op for op in plan.graph.ops if op.move]
+    assert moves and all(op.kind == "move" and op.op_class == "copy" for op in moves)
+    assert plan.spaces[0].footprint <= 512 << 10 and plan.spaces[1].footprint > 0
+    assert {plan.graph.streams[op.stream] for op in moves} == {"d2h", "h2d"}
+
+    def kernel(call):
+        assert not plan.graph.ops[call.op].move  # sessions run those
+        call.outputs[0][:] = bytes([sum(each[0] for each in call.inputs) % 251 + 1]) * len(call.outputs[0])
+
+    with tarn.Session(plan, kernel) as session:
+        session.run(3)
+    for wrong in ("fast", "50GB", "1GB/s,2GB/s,3GB/s", "0GB/s"):
+        raises(tarn.UsageError, tarn.plan, graph, offload=wrong)
+
+
 # ---- Wrong uses ----
 
 def objects_of_the_wrong_kind_are_refused():
