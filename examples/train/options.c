@@ -27,6 +27,7 @@ static const struct option {
     {"second-stream", FLAG, &options.second_stream, "", "gradients of weights on their own stream"},
     {"memory", TEXT, &options.memory, "arena|malloc|free-at-last-use", "default: arena"},
     {"budget", TEXT, &options.budget, "BYTES|PERCENT%", "of the arena, or of its lower bound"},
+    {"offload", NUMBER, &options.offload, "MB/S", "with a budget: tensors wait in a second memory"},
     {"reorder", FLAG, &options.reorder, "", "another order of the ops, in less memory"},
     {"couple", FLAG, &options.couple, "", "more waits between streams, in less memory"},
     {"in-place", FLAG, &options.in_place, "", "outputs written over inputs"},
@@ -70,6 +71,8 @@ static void settle(struct options *o)
         fail(TARN_USAGE, "--network: there is no '%s'", o->network);
     if (!o->has_arena && !o->frees && strcmp(o->memory, "malloc"))
         fail(TARN_USAGE, "--memory: there is no '%s'", o->memory);
+    if (o->offload < 0 || (o->offload && (!o->budget || !o->has_arena)))
+        fail(TARN_USAGE, "--offload is a rate above 0, and needs --budget and the arena");
     if (!o->has_arena) o->bucket = 1; /* malloc makes no neighbours */
     if (!o->batch) o->batch = o->is_text ? 8 : 16;
     if (!o->width) o->width = o->is_text ? 64 : 16;

@@ -127,6 +127,12 @@ static struct tarn_plan *make(struct tarn_graph *graph)
                                options.in_place ? TARN_IN_PLACE_OPTIONS(.report = NULL) : NULL);
     struct tarn_plan_summary s;
     struct tarn_plan *plan;
+    struct tarn_offload_report moved = {0};
+    struct tarn_offload_options offload =
+        *TARN_OFFLOAD_OPTIONS(.out_bytes_per_second = (uint64_t)options.offload * 1000000,
+                              .latency_ns = 1000, .bytes_min = 256, .report = &moved,
+                              .report_size = sizeof moved);
+    if (options.offload) o.offload = &offload;
     if (options.budget) budget.budget = budget_of(graph), o.budget = &budget;
     if (options.plan)
         TARN(tarn_plan_load(options.plan, graph, TARN_VERIFY, NULL, &plan, &error));
@@ -140,6 +146,10 @@ static struct tarn_plan *make(struct tarn_graph *graph)
         printf("budget: %llu bytes; %u ops again, %u otherwise; modelled %.3f ms, before %.3f ms\n",
                (unsigned long long)report.budget, report.recomputed, report.implemented,
                (double)report.time_ns / 1e6, (double)report.time_before_ns / 1e6);
+    if (options.offload)
+        printf("offload: %llu moves out and %llu back, %llu bytes each way; modelled %.3f ms\n",
+               (unsigned long long)moved.storages, (unsigned long long)moved.gaps,
+               (unsigned long long)moved.bytes_in, (double)moved.time_ns / 1e6);
     return plan;
 }
 

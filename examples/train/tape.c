@@ -18,6 +18,11 @@
 void tape_begin(struct tape *t, const char *graph_name)
 {
     t->builder = tarn_builder_create(graph_name);
+    if (options.offload) { /* training and evaluation share an arena, so both have both memories */
+        tarn_builder_space(t->builder, &(struct tarn_space_info){.name = "cores"});
+        tarn_builder_space(t->builder,
+                           &(struct tarn_space_info){.name = "second", .kind = TARN_SPACE_PINNED});
+    }
     t->compute = tarn_builder_stream(t->builder, "compute");
     for (uint32_t i = 0; i < TENSORS_MAX; i++) t->gradients[i] = TARN_NONE;
 }

@@ -41,7 +41,7 @@ int ranks_sum(float *buffer, size_t count, float *scratch);
 extern struct options {
     const char *network, *memory, *budget, *plan, *graph, *save_graph, *trace;
     const char *checkpoint, *resume, *fault;
-    int steps, batch, shards, width, bucket, wire, deadline;
+    int steps, batch, shards, width, bucket, wire, deadline, offload;
     bool second_stream, reorder, couple, in_place, check_gradient, help;
     bool is_text, has_arena, frees; /* follow from network and memory */
 } options;

@@ -71,6 +71,12 @@ for network in digits text; do
         report "${network}_on_${ranks}_ranks_has_the_same_bits_in_nine_ways" \
             "$(same_bits $network $ranks "$expected" $budget)"
     done
+    for ranks in 1 2; do
+        train $ranks --network $network --steps 8 --budget $budget --offload 2000 >"$work/out" 2>&1
+        report "${network}_on_${ranks}_ranks_has_the_same_bits_while_tensors_wait_in_a_second_memory" \
+            "$([ "$(bits "$work/out")" = "$expected" ] &&
+                grep -qE '^offload: [1-9]' "$work/out" || tail -5 "$work/out")"
+    done
     train 2 --network $network --steps 8 --second-stream --bucket 1 --wire 300 >"$work/out" 2>&1
     report "${network}_has_the_same_bits_with_more_streams_and_buckets_and_a_slow_network" \
         "$([ "$(bits "$work/out")" = "$expected" ] || bits "$work/out")"
