@@ -35,6 +35,7 @@ PATTERNS = "patterns_are_exact_at_every_offset_and_size"
 LIMITS = "limits_are_those_of_allocations"
 TOO_LARGE = "what_is_too_large_is_out_of_memory_and_has_a_text"
 DEPTH = "a_queue_takes_its_depth_behind_work_that_is_not_over"
+COPIES = "copies_on_queues_follow_their_order_and_reach_exactly_their_bytes"
 CODES = "every_code_has_a_text_and_a_class"
 QUERY = "a_query_tells_when_the_end_is_reached"
 
@@ -48,6 +49,11 @@ MUTANTS = {
         overtakes("CALL", "link != &queue->first && (*link)->kind == WAIT"), [PROGRAMS]),
     "a record overtakes waits": (overtakes("RECORD"), [PROGRAMS]),
     "a fill overtakes waits": (overtakes("FILL"), [PROGRAMS]),
+    "a copy on a queue overtakes waits": (overtakes("COPY"), [COPIES]),
+    "a copy on a queue leaves out its last byte": (
+        [("memcpy(command->bytes, command->from, command->size)", "memcpy(command->bytes, command->from, command->size - 1)")], [COPIES]),
+    "a copy on a queue copies a byte more": (
+        [("memcpy(command->bytes, command->from, command->size)", "memcpy(command->bytes, command->from, command->size + 1)")], [COPIES]),
     "a comparison overtakes waits": (overtakes("COMPARE"), [PROGRAMS]),
     "a record overtakes launches": (overtakes("RECORD", "(*link)->kind == CALL"), [PROGRAMS]),
     "a wait is put at the end of the launches before it": (overtakes("WAIT", "(*link)->kind == RECORD"), [PROGRAMS]),
