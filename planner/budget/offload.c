@@ -37,6 +37,9 @@ enum { ASKED_MAX = 10, LESS = 200 };
 /* Steps of placing, unless the caller says how many. */
 enum { PLACE_STEPS = 300 };
 /* How often slack is shared out, each time one part in RELAXED_PART less of the budget. */
+/* Percent of what they are told to take that copies may take without making anybody wait, if that
+ * is free. */
+enum { SLOWER = 125 };
 enum { RELAXED_MAX = 4, RELAXED_PART = 32 };
 #define UNLIMITED (UINT64_MAX / 4) /* bytes to which anything keeps */
 #define LATENCY_NS 5000
@@ -47,6 +50,7 @@ struct found {
     struct tarn_planned made; /* no graph: none */
     uint64_t time_ns;
     struct tarn_budget_report report;
+    bool minds_less; /* than others, if copies take longer than told */
 };
 
 struct offloading {
@@ -153,6 +157,23 @@ static enum tarn_status place(const struct offloading *offloading, struct tarn_g
     return status;
 }
 
+static bool has_faster(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_op_extra *extra = tarn_extra(&graph->ops[v]);
+        for (uint32_t i = 0; i < extra->implementations_count; i++)
+            if (extra->implementations[i].cost < graph->ops[v].cost) return true;
+    }
+    return false;
+}
+
+/* Nothing can be faster by more than one part in NOTHING. */
+static bool costs_nothing(const struct offloading *offloading)
+{
+    return offloading->best.made.graph && !has_faster(offloading->graph) &&
+           offloading->best.time_ns <= offloading->before_ns + offloading->before_ns / NOTHING;
+}
+
 /* ---- Candidates ---- */
 
 /* Takes over graph and plan if they are the best so far. relaxed: of those that take as long the
@@ -163,11 +184,11 @@ static void offer(struct offloading *offloading, struct tarn_planned *made, uint
     struct found *best = &offloading->best;
     bool is_better = !best->made.graph || time_ns < best->time_ns;
     if (best->made.graph && time_ns == best->time_ns)
-        is_better =
-            relaxed || tarn_plan_footprint(made->plan) <= tarn_plan_footprint(best->made.plan);
+        is_better = relaxed || (!best->minds_less && tarn_plan_footprint(made->plan) <=
+                                                         tarn_plan_footprint(best->made.plan));
     if (is_better) {
         tarn_planned_finish(&best->made);
-        *best = (struct found){*made, time_ns, *report};
+        *best = (struct found){*made, time_ns, *report, relaxed};
     } else {
         tarn_planned_finish(made);
     }
@@ -250,33 +271,49 @@ static enum tarn_status relax(struct offloading *offloading, struct tarn_offload
     return status;
 }
 
-/* Moves from a graph that has come of the given one, until a plan of it fits. */
+/* Moves chosen as if copies took so many percent of what they take, until a plan of them fits. */
+static enum tarn_status try_slowed(struct offloading *offloading, struct tarn_offload_model *model,
+                                   struct tarn_graph *from, const struct tarn_budget_report *report,
+                                   uint64_t percent)
+{
+    struct tarn_offload_choice choice;
+    uint64_t aim = offloading->bytes, missing = 0, work = offloading->options.effort * STEP_WORK;
+    enum tarn_status status = TARN_OK;
+    for (int k = 0; k < ASKED_MAX && status == TARN_OK && aim > 0 && !is_over(offloading); k++) {
+        struct tarn_region_mark mark = tarn_region_mark(model->region);
+        const struct found *best = &offloading->best;
+        tarn_offload_slow(model, percent);
+        status = tarn_offload_within(model, aim, work, &offloading->deadline, &choice);
+        tarn_offload_slow(model, 100);
+        if (status != TARN_OK) tarn_error_no_memory(offloading->error);
+        if (status != TARN_OK || choice.peak > aim) break;
+        if (best->made.graph && choice.time_ns > best->time_ns) break;
+        if (best->made.graph && choice.time_ns == best->time_ns && percent == 100) break;
+        status = try_choice(offloading, model, from, &choice, report, percent > 100, &missing);
+        if (status == TARN_OK && missing == 0)
+            status = relax(offloading, model, from, &choice, report, aim);
+        if (missing == 0) break;
+        aim = aim > missing ? aim - missing : 0;
+        work = offloading->options.effort * STEP_WORK / 4;
+        tarn_region_release(model->region, mark);
+    }
+    return status;
+}
+
+/* Moves from a graph that has come of the given one. Where copies that take a quarter longer make
+ * nobody wait either, that is the answer. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
                                   const struct tarn_budget_report *report)
 {
     struct tarn_region region = {.chunks = NULL};
     struct tarn_offload_model model;
-    struct tarn_offload_choice choice;
-    uint64_t aim = offloading->bytes, missing = 0, work = offloading->options.effort * STEP_WORK;
     enum tarn_status status =
         tarn_offload_model_init(&model, &region, from, &offloading->terms, offloading->error);
     if (status == TARN_OK && from == offloading->graph)
         offloading->no_less_ns = tarn_offload_no_less(&model, offloading->bytes);
-    for (int k = 0; k < ASKED_MAX && status == TARN_OK && aim > 0 && !is_over(offloading); k++) {
-        struct tarn_region_mark mark = tarn_region_mark(&region);
-        status = tarn_offload_within(&model, aim, work, &offloading->deadline, &choice);
-        if (status != TARN_OK) tarn_error_no_memory(offloading->error);
-        const struct found *best = &offloading->best;
-        if (status != TARN_OK || choice.peak > aim) break;
-        if (best->made.graph && choice.time_ns >= best->time_ns) break;
-        status = try_choice(offloading, &model, from, &choice, report, false, &missing);
-        if (status == TARN_OK && missing == 0)
-            status = relax(offloading, &model, from, &choice, report, aim);
-        if (missing == 0) break;
-        aim = aim > missing ? aim - missing : 0;
-        work = offloading->options.effort * STEP_WORK / 4;
-        tarn_region_release(&region, mark);
-    }
+    if (status == TARN_OK) status = try_slowed(offloading, &model, from, report, SLOWER);
+    if (status == TARN_OK && !costs_nothing(offloading))
+        status = try_slowed(offloading, &model, from, report, 100);
     tarn_region_finish(&region);
     return status;
 }
@@ -392,20 +429,6 @@ static enum tarn_status try_free_first(struct offloading *offloading)
     tarn_graph_destroy(moved);
     tarn_region_finish(&region);
     return status;
-}
-
-static bool has_implementations(const struct tarn_graph *graph)
-{
-    for (uint32_t v = 0; v < graph->ops_count; v++)
-        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
-    return false;
-}
-
-/* Nothing can be faster by more than one part in NOTHING. */
-static bool costs_nothing(const struct offloading *offloading)
-{
-    return offloading->best.made.graph && !has_implementations(offloading->graph) &&
-           offloading->best.time_ns <= offloading->before_ns + offloading->before_ns / NOTHING;
 }
 
 /* Does something move whatever the budget is? Then a plan without moves is none. */

@@ -254,6 +254,18 @@ enum tarn_status tarn_offload_model_init(struct tarn_offload_model *model,
     return TARN_OK;
 }
 
+void tarn_offload_slow(struct tarn_offload_model *model, uint64_t percent)
+{
+    const struct tarn_offload_terms *terms = &model->terms;
+    for (uint32_t g = 0; g < model->gaps_count; g++) {
+        struct tarn_offload_gap *gap = &model->gaps[g];
+        uint64_t size = model->graph->storages[gap->storage].size;
+        gap->out_ns = copy_ns(size, terms->out_bytes_per_second, terms->latency_ns) * percent / 100;
+        gap->into_ns =
+            copy_ns(size, terms->into_bytes_per_second, terms->latency_ns) * percent / 100;
+    }
+}
+
 uint64_t tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget)
 {
     uint64_t least = model->time0_ns, rate;

@@ -99,6 +99,9 @@ enum tarn_status tarn_offload_model_init(struct tarn_offload_model *model,
                                          const struct tarn_offload_terms *terms,
                                          struct tarn_error *error);
 
+/* Copies take so many percent of what the terms say, from here on. */
+void tarn_offload_slow(struct tarn_offload_model *model, uint64_t percent);
+
 /* The gaps that make nobody wait, until the list's peak is at most `budget` or none helps: as low
  * as that comes. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_offload_free(struct tarn_offload_model *model, uint64_t budget,
