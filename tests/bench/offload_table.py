@@ -2,7 +2,7 @@
 """Budgets by computing again, by moves, and by both: measures, and prints the table of docs/measured/offload.md.
 
     offload_table.py measure RESULTS.jsonl GRAPH...    appends a line for each plan; what is there already is left out
-    offload_table.py table RESULTS.jsonl [HEAD.md]     the document
+    offload_table.py table RESULTS.jsonl [FILE]        the table, behind the text of a file
 
 TARN names the command, BUDGETS and RATES what is tried (percent of the footprint without a budget; GB/s each way)."""
 import json
