@@ -158,6 +158,7 @@ enum tarn_op_class tarn_graph_op_class(const struct tarn_graph *graph, tarn_op o
     if (!graph || op >= graph->ops_count) return TARN_CLASS_UNKNOWN;
     const struct tarn_graph_op *record = &graph->ops[op];
     if (record->op_class != TARN_CLASS_UNKNOWN) return (enum tarn_op_class)record->op_class;
+    if (record->move) return TARN_CLASS_COPY;
     return tarn_kind_class(record->kind);
 }
 
