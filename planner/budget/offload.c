@@ -445,7 +445,9 @@ static enum tarn_status search(struct offloading *offloading)
     if (status != TARN_OK || alone || costs_nothing(offloading)) return status;
     if (!always_moves(offloading)) status = try_budget(offloading);
     if (status == TARN_OK && !costs_nothing(offloading)) status = try_multiples(offloading);
-    if (status == TARN_OK && !costs_nothing(offloading)) status = try_free_first(offloading);
+    /* implementations name tensors that persist as they lie in the graph given */
+    if (status == TARN_OK && !costs_nothing(offloading) && !always_moves(offloading))
+        status = try_free_first(offloading);
     return status;
 }
 

@@ -402,9 +402,9 @@ class Builder:
         workspace before it writes any byte of its outputs, so that they may share bytes.
         implementations: other ways of carrying it out, for a budget to choose from.
         workspace_space: where the workspace lies. branch: pairs (conditional, arm): the op runs
-        only where each of these conditionals takes that arm (Session.take). move: it copies its
-        one input to its one output, mostly in another memory space, and does nothing else;
-        sessions run it themselves."""
+        only where each of these conditionals takes that arm (Session.take).
+        move: it copies its one input to its one output, mostly in another memory space, and does
+        nothing else; sessions run it themselves."""
         ways = (n.Implementation * len(implementations))(*(
             n.Implementation(n.encoded(way.name), way.cost, way.workspace,
                              self._ids("tensor", way.inputs), self._ids("tensor", way.outputs),

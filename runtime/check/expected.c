@@ -21,6 +21,14 @@ struct collector {
     uint32_t op_begin;
 };
 
+/* Is it a move of a tensor without cuts, to one of the kind? */
+static bool hands_on(const struct tarn_graph *graph, uint32_t op)
+{
+    const struct tarn_graph_op *record = &graph->ops[op];
+    return record->move && graph->tensors[record->inputs[0]].parts_count == 1 &&
+           graph->tensors[tarn_outputs(record)[0]].parts_count == 1;
+}
+
 static struct tarn_access *collect(struct collector *collector, uint32_t part)
 {
     uint32_t i = collector->seen[part];
@@ -57,11 +65,11 @@ static void collect_op(struct collector *collector, uint32_t op)
     }
     for (uint32_t i = 0; i < info->outputs_count; i++) {
         const struct tarn_graph_tensor *output = &graph->tensors[tarn_outputs(info)[i]];
-        for (uint32_t p = 0; p < output->parts_count; p++) {
+        for (uint32_t p = 0; p < output->parts_count; p++)
             collect_write(collector, op, output->part + p, output->origin);
-            collect(collector, output->part + p)->moved = info->move;
-        }
     }
+    if (hands_on(graph, op))
+        collect(collector, graph->tensors[tarn_outputs(info)[0]].part)->moved = true;
     if (extra->workspace_storage != TARN_NONE) {
         collect_write(collector, op, graph->storages[extra->workspace_storage].part, TARN_NONE);
     }
@@ -196,8 +204,8 @@ uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,
 {
     const uint64_t *seeds = tarn_expected_seeds(expected, op, iteration);
     const struct tarn_graph *graph = expected->graph;
-    if (graph->ops[op].move) return seeds[0]; /* that of its input */
     const struct tarn_access *accesses = expected->accesses + expected->begin[op];
+    if (hands_on(graph, op)) return seeds[0]; /* that of its input */
     uint64_t digest = tarn_seed_mix(graph->ops[op].origin, iteration);
     for (uint32_t k = expected->mixed_begin[op]; k < expected->mixed_begin[op + 1]; k++) {
         if (tarn_expected_is_void(expected, accesses[expected->mixed[k]].part)) continue;

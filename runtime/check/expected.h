@@ -5,8 +5,8 @@
  *     digest = fold(op's origin, iteration, seeds of the versions that the op reads)
  *     seed   = mix(digest, origin of the output that wrote it)
  * A part's bytes are the pattern of its latest version's seed, mixed with where the part begins; so
- * what a digest takes in does not depend on how storages are cut. A move hands the seed of its
- * input on. Where implementations of an op
+ * what a digest takes in does not depend on how storages are cut. A move of a tensor without cuts
+ * hands the seed of its input on. Where implementations of an op
  * read other inputs than it does, the digest takes those that they have in common: so all runs of
  * an op give the same bytes, and a graph that recomputes ends with what its source ends with. */
 #ifndef TARN_RUNTIME_CHECK_EXPECTED_H

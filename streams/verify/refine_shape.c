@@ -45,6 +45,13 @@ static bool has_outputs(const struct tarn_comparison *comparison, uint32_t v)
     return own == op->outputs_count || copies == op->outputs_count;
 }
 
+static bool is_whole(const struct tarn_graph *graph, uint32_t tensor)
+{
+    const struct tarn_graph_tensor *record = &graph->tensors[tensor];
+    return record->parts_count == 1 &&
+           graph->parts[record->part].size == graph->storages[record->storage].size;
+}
+
 /* A move that a transform has put in makes a tensor that holds another one's content again. */
 static bool check_move(struct tarn_comparison *comparison, uint32_t v)
 {
@@ -54,6 +61,8 @@ static bool check_move(struct tarn_comparison *comparison, uint32_t v)
                     (op->op_class == TARN_CLASS_UNKNOWN || op->op_class == TARN_CLASS_COPY);
     if (!is_plain)
         return add_shape(comparison, v, "is a move, but says it were another kind of op");
+    if (!is_whole(comparison->final, op->inputs[0]) || !is_whole(comparison->final, made))
+        return add_shape(comparison, v, "is a move of a part of a storage, or of one that is cut");
     if (made < comparison->source->tensors_count ||
         comparison->final->tensors[made].kind == TARN_OUTPUT)
         return add_shape(comparison, v, "is no op of the source graph, but makes a tensor of it");

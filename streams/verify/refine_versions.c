@@ -26,17 +26,11 @@ struct content {
     uint32_t part, version;
 };
 
-/* What a move of the final graph has found in its input, which is of one version as a whole. */
-struct handed {
-    uint32_t tensor; /* TARN_NONE: it has not run yet */
-    uint32_t version;
-};
-
 struct check {
     struct tarn_comparison *comparison;
     struct tarn_versions expected; /* of the source graph, in list order */
     struct tarn_versions actual;   /* of the final graph, in launch order */
-    struct handed *handed_on;      /* by tensor that a move of the final graph makes */
+    struct content *handed_on;     /* by tensor that a move of the final graph makes: what it is */
     uint32_t *input_of;            /* source tensor -> which input of op v it is, if it is one */
     uint32_t *place_of;   /* source storage -> final storage that op v writes instead, if it does */
     uint32_t *stands_for; /* final storage -> the source storage whose place it takes there */
@@ -70,21 +64,13 @@ static uint32_t part_of_byte(const struct tarn_graph *graph, uint32_t tensor, ui
     return low;
 }
 
-/* What moves have handed on, as it was before the first of them; and the byte of it. */
-static struct content before_moves(const struct check *check, struct content actual, uint64_t *byte)
+/* What moves have handed on, as it was before the first of them. They move whole storages without
+ * cuts, so that bytes keep their places. */
+static struct content before_moves(const struct check *check, struct content actual)
 {
-    const struct tarn_graph *final = check->comparison->final;
-    while (actual.version != TARN_NONE && tarn_refine_is_moved(check->comparison, actual.version)) {
-        const struct handed *handed = &check->handed_on[actual.version];
-        if (handed->tensor == TARN_NONE) break; /* by a move that has not run yet */
-        const struct tarn_graph_tensor *from = &final->tensors[handed->tensor];
-        uint64_t at = byte_of_version(final, actual.part, *byte, actual.version);
-        if (at >= from->size) break;
-        actual.part = from->part + part_of_byte(final, handed->tensor, at);
-        actual.version = handed->version;
-        *byte = from->offset + at - final->parts[actual.part].offset;
-    }
-    return actual;
+    if (actual.version == TARN_NONE || !tarn_refine_is_moved(check->comparison, actual.version))
+        return actual;
+    return check->handed_on[actual.version];
 }
 
 /* Is byte `byte` of the one part what byte `other` of the other part is in the source graph? */
@@ -94,7 +80,7 @@ static bool is_same(const struct check *check, struct content there, uint64_t by
     const struct tarn_comparison *comparison = check->comparison;
     const struct tarn_graph *source_graph = comparison->source, *final = comparison->final;
     const struct tarn_storage *source = storage_of(source_graph, expected.part);
-    const struct content actual = before_moves(check, there, &byte);
+    const struct content actual = before_moves(check, there);
     /* transforms keep the ids of persistent tensors */
     if (actual.version == TARN_NONE || expected.version == TARN_NONE)
         return actual.version == expected.version && source->persistent &&
@@ -259,12 +245,12 @@ static bool is_name_of(const struct check *check, struct look actual, struct loo
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
     uint32_t origin = tarn_plan_tensor_origin(comparison->plan, actual.tensor);
     if (actual.tensor == expected.tensor) return true;
+    if (tarn_refine_is_moved(comparison,
+                             final->tensors[actual.tensor].root)) /* its last writer's */
+        return actual.tensor == actual.versions[0] ||
+               tarn_versions_left(&check->actual, actual.tensor)[0] == actual.versions[0];
     if (source->tensors[expected.tensor].size == 0) return origin == expected.tensor;
-    uint32_t version = expected.versions[0], here = actual.versions[0];
-    if (tarn_refine_is_moved(comparison, final->tensors[actual.tensor].root)) /* by its last
-                                                                                 writer's */
-        return actual.tensor == here ||
-               tarn_versions_left(&check->actual, actual.tensor)[0] == here;
+    uint32_t version = expected.versions[0];
     if (version == TARN_NONE || origin != version ||
         storage_of(source, source->tensors[expected.tensor].part)->persistent)
         return false;
@@ -427,53 +413,32 @@ static void check_outputs(const struct check *check)
 
 /* ---- Moves ---- */
 
-/* The name in the source graph of what all of a tensor holds; TARN_NONE: it holds several things,
- * or only a part of one. */
-static uint32_t name_of_whole(const struct check *check, struct look look)
-{
-    const struct tarn_comparison *comparison = check->comparison;
-    const struct tarn_graph *final = comparison->final;
-    const struct tarn_graph_tensor *tensor = &final->tensors[look.tensor];
-    for (uint32_t p = 1; p < tensor->parts_count; p++)
-        if (look.versions[p] != look.versions[0]) return TARN_NONE;
-    uint64_t byte = tensor->offset - final->parts[tensor->part].offset;
-    struct content first = {tensor->part, look.versions[0]};
-    first = before_moves(check, first, &byte);
-    const struct tarn_storage *storage = storage_of(final, first.part);
-    if (first.version == TARN_NONE)
-        return tensor->size == storage->size && final->parts[first.part].offset + byte == 0
-                   ? storage->tensor
-                   : TARN_NONE;
-    return byte_of_version(final, first.part, byte, first.version) == 0 &&
-                   final->tensors[first.version].size == tensor->size
-               ? tarn_plan_tensor_origin(comparison->plan, first.version)
-               : TARN_NONE;
-}
-
 static void check_move(struct check *check, uint32_t v)
 {
     const struct tarn_comparison *comparison = check->comparison;
+    const struct tarn_graph *final = comparison->final;
     check->v = v;
-    struct look look = found(check, 0);
-    uint32_t made = tarn_outputs(&comparison->final->ops[v])[0];
-    if (comparison->final->tensors[look.tensor].parts_count == 0) return; /* no bytes */
-    uint32_t name = name_of_whole(check, look);
-    check->handed_on[made] = (struct handed){look.tensor, look.versions[0]};
-    if (tarn_plan_tensor_origin(comparison->plan, made) == name) return;
+    struct look read = found(check, 0);
+    struct content content =
+        before_moves(check, (struct content){final->tensors[read.tensor].part, read.versions[0]});
+    uint32_t made = tarn_outputs(&final->ops[v])[0];
+    uint32_t name = content.version != TARN_NONE
+                        ? tarn_plan_tensor_origin(comparison->plan, content.version)
+                        : storage_of(final, content.part)->tensor;
+    uint32_t wanted = tarn_plan_tensor_origin(comparison->plan, made);
+    check->handed_on[made] = content;
+    if (wanted == name) return;
     struct tarn_violation violation = tarn_violation_of(TARN_HAZARD_LOST);
     struct tarn_suspects who = {{0}, 1};
     violation.op = v;
     violation.tensor = made;
-    violation.other_op = tarn_version_writer(comparison->final, look.versions[0]);
+    violation.other_op = tarn_version_writer(final, content.version);
     tarn_verdict_add(
         comparison->verdict, violation, who,
         "%s must move %s, but finds %s: the launch order breaks a hazard",
-        tarn_op_label(comparison->final, v).text,
-        tarn_tensor_label(comparison->source, tarn_plan_tensor_origin(comparison->plan, made)).text,
-        name == TARN_NONE ? "several contents, or a part of one"
-        : name < comparison->source->tensors_count
-            ? tarn_tensor_label(comparison->source, name).text
-            : "a workspace");
+        tarn_op_label(final, v).text, tarn_tensor_label(comparison->source, wanted).text,
+        name < comparison->source->tensors_count ? tarn_tensor_label(comparison->source, name).text
+                                                 : "a workspace");
 }
 
 /* What the caller may read after the iteration, or the next iteration begins with. */
@@ -512,7 +477,7 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
         tarn_versions_init(&check->actual, region, final, launched, count))
         return TARN_SYSTEM;
     for (uint32_t t = 0; t < final->tensors_count; t++)
-        check->handed_on[t] = (struct handed){TARN_NONE, TARN_NONE};
+        check->handed_on[t] = (struct content){0, TARN_NONE};
     for (uint32_t i = 0; i < count; i++) {
         if (tarn_refine_is_move(check->comparison, launched[i])) {
             check_move(check, launched[i]);

@@ -222,6 +222,8 @@ static void add_tensors(struct building *building)
         info.alignment =
             is_own ? graph->tensors[graph->tensors[appended->version].root].alignment : 0;
         info.space = appended->space;
+        info.offset_rule = TARN_OFFSET_FREE;
+        info.wanted_offset = 0;
         tarn_builder_alias_of(building->builder, &info, appended->root);
         tarn_builder_tensor_origin(building->builder, appended->version);
     }

@@ -1,7 +1,7 @@
 /* What there is to choose from: places, the clock if nothing moves, the bytes of each slot, and the
  * gaps in which a storage could be away without anybody waiting for it. Storages of contiguous
- * groups and outputs stay, and so do those below bytes_min. Cost: linear in the graph, and a sort
- * of the gaps. */
+ * groups, outputs, what has slices or an offset of its own, and what arms of conditionals touch
+ * stay, and so do those below bytes_min. Cost: linear in the graph, and a sort of the gaps. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -64,10 +64,20 @@ static enum tarn_status find_main(struct tarn_offload_model *model)
 
 /* ---- Gaps ---- */
 
+/* Does whoever touches it run in every iteration? */
+static bool always_runs(const struct tarn_graph *graph, const struct tarn_storage *storage)
+{
+    for (uint32_t k = 0; k < storage->users_count; k++)
+        if (tarn_extra(&graph->ops[tarn_storage_users(graph, storage)[k]])->branch_count > 0)
+            return false;
+    return true;
+}
+
 static bool may_move(const struct tarn_offload_model *model, uint32_t a)
 {
     const struct tarn_storage *storage = &model->graph->storages[a];
     unsigned kind = TARN_OFFLOAD_ACTIVATIONS;
+    if (storage->tensor == TARN_NONE) return false;
     if (storage->persistent) {
         uint8_t of = model->graph->tensors[storage->tensor].kind;
         kind = of == TARN_OPTIMIZER_STATE ? TARN_OFFLOAD_STATES
@@ -75,9 +85,9 @@ static bool may_move(const struct tarn_offload_model *model, uint32_t a)
                                           : 0;
         if (storage->users_count == 0) return false;
     }
-    /* A move takes a storage whole, and would copy what an arm that is not taken did not make. */
-    return (model->terms.kinds & kind) && storage->tensor != TARN_NONE &&
-           storage->parts_count == 1 && model->graph->conditionals_count == 0 &&
+    const struct tarn_graph_tensor *root = &model->graph->tensors[storage->tensor];
+    return (model->terms.kinds & kind) && root->parts_count == 1 &&
+           root->offset_rule == TARN_OFFSET_FREE && always_runs(model->graph, storage) &&
            storage->group == TARN_NONE && !storage->pinned && storage->space == 0 &&
            storage->size >= model->terms.bytes_min;
 }
