@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 import tarn
 
 from .capture import is_random
+from .kernel import Kernel
 from .tensors import flat, has_bytes, tensors_of, view_of
 
 # What their schemas do not say: the positions of arguments that are written if the argument at the
@@ -53,7 +54,13 @@ class Op:
         """Batch-norm with its statistics may, where it can be called without: HIDDEN_WRITES."""
         moves = "batch_norm" in self.kind and "backward" not in self.kind
         known = not moves or self.kind in ("aten.native_batch_norm", "aten.cudnn_batch_norm")
-        return known and not (self.is_random or self.run or self.on_heap)
+        writes = isinstance(self.target, Kernel) and self.target.writes
+        return known and not (self.is_random or self.run or self.on_heap or writes)
+
+    @property
+    def target(self) -> Any:
+        """What its node calls."""
+        return None if self.node is None else self.node.target
 
 
 class Lowered:
@@ -140,7 +147,7 @@ class Lowered:
     def _written(self, node: Any) -> Any:
         """The roots that a call writes in place."""
         schema = node.target._schema
-        written: List[Any] = []
+        written: List[Any] = [node.args[i] for i in getattr(node.target, "writes", ())]
         for position, argument in enumerate(schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 value = (node.args[position] if position < len(node.args)
@@ -229,7 +236,8 @@ class Lowered:
                        [self.ids[s] for s in op.outputs], kind=op.kind, control=control,
                        workspace=op.workspace, cost=op.cost,
                        op_class=("random" if op.is_random else "pure") if op.node else None,
-                       recomputable=None if op.may_repeat else False)
+                       recomputable=False if not op.may_repeat else
+                       True if isinstance(op.target, Kernel) else None)
         for group in groups:
             builder.group([self.ids[s] for s in group])
         return builder.finish()

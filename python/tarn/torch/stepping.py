@@ -21,7 +21,8 @@ from .memory import ALIGNMENT, Arena, allocator
 from .program import Program, profile
 from .tensors import distance, empty_as, tensors_of
 from .tracing import NotRun, Traced, detached, loss_in, reason
-from .updates import add_state, add_updates, divided, hooked, is_one_by_one, unchanged
+from .updates import (add_state, add_updates, divided, hooked, is_one_by_one, seen_by_updates,
+                      unchanged)
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 COMPARED = 2  # steps of each capture that are run eagerly, too
@@ -60,6 +61,32 @@ def _digest(data: Any) -> Any:
     return total.item()
 
 
+def _norm(tensors: Any) -> float:
+    """Of all of them as one vector."""
+    total = 0.0
+    for tensor in tensors:
+        tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+        floats = tensor if tensor.is_floating_point() else tensor.double()
+        total += float(torch.linalg.vector_norm(floats, dtype=torch.float64)) ** 2
+    return math.sqrt(total)
+
+
+def agree(one: Mapping[str, Sequence[Any]], two: Mapping[str, Sequence[Any]],
+          tolerance: float) -> str:
+    """In what they differ by more than a share of the norm of all tensors of that name, or "". (In
+    some tensors only rounding is left, as in the gradient of what attention adds to all keys; and
+    Adam's first step goes as far for a gradient that is rounding as for any other: parameters may
+    differ a hundred times more.)"""
+    for name, those in one.items():
+        others = two[name]
+        if len(those) != len(others):
+            return name
+        share = _norm(s - t for s, t in zip(those, others)) / (_norm(others) or 1.0)
+        if not share <= tolerance * (100 if name == "parameters" else 1):
+            return f"{name} (by {share:.1e} of their norm, {tolerance:.0e} is expected)"
+    return ""
+
+
 def _captured(step: Any, loss: Any, inputs: Any, names: Any) -> Any:
     """(Captured, Lowered, fixed): the last are positions of inputs that must stay where they are:
     those that have gradients or are written to, and others in storages that are written to."""
@@ -86,6 +113,8 @@ class Variant:
         model = step.model
         names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
         captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
+        self.fused: Any = None  # a fusing.Fused
+        self.reason: Optional[str] = None  # why it is not what was asked for
         self.program: Any = None
         self.plan: Any = None
         self.to_compare = COMPARED if step.compares else 0
@@ -102,15 +131,47 @@ class Variant:
         tensors = self.tensors(inputs)
         self.written = [tensors[i] for i in self.fixed]
         self.results_count = captured.results_count
-        for result in self.lowered.results[:self.results_count]:
-            self.lowered.become(result, "output")
-        updates, groups = add_updates(self.lowered, captured, step, inputs)
-        with unchanged(step.optimizer, self.written):
-            profile(self.lowered, tensors, step.queues)
-            for op in updates:
-                add_state(self.lowered, op)
+        groups: Any = None
+        if step.fuses is not None:
+            try:
+                groups = self._fuse(step, captured, inputs, tensors)
+            except Exception as error:  # pylint: disable=broad-except
+                self.fused, self.reason = None, reason(error, "fused")
+        if self.fused is None:
+            updates, groups = self._complete(step, self.lowered, captured, inputs)
+            self._profile(step, self.lowered, updates, tensors)
         step.agree(self.lowered)
         self.graph = self.lowered.graph(step.name, step.streams, groups)
+
+    def _profile(self, step: Any, lowered: Any, updates: Any, tensors: Any) -> None:
+        with unchanged(step.optimizer, self.written):
+            profile(lowered, tensors, step.queues)
+            for op in updates:
+                add_state(lowered, op)
+
+    def _complete(self, step: Any, lowered: Any, captured: Any, inputs: Any) -> Any:
+        """With the optimizer. Returns its updates, and groups of gradients."""
+        for result in lowered.results[:self.results_count]:
+            lowered.become(result, "output")
+        return add_updates(lowered, captured, step, inputs)
+
+    def _fuse(self, step: Any, captured: Any, inputs: Any, tensors: Any) -> Any:
+        """Takes the one of the ways to fuse the step whose plan is smallest."""
+        from . import fusing  # pylint: disable=import-outside-toplevel
+        best: Any = None
+        for way in fusing.fused(captured, step.budget is None, step.fuses):
+            lowered = Lowered(way.captured, step.device)
+            if not self.fixed.issuperset(lowered.written()):
+                raise fusing.Refused("Inductor's kernels write to other inputs than the step")
+            made = self._complete(step, lowered, way.captured, inputs)
+            size = step.footprint(lowered.graph(step.name, step.streams, made[1]))
+            if best is None or size < best[0]:
+                best = size, way, lowered, made
+        _, self.fused, lowered, (updates, groups) = best
+        self.fused.load()
+        self._profile(step, lowered, updates, tensors)
+        self.lowered = lowered
+        return groups
 
     def tensors(self, inputs: Any) -> Any:
         """For the placeholders, and the constants. What moves again and again is copied."""
@@ -142,7 +203,8 @@ def of_optimizer(optimizer: Any) -> Any:
 
 
 class Step:
-    """tarn.torch.step: a callable that does what this does in one planned arena, bit for bit:
+    """tarn.torch.step: a callable that does what this does in one planned arena, bit for bit unless
+    its kernels are fused:
 
         loss = loss_fn(model, *batch); loss.backward(); optimizer.step(); optimizer.zero_grad()
 
@@ -154,11 +216,13 @@ class Step:
     budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
     clip      called with the parameters when their gradients are there, before the optimizer
     compare   whether the first two steps of each capture are run eagerly, too, and compared
+    fuse      True, or settings of Inductor by name: its kernels are the ops, fewer and faster ones,
+              which round otherwise than eager execution
     options   of tarn.plan, as reorder=True: less is alive at once
 
     Every shape of batch is captured and planned once, when it is first seen; all share one arena.
     Where that fails the step runs eagerly, with a warning that says why; `reason` tells why the
-    last step did, or is None. `graph` and `plan` are those of the first capture: of the example."""
+    last step did, or ran without what was asked for, or is None. `graph` and `plan` are those of the first capture: of the example."""
 
     streams: tuple[str, ...] = ("compute",)
     reduction: Any = None  # given gradients, returns what to call for their mean over all ranks
@@ -167,17 +231,21 @@ class Step:
                  loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
                  budget: Union[int, float, None] = None,
                  clip: Optional[Callable[[Any], Any]] = None, compare: bool = True,
+                 fuse: Union[bool, Mapping[str, Any]] = False,
                  name: Optional[str] = None, **options: Any) -> None:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name, self.compares = name or type(model).__name__, compare
         self.reason: Optional[str] = None
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
-        self._budget = budget
+        self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
+        self.budget = budget
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(streams, len(self.streams))
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
         self._arena: Optional[Arena] = None
+        self._rehearsed: Any = None
+        self._gradients: dict[int, Any] = {}  # of the eager step that is compared
         self.variants: dict[Any, Variant] = {}
         self._captures: Counter[Any] = Counter()  # by shapes
         self._refused: dict[Any, str] = {}  # kinds of batch, and keys of variants: why
@@ -233,6 +301,9 @@ class Step:
         self.reduce()
         if self.clip:
             self.clip([p for p in self.model.parameters() if p.grad is not None])
+        if self._rehearsed and self._rehearsed[0].fused:
+            self._gradients = {id(p): p.grad.detach().clone() for p in of_optimizer(self.optimizer)
+                               if p.grad is not None}
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         for parameter, gradient in others:
@@ -261,8 +332,9 @@ class Step:
 
     def _call(self, batch: Any) -> Any:
         kind = self._tried = kind_of(batch)
-        self._rehearsed: Any = None
+        self._rehearsed = None
         self._ran, self._count = False, 0
+        self._warning: Optional[str] = None
         self.batch, self.reason = set(map(id, tensors_of(batch))), None
         failure: Optional[Exception] = None
         try:
@@ -271,7 +343,7 @@ class Step:
             results = self._traced(*batch)
             self.optimizer._opt_called = True  # for schedulers
         except NotRun as error:
-            self.reason = str(error) or None
+            self.reason = str(error) or self.reason
         except Exception as error:  # pylint: disable=broad-except
             if (self._ran or isinstance(error, tarn.Rejected)
                     or self._is_example and isinstance(error, tarn.TarnError)):
@@ -279,11 +351,14 @@ class Step:
             failure = error
         if not self._ran:
             results = None if self._is_example else self.eager(*batch)
-        if self._rehearsed and not self._agrees(loss_in(results)):
-            failure = ValueError("planned and eager step have given different bits")
+        differs = self._differs(loss_in(results)) if self._rehearsed else ""
+        if differs:
+            failure = ValueError(f"planned and eager step have given different {differs}")
         if failure:
             self.reason = self._refused[self._tried] = reason(failure)
             warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 3)
+        if self._warning:
+            warnings.warn(f"tarn.torch.step: {self._warning}; it runs unfused", RuntimeWarning, 3)
         if self._count == 3:
             warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
                           "make numbers that change from step to step tensors, in the batch or "
@@ -295,20 +370,28 @@ class Step:
         program = variant.program
         written = [program.tensors[i] for i in variant.fixed]
         with unchanged(self.optimizer, written):
-            self._run(variant)
-            self._rehearsed = (variant, written, program.results[0].clone(),
-                               self._is_exact() and self._bits(program.results[0], written))
+            with seen_by_updates(variant.fused is not None) as gradients:
+                self._run(variant)
+            loss = program.results[0]
+            made = (self._values(loss, written, gradients) if variant.fused else
+                    self._is_exact() and self._bits(loss, written))
+            self._rehearsed = (variant, written, loss.clone(), made)
         raise NotRun
 
-    def _agrees(self, loss: Any) -> Any:
-        """Has eager execution made what the rehearsal has made? On a GPU the bits of some ops
-        differ from run to run, unless PyTorch is told to use no such ones."""
-        variant, written, planned, bits = self._rehearsed
+    def _differs(self, loss: Any) -> str:
+        """In what eager execution has made something else than the rehearsal, or "". On a GPU the bits of some ops
+        differ from run to run, unless PyTorch is told to use no such ones. Fused kernels round
+        otherwise."""
+        variant, written, planned, made = self._rehearsed
         variant.to_compare -= 1
         self._rehearsed = None
-        if bits:
-            return bits == self._bits(loss, written)
-        return torch.allclose(planned, loss, rtol=0.01, equal_nan=True)
+        own, self._gradients = self._gradients, {}
+        if variant.fused:
+            values = self._values(loss, written, own, as_they_are=True)
+            return agree(made, values, variant.fused.tolerance)
+        if made:
+            return "" if made == self._bits(loss, written) else "bits"
+        return "" if torch.allclose(planned, loss, rtol=0.01, equal_nan=True) else "losses"
 
     def _is_exact(self) -> Any:
         return self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2
@@ -328,6 +411,15 @@ class Step:
         bits = (t.resolve_conj().resolve_neg().flatten().contiguous().view(torch.uint8)
                 for t in tensors.values())
         return [_digest(some) for some in bits]
+
+    def _values(self, loss: Any, written: Any, gradients: Any, as_they_are: bool = False) -> Any:
+        """What a step has made and changed, by names; copies of it."""
+        trained = of_optimizer(self.optimizer)
+        ids = set(map(id, trained))
+        found = {"losses": [loss], "buffers": [t for t in written if id(t) not in ids],
+                 "gradients": [gradients[i] for i in sorted(gradients)], "parameters": trained}
+        return {name: [t.detach() if as_they_are else t.detach().clone() for t in those]
+                for name, those in found.items()}
 
     def planned(self, loss: Any, inputs: Any) -> Any:
         """What Dynamo calls instead of a loss that it has traced."""
@@ -352,9 +444,10 @@ class Step:
                                  "time with other numbers")
             self._tried = key
             self.variants[key] = self._capture(loss, inputs)
+        variant, self._tried = self.variants[key], key
+        self.reason = variant.reason
         if self._is_example:
             raise NotRun
-        variant, self._tried = self.variants[key], key
         program = self._program(variant, inputs)
         if self.rehearses(variant):
             self._rehearse(variant)
@@ -363,12 +456,16 @@ class Step:
         return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone,
                                     program.results[:variant.results_count])
 
+    def footprint(self, graph: Any) -> int:
+        """Of the plan without a budget."""
+        return tarn.plan(graph, **self._options).footprint
+
     def _capture(self, loss: Any, inputs: Any) -> Any:
         variant = Variant(self, loss, inputs)
-        if isinstance(self._budget, float):  # a share of the first plan without a budget
-            whole = tarn.plan(variant.graph, **self._options).footprint
-            self._budget = math.ceil(self._budget * whole)
-        variant.plan = tarn.plan(variant.graph, budget=self._budget, **self._options)
+        self._warning = variant.reason
+        if isinstance(self.budget, float):  # a share of the first plan without a budget
+            self.budget = math.ceil(self.budget * self.footprint(variant.graph))
+        variant.plan = tarn.plan(variant.graph, budget=self.budget, **self._options)
         return variant
 
     def _program(self, variant: Any, inputs: Any) -> Any:

@@ -51,6 +51,21 @@ def is_one_by_one(optimizer: Any) -> Any:
                     step and not hasattr(step, "_wrapped_by_lr_sched")))
 
 
+_seen: Optional[dict[int, Any]] = None
+
+
+@contextmanager
+def seen_by_updates(wanted: bool) -> Iterator[dict[int, Any]]:
+    """The gradients that updates get inside, by the ids of their parameters, if that is wanted."""
+    global _seen  # pylint: disable=global-statement
+    seen: dict[int, Any] = {}
+    _seen = seen if wanted else None
+    try:
+        yield seen
+    finally:
+        _seen = None
+
+
 class Update:
     """The optimizer at work on some of its parameters: an optimizer of the same class that shares
     state and hyperparameters, so that schedulers and state_dict work as ever; or itself, on all."""
@@ -76,6 +91,8 @@ class Update:
                 self._own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = None if id(parameter) in self._dropped else gradient
+            if _seen is not None:
+                _seen.update((id(p), p.grad.clone()) for p in self.parameters if p.grad is not None)
             self._own.step()
             for parameter in self.parameters:
                 parameter.grad = None
