@@ -105,10 +105,11 @@ class Program:
         self.lowered, self.plan, self.tensors = lowered, plan, tensors
         self.addresses = [t.data_ptr() for t in tensors]
         self.copied: Counter[str] = Counter()  # outputs that were not made where they belong, by op
-        self._keepers: list[str] = []  # ops that have kept memory which was their workspace
+        self.keepers: list[str] = []  # ops that have kept memory which was their workspace
+        self.has_run = False
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
-        self._ops = list(plan.graph.ops)
-        self._queues = {op.stream for op in self._ops}
+        self.ops = list(plan.graph.ops)
+        self._queues = {op.stream for op in self.ops}
         self._on_gpu = lowered.device.type == "cuda"
         self._streams: Any = None  # of a GPU
         self._own: Optional[tarn.Session] = None  # of several streams on the CPU
@@ -116,9 +117,9 @@ class Program:
 
     def _bind_to(self, arena: Any) -> None:
         self.arena = arena
-        self._calls = [self._bind(op) for op in self._ops]
+        self.calls = [self.bind(op) for op in self.ops]
         if len(self._queues) > 1 and self._on_gpu:
-            self._streams = Streams(self.plan, self._calls)
+            self._streams = Streams(self.plan, self.calls)
         places = {s: self.plan.offset(tensor) for s, tensor in self.lowered.ids.items()}
         self.results = [self._tensor(self.lowered.value.get(r, r), places)
                         for r in self.lowered.results]
@@ -130,21 +131,36 @@ class Program:
                     with torch.cuda.stream(stream):
                         torch.cuda.current_blas_handle()
             done = self._run_from(0)
-            while done < len(self._calls):
-                self._move()
+            while done < len(self.calls):
+                self.move()
                 done = self._run_from(done)
-            if self._keepers:
-                self._move()
+            if self.keepers:
+                self.move()
+        self.has_run = True
+
+    def run_part(self, first: int, last: int, calls: Any = None) -> bool:
+        """Some ops, on a GPU, after those before them. calls: in their place. False: a library has
+        kept memory, and the program lies elsewhere now."""
+        own = self.calls[first:last] if calls is None else calls
+        if self._streams:
+            self._streams.run_part(first, last, own)
+        else:
+            for call in own:
+                call()
+        if self.keepers and calls is None:
+            self.move()
+            return False
+        return True
 
     def _run_from(self, start: Any) -> Any:
         """Returns how many ops have been called: all, or up to one that has kept memory."""
         if len(self._queues) > 1 and not self._on_gpu:
             self._session().run()
-            return len(self._calls)
-        run = self._streams.run if self._streams else in_order(self._calls)
-        return run(start, self._keepers)
+            return len(self.calls)
+        run = self._streams.run if self._streams else in_order(self.calls)
+        return run(start, self.keepers)
 
-    def _move(self) -> None:
+    def move(self) -> None:
         """A library has kept bytes of the arena, as cuBLAS does where a thread or a stream is new to
         it: the arena is left to it, and the step goes on in another one."""
         if self._on_gpu:
@@ -153,7 +169,7 @@ class Program:
         new = Arena(old.size, self.lowered.device)
         new.bytes(0, old.size).copy_(old.bytes(0, old.size))
         LOST.append(old)
-        self._keepers.clear()
+        self.keepers.clear()
         self._bind_to(new)
 
     def close(self) -> None:
@@ -172,7 +188,7 @@ class Program:
         return self._own
 
     def _open(self) -> tarn.Session:
-        calls, keepers = self._calls, self._keepers
+        calls, keepers = self.calls, self.keepers
 
         def kernel(call: tarn.Call) -> None:
             with torch.no_grad():  # of each thread
@@ -203,8 +219,9 @@ class Program:
         assert moved % fake.element_size() == 0
         return view_of(real.untyped_storage(), fake, moved // fake.element_size())
 
-    def _bind(self, final: Any) -> Any:
-        """What to call for an op of the plan's graph."""
+    def bind(self, final: Any, traced: Any = None) -> Any:
+        """What to call for an op of the plan's graph. traced: makes another op of it and of its call,
+        with the requests that it makes in a capture (graphs.py)."""
         op = self.lowered.ops[self.plan.origin(final.id)]
         before, places = ({self._root[self.plan.tensor_origin(t)]: self.plan.offset(t) for t in ids}
                           for ids in (final.inputs, final.outputs))
@@ -212,7 +229,7 @@ class Program:
         moves = [[self.arena.bytes(at[root], self.lowered.storages[root].size)
                   for at in (places, before)] for root in before.keys() & places.keys()
                  if before[root] != places[root] and root not in self.lowered.persistent]
-        call = self._bind_at(final.id, op, {**before, **places})
+        call = self._bind_at(final.id, op, {**before, **places}, traced)
 
         def moved() -> None:
             for new, old in moves:
@@ -221,7 +238,7 @@ class Program:
 
         return moved if moves else call
 
-    def _bind_at(self, index: Any, op: Any, places: Any) -> Any:
+    def _bind_at(self, index: Any, op: Any, places: Any, traced: Any = None) -> Any:
 
         def value(node: Any) -> Any:
             return tree_map(lambda fake: self._tensor(fake, places), self.lowered.value[node])
@@ -242,6 +259,9 @@ class Program:
         into = getattr(function, "into", None)
         if into and len(targets) == len(flat(self.lowered.value[op.node])):  # asks for nothing
             function, args, targets = into, [*args, *(targets[i] for i in sorted(targets))], {}
+        if traced:
+            targets = {i: t for i, t in targets.items() if t.device == self.lowered.device}
+            op = traced(op, lambda: function(*args, **kwargs))
         return self._framed(lambda: function(*args, **kwargs), workspace, op, targets)
 
     def _framed(self, call: Any, workspace: Any, op: Any, targets: Any, ready: Any = None) -> Any:
@@ -257,7 +277,7 @@ class Program:
         functions = allocator(self.lowered.device.type)
         begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
         # And not self: programs end with their last reference.
-        copied, keepers, device = self.copied, self._keepers, self.lowered.device.type
+        copied, keepers, device = self.copied, self.keepers, self.lowered.device.type
 
         def run() -> Any:
             if ready and not ready():

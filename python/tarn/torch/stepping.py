@@ -115,8 +115,12 @@ class Variant:
         captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
         self.fused: Any = None  # a fusing.Fused
         self.reason: Optional[str] = None  # why it is not what was asked for
+        self.recordings: Any = None  # a graphs.Recordings
+        self.recorded: Any = None  # the graphs.Recorded that ran last
+        self.not_recorded: Optional[str] = None  # why there is no CUDA graph
         self.program: Any = None
         self.plan: Any = None
+        self.optimizer = step.optimizer
         self.to_compare = COMPARED if step.compares else 0
         trained = {*names, *map(id, of_optimizer(step.optimizer))}
         for i in captured.trained:
@@ -158,6 +162,7 @@ class Variant:
     def _fuse(self, step: Any, captured: Any, inputs: Any, tensors: Any) -> Any:
         """Takes the one of the ways to fuse the step whose plan is smallest."""
         from . import fusing  # pylint: disable=import-outside-toplevel
+        fusing.Fused.check(tensors)
         best: Any = None
         for way in fusing.fused(captured, step.budget is None, step.fuses):
             lowered = Lowered(way.captured, step.device)
@@ -184,15 +189,36 @@ class Variant:
             _once(own).copy_(_once(inputs[i]))
         return [*(self._copies.get(i, t) for i, t in enumerate(inputs)), *self.lowered.constants]
 
-    def run(self) -> None:
+    def run(self, record: bool = False) -> None:
+        """record: as a CUDA graph."""
         try:
-            self.program.run()
+            self.recorded = None
+            if not (record and self._replays()):
+                self.program.run()
         except BaseException:  # its streams have stopped
             self.close()
             self.lowered.dropped.clear()
             raise
 
+    def _replays(self) -> bool:
+        if self.not_recorded or not self.program.has_run:  # all that is made once is there after that
+            return False
+        from . import graphs  # pylint: disable=import-outside-toplevel
+        self.recordings = self.recordings or graphs.Recordings(self.optimizer)
+        try:
+            self.recorded = self.recordings.run(self.program)
+        except graphs.NotYet:
+            return False
+        except graphs.NotCaptured as error:
+            self.not_recorded = f"no CUDA graph: {error}"
+            self.recordings.close()
+            return False
+        return True
+
     def close(self) -> None:
+        if self.recordings:
+            self.recordings.close()
+            self.recordings = None
         if self.program:
             self.program.close()
             self.program = None
@@ -216,6 +242,7 @@ class Step:
     budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
     clip      called with the parameters when their gradients are there, before the optimizer
     compare   whether the first two steps of each capture are run eagerly, too, and compared
+    graph     on a GPU: False: not as one CUDA graph, as steps run when the first ones have agreed
     fuse      True, or settings of Inductor by name: its kernels are the ops, fewer and faster ones,
               which round otherwise than eager execution
     options   of tarn.plan, as reorder=True: less is alive at once
@@ -231,7 +258,7 @@ class Step:
                  loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
                  budget: Union[int, float, None] = None,
                  clip: Optional[Callable[[Any], Any]] = None, compare: bool = True,
-                 fuse: Union[bool, Mapping[str, Any]] = False,
+                 fuse: Union[bool, Mapping[str, Any]] = False, graph: bool = True,
                  name: Optional[str] = None, **options: Any) -> None:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name, self.compares = name or type(model).__name__, compare
@@ -239,6 +266,7 @@ class Step:
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
         self.budget = budget
+        self._records = graph and self.device.type == "cuda" and self.reduction is None
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(streams, len(self.streams))
         if streams > 1:  # a wait costs a change of threads
@@ -323,10 +351,11 @@ class Step:
             eager = memory.tarn_peak() - before
         if self._first is None:
             return Report(eager, reason=self.reason)
-        plan, program = self._first.plan, self._first.program
+        plan, program, recorded = self._first.plan, self._first.program, self._first.recorded
         again = [op.name for op in plan.graph.ops if plan.is_recomputed(op.id)]
         return Report(eager, plan.footprint, plan.bound, again,
-                      program.copied if program else {}, self.reason)
+                      program.copied if program else {}, self.reason,
+                      recorded.graphs if recorded else 0, recorded.left_out if recorded else {})
 
     # ---- Captures ----
 
@@ -358,7 +387,7 @@ class Step:
             self.reason = self._refused[self._tried] = reason(failure)
             warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 3)
         if self._warning:
-            warnings.warn(f"tarn.torch.step: {self._warning}; it runs unfused", RuntimeWarning, 3)
+            warnings.warn(f"tarn.torch.step: {self._warning}", RuntimeWarning, 3)
         if self._count == 3:
             warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
                           "make numbers that change from step to step tensors, in the batch or "
@@ -397,7 +426,9 @@ class Step:
         return self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2
 
     def _run(self, variant: Any) -> None:
-        variant.run()
+        variant.run(self._records and variant.to_compare <= 0)
+        if variant.not_recorded and variant.reason is None:
+            self._warning = self.reason = variant.reason = variant.not_recorded
         if variant.program.arena is not self._arena:  # it was left to a library
             self._arena = variant.program.arena
             for other in self.variants.values():
@@ -462,7 +493,7 @@ class Step:
 
     def _capture(self, loss: Any, inputs: Any) -> Any:
         variant = Variant(self, loss, inputs)
-        self._warning = variant.reason
+        self._warning = variant.reason and f"{variant.reason}; it runs unfused"
         if isinstance(self.budget, float):  # a share of the first plan without a budget
             self.budget = math.ceil(self.budget * self.footprint(variant.graph))
         variant.plan = tarn.plan(variant.graph, budget=self.budget, **self._options)
@@ -478,6 +509,8 @@ class Step:
             self._arena = Arena(variant.plan.footprint, self.device)
         if not (variant.program and variant.program.addresses == [t.data_ptr() for t in tensors]):
             variant.close()
+            if variant.fused:
+                variant.fused.check(tensors)
             variant.program = Program(variant.lowered, variant.plan, self._arena, tensors)
         return variant.program
 
@@ -501,7 +534,8 @@ class Step:
 
 class Report(NamedTuple):
     """Bytes and names. `eager`: the most that eager execution has alive at once beyond what stays;
-    `arena`: what the plan needs in its place, `bound`: what every plan of this order needs."""
+    `arena`: what the plan needs in its place, `bound`: what every plan of this order needs. `graphs`: how many CUDA graphs the
+    last step was; `left_out`: ops between them, and why."""
 
     eager: int
     arena: Optional[int] = None
@@ -509,6 +543,8 @@ class Report(NamedTuple):
     recomputed: Sequence[str] = ()
     copied: Mapping[str, int] = {}
     reason: Optional[str] = None
+    graphs: int = 0
+    left_out: Mapping[str, str] = {}
 
     def __str__(self) -> Any:
         if self.arena is None:
@@ -518,4 +554,8 @@ class Report(NamedTuple):
         if self.recomputed:
             text += f"; {len(self.recomputed)} ops run again: {', '.join(self.recomputed[:8])}"
             text += " ..." if len(self.recomputed) > 8 else ""
+        if self.graphs:
+            text += "; one CUDA graph" if self.graphs == 1 else f"; {self.graphs} CUDA graphs"
+        for name, why in self.left_out.items():
+            text += f"; {name} beside them: {why}"
         return text

@@ -86,7 +86,8 @@ class Update:
     def __call__(self, *gradients: Any) -> Any:
         def run() -> None:
             if self._members:
-                self._own.param_groups = [{**self.optimizer.param_groups[i], "params": those}
+                self._own.param_groups = [{**self.optimizer.param_groups[i], "params": those,
+                                           **(_recorded.of(i) if _recorded else {})}
                                           for i, those in self._members.items()]
                 self._own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
@@ -112,9 +113,81 @@ class Update:
         """Has the optimizer made the state that it keeps? What it allocates then is temporary."""
         return self._last == self._entries()
 
+    def hindrance(self) -> str:
+        """Why it cannot be part of a CUDA graph, or ""."""
+        kind = type(self.optimizer)
+        if not self._members:
+            return f"{kind.__name__} is not PyTorch's own, or has hooks"
+        if kind is torch.optim.SGD or all(group.get("capturable") or (
+                kind in TENSOR_RATES and group.get("fused")) for group in self.optimizer.param_groups):
+            return ""
+        return f"{kind.__name__} computes on the host: make it with fused=True or capturable=True"
+
     def state(self) -> Any:
         return [value for p in self.parameters for value in self.optimizer.state.get(p, {}).values()
                 if isinstance(value, torch.Tensor) and value.numel()]
+
+
+# ---- As part of a CUDA graph ----
+
+TENSOR_RATES = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)  # if they are fused
+_recorded: Optional[Rates] = None
+
+
+class Rates:
+    """Numbers that an optimizer passes to its kernels. They are part of a capture; learning rates
+    may lie on the GPU instead, as float32, and are filled before each step."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
+        self._tensors: dict[int, Any] = {}  # rates, by the number of the group
+        self._values: dict[int, float] = {}  # in them
+
+    def numbers(self) -> tuple[Any, ...]:
+        """What a capture holds for."""
+        return tuple((name, value.data_ptr() if torch.is_tensor(value) else value)
+                     for number, group in enumerate(self._optimizer.param_groups)
+                     for name, value in group.items()
+                     if name != "params" and not (name == "lr" and number in self._tensors))
+
+    def become_tensors(self) -> bool:
+        """Makes learning rates tensors; False: they are, or the optimizer does not take them."""
+        groups = self._optimizer.param_groups
+        if self._tensors or type(self._optimizer) not in TENSOR_RATES or not all(
+                group.get("fused") for group in groups):
+            return False
+        for number, group in enumerate(groups):
+            if not torch.is_tensor(group["lr"]) and group["params"]:
+                self._tensors[number] = torch.zeros((), device=group["params"][0].device)
+        self.fill()
+        return bool(self._tensors)
+
+    def fill(self) -> None:
+        for number, tensor in self._tensors.items():
+            value = float(self._optimizer.param_groups[number]["lr"])
+            if self._values.get(number) != value:
+                tensor.fill_(value)
+                self._values[number] = value
+
+    def of(self, number: int) -> dict[str, Any]:
+        """What a group has in the place of its own values in a capture."""
+        made: dict[str, Any] = {}
+        if "capturable" in self._optimizer.param_groups[number]:
+            made["capturable"] = True
+        if number in self._tensors:
+            made["lr"] = self._tensors[number]
+        return made
+
+
+@contextmanager
+def recorded_updates(rates: Rates) -> Iterator[None]:
+    """Inside updates are captured."""
+    global _recorded  # pylint: disable=global-statement
+    _recorded = rates
+    try:
+        yield
+    finally:
+        _recorded = None
 
 
 class Edit:

@@ -1,7 +1,7 @@
 """tarn.torch.step(fuse=True): Inductor's kernels as ops. All plans of one fused graph agree to the bit; with eager
 execution they agree within the tolerances of the types. What is not understood is refused. TAP on stdout.
 
-    tests/with_torch.sh tests/torch/fuse_test.py [all] [-v]     all: with larger networks, whose kernels take minutes"""
+    tests/with_torch.sh tests/python/torch/fuse_test.py [all] [-v]     all: with larger networks, whose kernels take minutes"""
 import ast
 import json
 import sys

@@ -28,6 +28,7 @@ from .source import Refused, parsed
 _TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 5e-3,
                torch.bfloat16: 2e-2}
 _TF32 = 1e-3
+ALIGNED = 16
 
 __all__ = ["Fused", "Refused", "fused"]
 
@@ -62,6 +63,13 @@ class Fused:
     def own_peak(self) -> int:
         """Bytes that Inductor itself has alive at once in this order, beside what it is given."""
         return self._calls.own_peak
+
+    @staticmethod
+    def check(tensors: Any) -> None:
+        """Raises Refused if kernels of Triton cannot take the step's inputs where they lie."""
+        if any(t.is_cuda and t.data_ptr() % ALIGNED for t in tensors):
+            raise Refused(f"a parameter or an input does not begin at a multiple of {ALIGNED} bytes, "
+                          "as Inductor's kernels need it")
 
     def load(self) -> None:
         """Compiles what has not been compiled before."""

@@ -117,7 +117,8 @@ def generated(module: torch.fx.GraphModule, mode: Any, is_divided: bool, in_plac
                     mock.patch.object(GraphLowering, "save_output_code", staticmethod(keep)), \
                     mock.patch.object(CppScheduling, "ready_to_flush", lambda _: True):
                 # else all kernels between two calls of libraries are one function on the CPU
-                compile_fx_inner(module, fakes, is_inference=True)
+                compile_fx_inner(module, fakes, is_inference=True,
+                                 static_input_idxs=range(len(fakes)))  # they are aligned: see Fused
     except Exception as error:  # pylint: disable=broad-except
         if not sources:
             raise

@@ -141,7 +141,7 @@ def _of_triton(name: str, code: str) -> KernelSource:
         if not (parameter in mutated or READ.match(parameter) or WRITTEN.match(parameter)):
             raise Refused(f"{name} has a parameter {parameter}, as kernels of the program have: "
                           "whether it is written to is not known")
-    if "tl.atomic" in code and "sem_ptr" not in code:
+    if "'atomic_add_found': True" in code or "tl.atomic" in code and "sem_ptr" not in code:
         raise Refused(f"{name} adds atomically, in another order each time")
     return KernelSource([i for i, p in enumerate(parameters) if p in mutated or WRITTEN.match(p)],
                         len(parameters), code)
