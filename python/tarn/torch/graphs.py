@@ -167,6 +167,8 @@ def _hindrance(program: Any, final: Any) -> str:
         return op.run.hindrance()
     if op.run is not None:
         return "ranks reduce gradients"
+    if program.draws_again(final):
+        return "it draws again what it has drawn, from where the generator was"
     made = {lowered.root(t) for t in op.made.values()} & lowered.elsewhere.keys()
     read = {lowered.root(t) for n in op.node.all_input_nodes
             for t in tensors_of(lowered.value[n])} & lowered.elsewhere.keys()

@@ -13,7 +13,6 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 import tarn
 
 from .capture import is_random
-from .kernel import Kernel
 from .tensors import flat, has_bytes, tensors_of, view_of
 
 # What their schemas do not say: the positions of arguments that are written if the argument at the
@@ -45,6 +44,7 @@ class Op:
     cost: int = 0
     stream: int = 0
     is_random: bool = False
+    redraws: bool = False  # if it runs again it gets the numbers that it had
     on_heap: bool = False  # keeps what it asks for
     run: Optional[Callable[..., Any]] = None  # given the tensors of `arguments`, returns what to call
     arguments: List[torch.fx.Node] = field(default_factory=list)
@@ -54,13 +54,8 @@ class Op:
         """Batch-norm with its statistics may, where it can be called without: HIDDEN_WRITES."""
         moves = "batch_norm" in self.kind and "backward" not in self.kind
         known = not moves or self.kind in ("aten.native_batch_norm", "aten.cudnn_batch_norm")
-        writes = isinstance(self.target, Kernel) and self.target.writes
-        return known and not (self.is_random or self.run or self.on_heap or writes)
-
-    @property
-    def target(self) -> Any:
-        """What its node calls."""
-        return None if self.node is None else self.node.target
+        draws = self.is_random and not self.redraws
+        return known and not (draws or self.run or self.on_heap)
 
 
 class Lowered:
@@ -237,7 +232,7 @@ class Lowered:
                        workspace=op.workspace, cost=op.cost,
                        op_class=("random" if op.is_random else "pure") if op.node else None,
                        recomputable=False if not op.may_repeat else
-                       True if isinstance(op.target, Kernel) else None)
+                       True if op.is_random else None)
         for group in groups:
             builder.group([self.ids[s] for s in group])
         return builder.finish()

@@ -98,6 +98,18 @@ class _Profiler(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
 LOST: list[Any] = []  # arenas of whose bytes a library keeps some
 
 
+class _Generator:
+    """PyTorch's own one of a device. On a GPU only its offset moves in a step."""
+
+    def __init__(self, device: Any) -> None:
+        if device.type == "cuda":
+            index = torch.cuda.current_device() if device.index is None else device.index
+            own = torch.cuda.default_generators[index]
+            self.get, self.set = own.get_offset, own.set_offset
+        else:
+            self.get, self.set = torch.default_generator.get_state, torch.default_generator.set_state
+
+
 class Program:
     """The ops of a plan, bound to an arena and to the tensors of the placeholders."""
 
@@ -109,6 +121,8 @@ class Program:
         self.has_run = False
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
         self.ops = list(plan.graph.ops)
+        self._again = {plan.origin(op.id) for op in self.ops if plan.is_recomputed(op.id)}
+        self._states: dict[Any, Any] = {}  # of the generator, by ops that run again
         self._queues = {op.stream for op in self.ops}
         self._on_gpu = lowered.device.type == "cuda"
         self._streams: Any = None  # of a GPU
@@ -230,6 +244,8 @@ class Program:
                   for at in (places, before)] for root in before.keys() & places.keys()
                  if before[root] != places[root] and root not in self.lowered.persistent]
         call = self._bind_at(final.id, op, {**before, **places}, traced)
+        if self.draws_again(final):
+            call = self._redrawn(final, call)
 
         def moved() -> None:
             for new, old in moves:
@@ -237,6 +253,31 @@ class Program:
             call()
 
         return moved if moves else call
+
+    def draws_again(self, final: Any) -> bool:
+        """Does an op draw numbers that one of the same kind has drawn, or will?"""
+        origin = self.plan.origin(final.id)
+        return self.lowered.ops[origin].redraws and origin in self._again
+
+    def _redrawn(self, final: Any, call: Any) -> Any:
+        """Notes where the generator is when an op draws, and has it draw from there when it runs
+        again."""
+        generator, states = _Generator(self.lowered.device), self._states
+        key, is_again = self.plan.origin(final.id), self.plan.is_recomputed(final.id)
+
+        def first() -> None:
+            states[key] = generator.get()
+            call()
+
+        def again() -> None:
+            now = generator.get()
+            generator.set(states[key])
+            try:
+                call()
+            finally:
+                generator.set(now)
+
+        return again if is_again else first
 
     def _bind_at(self, index: Any, op: Any, places: Any, traced: Any = None) -> Any:
 

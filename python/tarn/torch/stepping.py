@@ -147,7 +147,14 @@ class Variant:
         step.agree(self.lowered)
         self.graph = self.lowered.graph(step.name, step.streams, groups)
 
+    def _may_draw_again(self, step: Any, lowered: Any) -> None:
+        """With a budget; threads would take turns at one generator."""
+        if step.budget is not None and (step.device.type == "cuda" or step.queues == 1):
+            for op in lowered.ops:
+                op.redraws = op.is_random
+
     def _profile(self, step: Any, lowered: Any, updates: Any, tensors: Any) -> None:
+        self._may_draw_again(step, lowered)
         with unchanged(step.optimizer, self.written):
             profile(lowered, tensors, step.queues)
             for op in updates:

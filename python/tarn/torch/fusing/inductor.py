@@ -1,5 +1,6 @@
 """What is private in Inductor, and used here: `compile_fx_inner`, `GraphLowering.save_output_code`,
-`PyCodeCache.load`, `InductorChoices.can_fuse` with `V.set_choices_handler`, `joint_graph_passes`,
+`PyCodeCache.load`, `InductorChoices.can_fuse` with `V.set_choices_handler`,
+`BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
 `select_decomp_table`, `CppScheduling.ready_to_flush` and names of settings. `source.py` has the form
 of what it generates. Tried with PyTorch 2.11 and 2.15.
 
@@ -111,7 +112,7 @@ def generated(module: torch.fx.GraphModule, mode: Any, is_divided: bool, in_plac
             ours = {name: value for name, value in SETTINGS.items() if _is_setting(config, name)}
             if any(fake.is_cuda for fake in fakes):
                 del ours["layout_optimization"]
-            choices = _divided(InductorChoices)() if is_divided else InductorChoices()
+            choices = _choices(InductorChoices, is_divided, not in_place)()
             with config.patch({**ours, "inplace_buffers": in_place, **settings}), _tracing(mode), \
                     torch.no_grad(), _deterministic(), V.set_choices_handler(choices), \
                     mock.patch.object(GraphLowering, "save_output_code", staticmethod(keep)), \
@@ -170,17 +171,23 @@ def _is_backward(node: Any) -> bool:
                for part in node.get_nodes() for origin in getattr(part.node, "origins", None) or ())
 
 
-def _divided(choices: Any) -> Any:
-    class Divided(choices):  # type: ignore[misc, unused-ignore]
-        """No kernel does work of both passes: what it makes for the backward pass only would be kept
-        from the forward pass on."""
+def _writes(node: Any) -> bool:
+    return any(output.get_mutations() for output in node.get_outputs())
+
+
+def _choices(choices: Any, is_divided: bool, is_again: bool) -> Any:
+    class Choices(choices):  # type: ignore[misc, unused-ignore]
+        """is_divided: no kernel does work of both passes: what it makes for the backward pass only
+        would be kept from the forward pass on. is_again: what writes to inputs, as batch norm to its
+        statistics, is a kernel of its own, so that others may run again."""
 
         @staticmethod
         def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: Any) -> Any:
-            return _is_backward(node1) == _is_backward(node2) and choices.can_fuse(
-                scheduler, node1, node2, shared_data_score)
+            apart = (is_divided and _is_backward(node1) != _is_backward(node2)
+                     or is_again and _writes(node1) != _writes(node2))
+            return not apart and choices.can_fuse(scheduler, node1, node2, shared_data_score)
 
-    return Divided
+    return Choices
 
 
 def loaded(source: str) -> dict[str, Any]:
