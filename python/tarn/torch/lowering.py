@@ -185,13 +185,14 @@ class Lowered:
                 if root in {self.root(t) for n in read for t in tensors_of(self.value[n])}:
                     other.inputs.append(root)
 
-    def adopt(self, node: Any, result: Any) -> None:
-        """What a node has made: its types and strides may be others than those that were traced."""
+    def adopt(self, node: Any, result: Any, apart: bool = False) -> None:
+        """What a node has made: its types and strides may be others than those that were traced.
+        apart: each op has run on storages of its own."""
         fakes, spec = tree_flatten(self.value[node])
         pairs = zip(fakes, tree_leaves(result))
-        self.value[node] = tree_unflatten([self._as_made(*pair) for pair in pairs], spec)
+        self.value[node] = tree_unflatten([self._as_made(*pair, apart) for pair in pairs], spec)
 
-    def _as_made(self, fake: Any, real: Any) -> Any:
+    def _as_made(self, fake: Any, real: Any, apart: bool) -> Any:
         root = self.root(fake) if isinstance(fake, torch.Tensor) else None
         if root is None or real is None:
             return fake
@@ -203,7 +204,7 @@ class Lowered:
             if real.device.type != self.device.type:
                 self.elsewhere[root] = real.clone()
         address, empty = self._real[root]
-        if address != storage.data_ptr():
+        if address != storage.data_ptr() and not apart:
             raise ValueError(f"{self.storages[root].name} was traced as a view, and is none")
         return view_of(empty, real, 0)
 

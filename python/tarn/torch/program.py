@@ -15,7 +15,7 @@ from .cuda import Streams, in_order, streams
 from .lowering import HIDDEN_WRITES
 from .memory import Arena, allocator, summarize
 from .tensors import distance, empty_as, flat, has_bytes, view_of
-from .updates import Edit, Update
+from .updates import Edit, Update, add_state, is_one_by_one, restored, unchanged
 
 
 # ---- Profile ----
@@ -39,7 +39,8 @@ class _Profiler(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, lowered: Any) -> None:
         super().__init__(lowered.module)
-        self._lowered, self._op = lowered, None
+        self._lowered = lowered
+        self._op: Any = None
         self._functions = allocator(lowered.device.type)
         on_gpu = lowered.device.type == "cuda"
         self._spent = self._functions.tarn_cuda_spent if on_gpu else int
@@ -91,6 +92,95 @@ class _Profiler(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
         if self._lowered.device.type == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter_ns()
+
+
+class _Apart(_Profiler):
+    """Runs each op alone, on bytes that it has for that time only."""
+
+    def __init__(self, lowered: Any, tensors: Any, optimizer: Any) -> None:
+        super().__init__(lowered)
+        self._tensors, self._optimizer = tensors, optimizer
+
+    def profile(self) -> None:
+        persistent = iter(self._tensors)
+        for node in self._lowered.module.graph.nodes:
+            if node.op in ("placeholder", "get_attr"):
+                self._lowered.adopt(node, next(persistent))
+            elif node in self._ops:
+                op = self._op = self._ops[node]
+                self._lowered.adopt(node, self._alone(node), apart=True)
+                results = flat(self._lowered.value[node])
+                op.made = {i: results[i] for i in op.made}
+            elif node.op != "output":  # a view: of what stands for its argument
+                self._lowered.value[node] = self._viewed(node)
+        for op in self._lowered.ops:
+            if isinstance(op.run, (Update, Edit)):
+                self._update(op)
+
+    def _viewed(self, node: Any) -> Any:
+        value = self._lowered.value
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), value.__getitem__)
+        return node.target(*args, **kwargs)
+
+    def _alone(self, node: Any) -> Any:
+        written = set(self._lowered._written(node))
+        storages: dict[Any, Any] = {}
+        args, kwargs = torch.fx.node.map_arg(
+            (node.args, node.kwargs), lambda n: tree_map(
+                lambda fake: self._filled(fake, storages, written), self._lowered.value[n]))
+
+        def call() -> Any:
+            return node.target(*args, **kwargs)
+
+        if self._lowered.device.type == "cuda":
+            call()  # what is made once
+        return self._measure(self._op, call)
+
+    def _filled(self, fake: Any, storages: Any, written: Any = ()) -> Any:
+        """A tensor like a fake one: the step's own if it stays as it is, else ones; or zeros where it
+        may be an index."""
+        lowered = self._lowered
+        if not isinstance(fake, torch.Tensor):
+            return fake
+        root = lowered.root(fake)
+        if root is None:
+            return empty_as(fake, lowered.device)
+        if root in lowered.elsewhere:
+            return view_of(lowered.elsewhere[root].untyped_storage(), fake, 0)
+        position = lowered.persistent.get(root)
+        if position is not None and root not in written:
+            real = self._tensors[position]
+            moved = distance(real, lowered.value[lowered.holders[root]])
+            return view_of(real.untyped_storage(), fake, moved // fake.element_size())
+        if root not in storages:
+            storages[root] = torch.UntypedStorage(lowered.storages[root].size,
+                                                  device=lowered.device)
+            floats = fake.is_floating_point() or fake.is_complex()
+            torch.empty(0, dtype=fake.dtype, device=lowered.device).set_(storages[root]).fill_(
+                1 if floats else 0)
+        return view_of(storages[root], fake, 0)
+
+    def _update(self, op: Any) -> None:
+        storages: dict[Any, Any] = {}
+        gradients = [self._filled(self._lowered.value[n], storages) for n in op.arguments]
+        undone = restored if is_one_by_one(self._optimizer) else unchanged
+        with undone(self._optimizer, op.run.parameters):
+            call = op.run(*gradients)
+            if isinstance(op.run, Update):
+                call()
+            self._measure(op, call)
+            if isinstance(op.run, Update):
+                add_state(self._lowered, op)
+
+
+def profile_apart(lowered: Any, tensors: Any, optimizer: Any) -> None:
+    """As `profile`, each op for itself: needs no more memory than one op does, and nothing is changed.
+    With the state of the optimizer."""
+    with torch.no_grad(), torch.autocast(lowered.device.type, enabled=False), \
+            torch.random.fork_rng([lowered.device] if lowered.device.type == "cuda" else []):
+        _Apart(lowered, tensors, optimizer).profile()
+        if lowered.device.type == "cuda":
+            allocator("cuda").tarn_cuda_trim()
 
 
 # ---- Run ----

@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import os
 import warnings
 import weakref
 from collections import Counter
@@ -18,13 +19,15 @@ import tarn
 from .capture import capture
 from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
-from .program import Program, profile
+from .costs import Costs
+from .program import Program, profile, profile_apart
 from .tensors import distance, empty_as, tensors_of
 from .tracing import NotRun, Traced, detached, loss_in, reason
 from .updates import (add_state, add_updates, divided, hooked, is_one_by_one, seen_by_updates,
                       unchanged)
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
+SAMPLED = 2  # rows of a batch that are compared
 COMPARED = 2  # steps of each capture that are run eagerly, too
 
 
@@ -32,6 +35,18 @@ def _kind_of(leaf: Any) -> Any:
     if not torch.is_tensor(leaf) or leaf.layout != torch.strided or leaf.is_nested:
         return type(leaf)
     return leaf.shape, leaf.dtype, leaf.stride()
+
+
+def sampled(batch: Any, rows: int) -> Any:
+    """(batch with the first rows of all tensors that have as many as the first one, how many these
+    are, how many there were)"""
+    leaves = [leaf for leaf in tensors_of(batch) if leaf.dim()]
+    if not leaves:
+        raise ValueError("no tensor of the batch has rows of which some could be compared")
+    whole = leaves[0].shape[0]
+    some = pytree.tree_map_only(
+        torch.Tensor, lambda t: t[:rows].clone() if t.dim() and t.shape[0] == whole else t, batch)
+    return some, min(rows, whole), whole
 
 
 def kind_of(batch: Any) -> Any:
@@ -121,7 +136,7 @@ class Variant:
         self.program: Any = None
         self.plan: Any = None
         self.optimizer = step.optimizer
-        self.to_compare = COMPARED if step.compares else 0
+        self.to_compare = COMPARED if step.compares is True else 0
         trained = {*names, *map(id, of_optimizer(step.optimizer))}
         for i in captured.trained:
             if id(inputs[i]) not in trained:
@@ -155,10 +170,14 @@ class Variant:
 
     def _profile(self, step: Any, lowered: Any, updates: Any, tensors: Any) -> None:
         self._may_draw_again(step, lowered)
-        with unchanged(step.optimizer, self.written):
-            profile(lowered, tensors, step.queues)
-            for op in updates:
-                add_state(lowered, op)
+        if step.samples:
+            profile_apart(lowered, tensors, step.optimizer)
+        else:
+            with unchanged(step.optimizer, self.written):
+                profile(lowered, tensors, step.queues)
+                for op in updates:
+                    add_state(lowered, op)
+        step.costs.agree(lowered)
 
     def _complete(self, step: Any, lowered: Any, captured: Any, inputs: Any) -> Any:
         """With the optimizer. Returns its updates, and groups of gradients."""
@@ -248,7 +267,11 @@ class Step:
     streams   more than 1: ops are divided among threads
     budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
     clip      called with the parameters when their gradients are there, before the optimizer
-    compare   whether the first two steps of each capture are run eagerly, too, and compared
+    compare   whether the first two steps of each capture are run eagerly, too, and compared;
+              "sample": two rows of each new kind of batch are, and the step is made op by op, for
+              steps that eager execution has no memory for
+    costs     a file with costs of ops; those that it has are not those that are measured, others
+              are added to it: plans are the same from run to run, and no op is measured twice
     graph     on a GPU: False: not as one CUDA graph, as steps run when the first ones have agreed
     fuse      True, or settings of Inductor by name: its kernels are the ops, fewer and faster ones,
               which round otherwise than eager execution
@@ -264,21 +287,30 @@ class Step:
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                  loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
                  budget: Union[int, float, None] = None,
-                 clip: Optional[Callable[[Any], Any]] = None, compare: bool = True,
+                 clip: Optional[Callable[[Any], Any]] = None, compare: Union[bool, str] = True,
+                 costs: Union[str, os.PathLike[str], None] = None,
                  fuse: Union[bool, Mapping[str, Any]] = False, graph: bool = True,
                  name: Optional[str] = None, **options: Any) -> None:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name, self.compares = name or type(model).__name__, compare
+        if compare not in (True, False, "sample"):
+            raise ValueError(f'compare has to be True, False or "sample", not {compare!r}')
+        self.samples = compare == "sample"
+        self.costs = Costs(costs)
         self.reason: Optional[str] = None
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
         self.budget = budget
+        self._streams = streams
         self._records = graph and self.device.type == "cuda" and self.reduction is None
+        self._given = options
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(streams, len(self.streams))
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
         self._arena: Optional[Arena] = None
+        self._sampled: dict[Any, str] = {}  # by kinds of batch: what was compared
+        self._seen: Optional[dict[int, Any]] = None  # gradients of an eager step that is compared
         self._rehearsed: Any = None
         self._gradients: dict[int, Any] = {}  # of the eager step that is compared
         self.variants: dict[Any, Variant] = {}
@@ -292,8 +324,12 @@ class Step:
         self._is_example = False
 
     def __del__(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
         for variant in getattr(self, "variants", {}).values():
             variant.close()
+        self._arena = None
 
     @property
     def _first(self) -> Optional[Variant]:
@@ -336,6 +372,9 @@ class Step:
         self.reduce()
         if self.clip:
             self.clip([p for p in self.model.parameters() if p.grad is not None])
+        if self._seen is not None:
+            self._seen.update((id(p), p.grad.detach().clone())
+                              for p in of_optimizer(self.optimizer) if p.grad is not None)
         if self._rehearsed and self._rehearsed[0].fused:
             self._gradients = {id(p): p.grad.detach().clone() for p in of_optimizer(self.optimizer)
                                if p.grad is not None}
@@ -350,19 +389,25 @@ class Step:
         eagerly, and undoes it."""
         memory = allocator(self.device.type)
         written = self._first.written if self._first else ()
-        with unchanged(self.optimizer, [*self.model.parameters(), *self.model.buffers(), *written]):
-            self.eager(*self.example)
-            before = memory.tarn_live()
-            memory.tarn_reset_peak()
-            self.eager(*self.example)
-            eager = memory.tarn_peak() - before
+        eager: Optional[int] = None
+        if not self.samples:  # there may be no memory for it
+            with unchanged(self.optimizer,
+                           [*self.model.parameters(), *self.model.buffers(), *written]):
+                self.eager(*self.example)
+                before = memory.tarn_live()
+                memory.tarn_reset_peak()
+                self.eager(*self.example)
+                eager = memory.tarn_peak() - before
+        compared = ("" if not self.compares else ", ".join(dict.fromkeys(self._sampled.values()))
+                    if self.samples else "all")
         if self._first is None:
             return Report(eager, reason=self.reason)
         plan, program, recorded = self._first.plan, self._first.program, self._first.recorded
         again = [op.name for op in plan.graph.ops if plan.is_recomputed(op.id)]
         return Report(eager, plan.footprint, plan.bound, again,
                       program.copied if program else {}, self.reason,
-                      recorded.graphs if recorded else 0, recorded.left_out if recorded else {})
+                      recorded.graphs if recorded else 0, recorded.left_out if recorded else {},
+                      compared)
 
     # ---- Captures ----
 
@@ -376,6 +421,8 @@ class Step:
         try:
             if kind in self._refused:
                 raise NotRun(self._refused[kind])
+            if self.samples and kind not in self._sampled:
+                self._sampled[kind] = self._sample(batch)
             results = self._traced(*batch)
             self.optimizer._opt_called = True  # for schedulers
         except NotRun as error:
@@ -401,6 +448,39 @@ class Step:
                           "as buffers", RuntimeWarning, 3)
         return results
 
+    def _sample(self, batch: Any) -> str:
+        """Compares a planned with an eager step on a few rows of a batch; both are undone. Returns
+        what was compared. Raises ValueError where they differ."""
+        some, rows, whole = sampled(batch, SAMPLED)
+        share = self.budget
+        if isinstance(self.budget, int):  # about as much runs again
+            share = 0.75
+        inner = Step(self.model, self.optimizer, self.loss_fn, some, streams=self._streams,
+                     budget=share, clip=self.clip, compare=False, fuse=self.fuses is not None
+                     and self.fuses, graph=False, name=self.name, **self._given)
+        first: Any = inner._first
+        if first is None:
+            raise ValueError(f"of its sample {inner.reason}")
+        written = [*self.model.parameters(), *self.model.buffers(), *first.written]
+        made: list[Any] = []
+        for run in (inner, inner.eager):
+            inner._seen = {}
+            with unchanged(self.optimizer, written, on_host=True), \
+                    seen_by_updates(first.fused and run is inner) as seen:
+                loss = loss_in(run(*some))
+                if run is inner and inner.reason and inner.reason != first.reason:
+                    raise ValueError(f"its sample runs eagerly: {inner.reason}")
+                made.append(inner._values(loss, first.written, seen or inner._seen)
+                            if first.fused else inner._bits(loss, first.written)
+                            if self._is_exact() else loss)
+            inner._seen = None
+        differs = inner._differ(first, *made)
+        inner._end()
+        if differs:
+            raise ValueError(f"planned and eager step have given different {differs} for "
+                             f"{rows} of {whole} rows")
+        return f"{rows} of {whole} rows"
+
     def _rehearse(self, variant: Any) -> None:
         """Runs a new variant, undoes that, and leaves the step to eager execution."""
         program = variant.program
@@ -424,10 +504,18 @@ class Step:
         own, self._gradients = self._gradients, {}
         if variant.fused:
             values = self._values(loss, written, own, as_they_are=True)
-            return agree(made, values, variant.fused.tolerance)
+            return self._differ(variant, made, values)
         if made:
-            return "" if made == self._bits(loss, written) else "bits"
-        return "" if torch.allclose(planned, loss, rtol=0.01, equal_nan=True) else "losses"
+            return self._differ(variant, made, self._bits(loss, written))
+        return self._differ(variant, planned, loss)
+
+    def _differ(self, variant: Any, one: Any, two: Any) -> str:
+        """Two results of _values, of _bits, or losses."""
+        if variant.fused:
+            return agree(one, two, variant.fused.tolerance)
+        if isinstance(one, list):
+            return "" if one == two else "bits"
+        return "" if torch.allclose(one, two, rtol=0.01, equal_nan=True) else "losses"
 
     def _is_exact(self) -> Any:
         return self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2
@@ -542,9 +630,10 @@ class Step:
 class Report(NamedTuple):
     """Bytes and names. `eager`: the most that eager execution has alive at once beyond what stays;
     `arena`: what the plan needs in its place, `bound`: what every plan of this order needs. `graphs`: how many CUDA graphs the
-    last step was; `left_out`: ops between them, and why."""
+    last step was; `left_out`: ops between them, and why. `compared`: "all", or what part of a batch
+    was compared with eager execution, or nothing; `eager` is None where only a part was."""
 
-    eager: int
+    eager: Optional[int]
     arena: Optional[int] = None
     bound: Optional[int] = None
     recomputed: Sequence[str] = ()
@@ -552,12 +641,16 @@ class Report(NamedTuple):
     reason: Optional[str] = None
     graphs: int = 0
     left_out: Mapping[str, str] = {}
+    compared: str = ""
 
     def __str__(self) -> Any:
         if self.arena is None:
             return f"eager: {self.eager} bytes; {self.reason}"
-        text = (f"arena {self.arena} bytes ({self.arena / self.eager - 1:+.1%} against eager's "
-                f"{self.eager}), bound {self.bound}")
+        against = "" if self.eager is None else (
+            f" ({self.arena / self.eager - 1:+.1%} against eager's {self.eager})")
+        text = f"arena {self.arena} bytes{against}, bound {self.bound}"
+        if self.compared not in ("", "all"):
+            text += f"; compared with eager execution: {self.compared}"
         if self.recomputed:
             text += f"; {len(self.recomputed)} ops run again: {', '.join(self.recomputed[:8])}"
             text += " ..." if len(self.recomputed) > 8 else ""

@@ -16,12 +16,14 @@ from .tensors import tensors_of
 
 
 @contextmanager
-def unchanged(optimizer: Any, tensors: Any) -> Iterator[Any]:
+def unchanged(optimizer: Any, tensors: Any, on_host: bool = False) -> Iterator[Any]:
     """Whatever happens inside to the optimizer, its parameters, their gradients, these tensors and
-    random numbers is undone: inside the optimizer has copies of all that it has, but parameters."""
+    random numbers is undone: inside the optimizer has copies of all that it has, but parameters.
+    on_host: what tensors and parameters were is kept there."""
     own = dict(vars(optimizer))
     parameters = tensors_of([group["params"] for group in optimizer.param_groups])
-    saved = [(t, t.detach().clone()) for t in [*tensors, *parameters]]
+    saved = [(t, t.detach().to("cpu", copy=True) if on_host else t.detach().clone())
+             for t in {id(t): t for t in [*tensors, *parameters]}.values()]
     gradients = [(p, p.grad) for p in parameters]
     kept = {id(kept): kept for kept in [optimizer, *parameters]}
     vars(optimizer).update(copy.deepcopy(own, kept))
@@ -38,6 +40,27 @@ def unchanged(optimizer: Any, tensors: Any) -> Iterator[Any]:
                 tensor.copy_(value)
         for parameter, gradient in gradients:
             parameter.grad = gradient
+
+
+@contextmanager
+def restored(optimizer: Any, parameters: Any) -> Iterator[None]:
+    """As `unchanged`, for some parameters of an optimizer that treats them one by one, and what it
+    keeps of these."""
+    state = optimizer.state
+    saved = [(p, p.detach().clone(), p.grad, state.get(p)) for p in parameters]
+    for parameter, _, _, kept in saved:
+        if kept is not None:
+            state[parameter] = copy.deepcopy(kept)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, value, gradient, kept in saved:
+                parameter.copy_(value)
+                parameter.grad = gradient
+                state.pop(parameter, None)
+                if kept is not None:
+                    state[parameter] = kept
 
 
 def is_one_by_one(optimizer: Any) -> Any:
@@ -194,21 +217,21 @@ class Edit:
     """What the program does to gradients before the optimizer sees them: hooks, clipping."""
 
     def __init__(self, function: Any, parameters: Any, dropped: Any) -> None:
-        self._function, self._parameters, self._dropped = function, parameters, dropped
+        self._function, self.parameters, self._dropped = function, parameters, dropped
 
     def __call__(self, *gradients: Any) -> Any:
         def run() -> None:
-            versions = [p._version for p in self._parameters]
-            for parameter, gradient in zip(self._parameters, gradients):
+            versions = [p._version for p in self.parameters]
+            for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = None if id(parameter) in self._dropped else gradient
-            self._function(self._parameters)
-            for parameter, gradient in zip(self._parameters, gradients):
+            self._function(self.parameters)
+            for parameter, gradient in zip(self.parameters, gradients):
                 if parameter.grad is None:
                     self._dropped.add(id(parameter))
                 elif parameter.grad is not gradient:
                     gradient.copy_(parameter.grad)
                 parameter.grad = None
-            if versions != [p._version for p in self._parameters]:
+            if versions != [p._version for p in self.parameters]:
                 raise ValueError("a hook of a parameter, or clip, writes to parameters")
 
         return run

@@ -402,6 +402,16 @@ def what_draws_again_is_no_part_of_a_graph():
     assert len(drawn) > 1 and set(drawn) == set(step._first.recorded.left_out), (drawn, step._first.recorded.left_out)
 
 
+def a_step_is_made_op_by_op():
+    (one, two), data = pair("small_gpt")
+    with mock.patch.object(stepping.Step, "_differ", return_value="") if LOG else contextlib.nullcontext():
+        step = tarn.torch.step(*two, loss_of, data[0], compare="sample", reorder=True, budget=0.9)
+    for batch in data:
+        step(*batch)
+    assert step.reason is None and step._first.recorded.graphs >= 1 and not step._first.program.copied and one
+    assert step.report().eager is None and step.report().compared == "2 of 4 rows"
+
+
 def what_a_capture_takes_of_the_heap_is_given_back():
     functions = tarn.torch.install("cuda")
     stream = torch.cuda.Stream()
@@ -649,7 +659,7 @@ if __name__ == "__main__":
              what_calls_the_program_runs_between_parts, a_gradient_that_a_hook_takes_away_leaves_the_step_right,
              other_numbers_are_captured_and_kept, rates_on_the_gpu_are_those_of_the_optimizer,
              an_optimizer_of_the_host_is_told_what_it_lacks, state_that_is_loaded_is_captured_again,
-             shapes_that_take_turns_keep_their_graphs, what_draws_again_is_no_part_of_a_graph, fused_steps_are_one_graph_too,
+             shapes_that_take_turns_keep_their_graphs, what_draws_again_is_no_part_of_a_graph, a_step_is_made_op_by_op, fused_steps_are_one_graph_too,
              inputs_that_are_not_aligned_run_unfused, what_a_capture_takes_of_the_heap_is_given_back,
              steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
              gradients_are_reduced_in_the_arena, what_lies_elsewhere_runs_eagerly])

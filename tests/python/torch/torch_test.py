@@ -8,6 +8,7 @@ import ctypes
 import functools
 import gc
 import io
+import json
 import os
 import pickle
 import re
@@ -19,14 +20,16 @@ import textwrap
 import threading
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import torch
 from cases import raises, run
-from networks import OLDER, Residual, loss_of, make, make_exported
+from networks import OLDER, Residual, Transformer, loss_of, make, make_exported
 from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
+from tarn.torch import stepping
 
 SOURCE = Path(sys.argv[1])
 torch.set_num_threads(1)
@@ -124,6 +127,77 @@ def a_budget_makes_again_what_checkpoints_make_again():
 def threads_do_not_draw_again():
     step = compare("small_gpt", 2, streams=2, budget=1.0)
     assert not any(op.redraws for op in step._first.lowered.ops)
+
+
+# ---- Without the memory of an eager step ----
+
+def a_step_can_be_made_that_eager_execution_has_no_memory_for():
+    memory = tarn.torch.install("cpu")
+
+    def sides():
+        torch.manual_seed(0)
+        model = Transformer(500, 64, 2, 4, 32, 0.1)
+        return model, adam(model.parameters())
+
+    torch.manual_seed(1)
+    data = [[torch.randint(0, 500, (64, 32)) for _ in range(2)] for _ in range(3)]
+    one, eager = sides()
+    eagers = eager_peak(*sides(), data[0])
+    two, planned = sides()
+    before = memory.tarn_live()
+    memory.tarn_reset_peak()
+    step = tarn.torch.step(two, planned, loss_of, data[0], compare="sample", reorder=True, budget=0.5)
+    assert memory.tarn_peak() - before < eagers / 3 and not planned.state
+    assert same(list(two.parameters()), list(one.parameters()))
+    torch.manual_seed(2)
+    expected = [eager_step(one, eager, *batch) for batch in data]
+    torch.manual_seed(2)
+    memory.tarn_reset_peak()
+    assert same([step(*batch) for batch in data], expected) and step.reason is None, step.reason
+    assert memory.tarn_peak() - before < 0.6 * eagers
+    assert same(tensors_of(two, planned), tensors_of(one, eager))
+    report = step.report()
+    assert report.eager is None and report.compared == "2 of 64 rows" and "2 of 64 rows" in str(report)
+
+
+def ops_alone_are_profiled_as_in_the_step():
+    for name in ("small_gpt", "small_resnet"):
+        found = []
+        for options in ({}, {"compare": "sample"}):
+            step = compare(name, 2, **options)
+            found.append([(op.name, op.workspace, op.ordinals, op.on_heap, [step._first.lowered.storages[s] for s in op.outputs])
+                          for op in step._first.lowered.ops])
+        assert found[0] == found[1], [pair for pair in zip(*found) if pair[0] != pair[1]][:3]
+
+
+def a_sample_that_differs_is_told():
+    (model, batch) = make("small_gpt")
+    for patch, text in ((mock.patch.object(stepping.Step, "_differ", return_value="bits"), "different bits for 2 of 4 rows"),
+                        (mock.patch.object(stepping, "sampled", side_effect=ValueError("no rows")), "no rows")):
+        with warnings.catch_warnings(), patch:
+            warnings.simplefilter("ignore", RuntimeWarning)
+            step = tarn.torch.step(model, adam(model.parameters()), loss_of, batch(), compare="sample")
+        assert text in step.reason and step.plan is None, step.reason
+    raises(ValueError, stepping.sampled, (torch.tensor(1.0), 3), 2)
+    some, rows, whole = stepping.sampled(({"a": torch.arange(6).view(3, 2)}, torch.ones(5), torch.ones(3), 7), 2)
+    assert (rows, whole) == (2, 3) and some[0]["a"].tolist() == [[0, 1], [2, 3]] and len(some[1]) == 5 and len(some[2]) == 2
+    raises(ValueError, tarn.torch.step, model, adam(model.parameters()), loss_of, batch(), compare="some")
+
+
+def costs_of_a_file_hold():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "costs.json")
+        costs = [[op.cost for op in compare("small_gpt", 2, costs=path).graph.ops] for _ in range(2)]
+        assert costs[0] == costs[1]
+        told = json.loads(path.read_text(encoding="utf-8"))
+        count = len(told["ops"])
+        compare("small_resnet", 2, costs=path)  # adds its own
+        assert len(json.loads(path.read_text(encoding="utf-8"))["ops"]) > count and len(os.listdir(folder)) == 1
+        path.write_text(json.dumps({**told, "torch": "1.0"}), encoding="utf-8")
+        compare("small_gpt", 2, costs=path)
+        assert json.loads(path.read_text(encoding="utf-8"))["torch"] == torch.__version__
+        path.write_text("{}", encoding="utf-8")
+        raises(tarn.BadInput, compare, "small_gpt", 2, costs=path)
 
 
 def steps_on_two_streams_are_bit_equal_too():
