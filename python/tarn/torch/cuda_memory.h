@@ -142,6 +142,16 @@ void give_back(char *bytes) { runtime.free(bytes); }
 
 extern "C" {
 
+/* Bytes that are kept for later requests, or for graphs. */
+int64_t tarn_cuda_kept() {
+    std::lock_guard<std::mutex> guard(lock);
+    int64_t bytes = 0;
+    for (const auto &[kind, all] : free_blocks) bytes += std::get<0>(kind) * int64_t(all.size());
+    for (const auto &[number, pool] : pools)
+        for (const auto &[kind, all] : pool.free) bytes += std::get<0>(kind) * int64_t(all.size());
+    return bytes;
+}
+
 /* A capture by this thread begins; returns the number of its pool. */
 int64_t tarn_cuda_pool_open()
 {

@@ -150,6 +150,7 @@ class Odd(torch.nn.Module):
         y = F.gelu(x @ (self.one + self.two)) + self.three * self.table
         y = torch.cat([y[:, :8].sigmoid(), y.tanh(), y[:, 8:].exp()], 1).view(4, 2, 2, 8).transpose(1, 2)
         y = F.scaled_dot_product_attention(y, y, y, is_causal=True)
+        y = F.scaled_dot_product_attention(y, y, y, dropout_p=0.2)  # simpler ops lay out otherwise what it views
         return y.transpose(1, 2).reshape(4, 32)[:, :16] + torch.tensor([1.0, 2.0] * 8)
 
 
@@ -224,6 +225,8 @@ HEAD = """
 async_compile = AsyncCompile()
 cpp_fused_0 = async_compile.cpp_pybinding(['const float*', 'float*'], '''code''')
 triton_0 = async_compile.triton('triton_0', '''
+def _triton_helper_fn_add0(arg0_0, arg1_0):
+    return arg0_0 + arg1_0
 def triton_0(in_ptr0, out_ptr0, in_out_ptr1, xnumel, XBLOCK : tl.constexpr):
     pass
 ''', device_str='cuda')

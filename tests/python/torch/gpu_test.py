@@ -483,6 +483,22 @@ def empty_cache_gives_memory_back():
     assert lines().count("free 0") - before[1] >= 8 if LOG else torch.cuda.mem_get_info()[0] - before[0] >= 8 << 25
 
 
+def statistics_are_told_as_by_pytorchs_own_allocator():
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    kept, other = (torch.empty(1 << 20, dtype=torch.uint8, device="cuda") for _ in range(2))
+    del other
+    assert torch.cuda.memory_allocated() - before == 1 << 20 == len(kept) and torch.cuda.max_memory_allocated() - before == 2 << 20
+    assert torch.cuda.memory_reserved() - torch.cuda.memory_allocated() >= 1 << 20
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    stats = torch.cuda.memory_stats()
+    assert stats["allocated_bytes.all.peak"] == stats["allocated_bytes.all.current"] == torch.cuda.memory_allocated()
+    assert "Allocated memory" in torch.cuda.memory_summary()
+
+
 def an_arena_does_not_begin_where_its_allocation_does():
     for size in (1, 4096, 1 << 20):
         whole, arena = torch.empty(size + 4096, dtype=torch.uint8, device="cuda"), Arena(size, torch.device("cuda"))
@@ -650,6 +666,7 @@ if __name__ == "__main__":
             torch.backends.cuda.enable_cudnn_sdp(False)
         torch.use_deterministic_algorithms(True, warn_only=True)
         run([out_of_memory_is_pytorchs_error_and_is_over, empty_cache_gives_memory_back,
+             statistics_are_told_as_by_pytorchs_own_allocator,
              an_arena_does_not_begin_where_its_allocation_does, costs_leave_cuda_malloc_out, steps_are_compared_on_the_device,
              what_ops_make_on_the_host_stays_there, memory_that_a_library_keeps_in_mid_step_is_its_own,
              memory_that_a_library_keeps_is_no_part_of_a_graph,

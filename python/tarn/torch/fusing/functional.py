@@ -26,12 +26,17 @@ def functional(captured: Captured) -> tuple[torch.fx.GraphModule, FakeTensorMode
     fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
     mode = mode_of(module)
 
-    def run(*tensors: Any) -> Any:
-        return torch.fx.Interpreter(module).run(*tensors)
+    def traced(function: Any, table: Any) -> torch.fx.GraphModule:
+        with mode, torch.no_grad():
+            made: torch.fx.GraphModule = make_fx(
+                function, tracing_mode="real", _allow_non_fake_inputs=True,
+                decomposition_table=table)(*fakes)
+        return made
 
-    with mode, torch.no_grad():
-        made = make_fx(torch.func.functionalize(run, remove="mutations"), tracing_mode="real",
-                       _allow_non_fake_inputs=True, decomposition_table=decompositions())(*fakes)
+    made = traced(torch.func.functionalize(torch.fx.Interpreter(module).run, remove="mutations"), {})
+    for node in made.graph.find_nodes(op="call_function", target=aten.view.default):
+        node.target = aten.reshape.default  # simpler ops may lay out otherwise what is viewed
+    made = traced(torch.fx.Interpreter(made).run, decompositions())
     for node, old in zip(made.graph.find_nodes(op="placeholder"),
                          module.graph.find_nodes(op="placeholder")):
         node.target = node.name = old.target

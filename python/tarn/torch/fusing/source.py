@@ -123,14 +123,14 @@ def _kernels(tree: ast.Module) -> dict[str, KernelSource]:
                 [i for i, t in enumerate(types) if "*" in t and not t.startswith("const ")],
                 len(types), arguments[1].value)
         elif kind == "triton":
-            kernels[name] = _of_triton(name, arguments[1].value)
+            kernels[name] = _of_triton(ast.literal_eval(arguments[0]), arguments[1].value)
         else:
             raise Refused(f"{name} is a kernel of {kind}")
     return kernels
 
 
 def _of_triton(name: str, code: str) -> KernelSource:
-    found = re.search(r"\ndef \w+\((.*?)\):", code, re.S)
+    found = re.search(rf"\ndef {re.escape(name)}\((.*?)\):", code, re.S)  # behind its helpers
     if not found:
         raise Refused(f"{name} has no function")
     parameters = [p.split(":")[0].strip() for p in found.group(1).replace("\n", " ").split(",")
