@@ -6,6 +6,7 @@
     cpp_fused_name(x, y, ...)                      a kernel in C++
     extern_kernels.name(..., out=x)                a library
     x = torch.ops.namespace.name.overload(...)     an operator of PyTorch
+    x = y[a:b].view(...).sum(dim=0)                sums of what a kernel has left
     del x; return (x, ...)
 
 Whatever else there is, is refused: it might write to anything."""
@@ -239,6 +240,8 @@ class _Reader:
             written = [k.value for k in value.keywords if k.arg == "out"]
             if not written and target is None:
                 raise Refused(f"not understood: {text(s)}")
+        elif target and len(reads) == 1 and _is_pure(value):
+            kind, key, written = "sum", text(value), []
         else:
             overloads = _overloads(kind, s)
             found = [_written(overload, value) for overload in overloads]
@@ -247,6 +250,20 @@ class _Reader:
         streams = [n for n in names_in(value) if n in self._streams]
         self._steps.append(Call(kind, s, target, reads, {n for w in written for n in names_in(w)},
                                 is_random, streams, key))
+
+
+PURE = ("view", "reshape", "sum")
+
+
+def _is_pure(node: ast.expr) -> bool:
+    """x[...].view(...).sum(...): how Inductor adds up what the programs of a kernel have left."""
+    if isinstance(node, ast.Subscript):
+        return _is_pure(node.value) and not names_in(node.slice)
+    if isinstance(node, ast.Call):
+        return (isinstance(node.func, ast.Attribute) and node.func.attr in PURE
+                and _is_pure(node.func.value)
+                and not any(map(names_in, [*node.args, *(k.value for k in node.keywords)])))
+    return isinstance(node, ast.Name)
 
 
 def _overloads(name: str, s: ast.stmt) -> list[Any]:
