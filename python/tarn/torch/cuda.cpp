@@ -26,6 +26,18 @@ public:
         if (runtime.info) runtime.info(&left, &total);
         *largest = left;
     }
+    /* torch.cuda.memory_allocated and its like: an arena is one allocation. */
+    c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
+        c10::CachingDeviceAllocator::DeviceStats stats;
+        for (auto *bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes})
+            (*bytes)[0].current = tarn_live(), (*bytes)[0].peak = tarn_peak();
+        stats.reserved_bytes[0].current = tarn_live() + tarn_cuda_kept();
+        stats.reserved_bytes[0].peak = std::max(tarn_peak(), stats.reserved_bytes[0].current);
+        stats.allocation[0].allocated = tarn_requests();
+        return stats;
+    }
+    void resetPeakStats(c10::DeviceIndex) override { tarn_reset_peak(); }
+    void resetAccumulatedStats(c10::DeviceIndex) override {}
 };
 
 } // namespace

@@ -65,6 +65,26 @@ class Streams:
             own.wait_stream(other)
         return len(self._order)
 
+    def run_part(self, first: int, last: int, calls: Any) -> None:
+        """Those from `first` up to `last`, behind all before, and before all behind them. calls: what
+        to call for each."""
+        own = torch.cuda.current_stream()
+        for other in self._others:
+            other.wait_stream(own)
+        recorded = set()
+        for (number, waits, _, event), call in zip(self._order[first:last], calls):
+            stream = self._others[number - 1] if number else own
+            for wait in waits:
+                if wait in recorded:  # others are of ops before
+                    stream.wait_event(wait)
+            with torch.cuda.stream(stream):
+                call()
+            if event:
+                stream.record_event(event)
+                recorded.add(event)
+        for other in self._others:
+            own.wait_stream(other)
+
     def close(self) -> None:
         torch.cuda.synchronize()
 

@@ -20,24 +20,30 @@
 #define CUDART "libcudart.so." TARN_TEXT(CUDART_MAJOR)
 #endif
 
-namespace {
+namespace
+{
 
 struct Runtime {
     int (*malloc)(void **, size_t) = nullptr;
     int (*free)(void *) = nullptr;
     int (*last_error)() = nullptr;
     int (*info)(size_t *, size_t *) = nullptr;
-    Runtime() {
+    int (*exchange)(int *) = nullptr;
+    Runtime()
+    {
         void *library =
             dlsym(RTLD_DEFAULT, "cudaMalloc") ? RTLD_DEFAULT : dlopen(CUDART, RTLD_LAZY);
         malloc = reinterpret_cast<int (*)(void **, size_t)>(dlsym(library, "cudaMalloc"));
         free = reinterpret_cast<int (*)(void *)>(dlsym(library, "cudaFree"));
         last_error = reinterpret_cast<int (*)()>(dlsym(library, "cudaGetLastError"));
         info = reinterpret_cast<int (*)(size_t *, size_t *)>(dlsym(library, "cudaMemGetInfo"));
+        exchange =
+            reinterpret_cast<int (*)(int *)>(dlsym(library, "cudaThreadExchangeStreamCaptureMode"));
     }
     /* NULL: there is no memory. PyTorch looks for errors after each launch, and would find this
      * one. */
-    void *allocate(size_t size) const {
+    void *allocate(size_t size) const
+    {
         void *address = nullptr;
         auto begin = std::chrono::steady_clock::now();
         if (malloc && malloc(&address, size)) address = nullptr, last_error && last_error();
@@ -51,6 +57,7 @@ const Runtime runtime;
 struct Block {
     int64_t number; // on the tape, or -1
     bool is_shared; // another stream has used it
+    int64_t pool;   // 0: of the heap
 };
 
 /* Free blocks are kept for requests of the same size on the same stream, which come behind whatever
@@ -58,18 +65,34 @@ struct Block {
 constexpr ptrdiff_t kLarge = ptrdiff_t(64) << 20;
 using Kind = std::tuple<ptrdiff_t, int, void *>; // size, device, stream
 
+/* While a thread captures a CUDA graph, its requests get blocks of the graph's pool, at whose
+ * addresses nothing else lies as long as the graph may be launched; in the capture a block is used
+ * again by its stream. A capture forbids cudaMalloc, unless the thread says that it knows what it
+ * does, and cudaFree in any case. */
+struct Pool {
+    std::map<Kind, std::vector<void *>> free;
+    std::vector<void *> all;
+    int64_t bytes = 0;
+};
+
 std::mutex lock;
+auto &pools = *new std::map<int64_t, Pool>;
+auto &deferred = *new std::vector<void *>; // to be freed when the capture has ended
+int64_t pools_count = 0;
+thread_local int64_t capturing = 0;                    // the pool of this thread's capture, or 0
 auto &blocks = *new std::unordered_map<void *, Block>; // that are in use
 auto &free_blocks = *new std::map<Kind, std::vector<void *>>;
 auto &streams = *new std::unordered_map<void *, int64_t>; // numbered as they come
 
-int64_t number_of(void *stream) {
+int64_t number_of(void *stream)
+{
     std::lock_guard<std::mutex> guard(lock);
     return streams.emplace(stream, int64_t(streams.size())).first->second;
 }
 
 /* Gives free blocks back. */
-void trim() {
+void trim()
+{
     for (auto &[kind, all] : free_blocks) {
         for (void *unused : all) runtime.free(unused);
         all.clear();
@@ -77,7 +100,25 @@ void trim() {
 }
 
 /* NULL: there is no memory. */
-void *block_of(const Kind &kind) {
+void *pooled(Pool &pool, const Kind &kind)
+{
+    std::vector<void *> &same = pool.free[kind];
+    if (!same.empty()) {
+        void *address = same.back();
+        same.pop_back();
+        return address;
+    }
+    int mode = 2; // relaxed
+    if (runtime.exchange) runtime.exchange(&mode);
+    void *address = runtime.allocate(size_t(std::get<0>(kind)));
+    if (runtime.exchange) runtime.exchange(&mode);
+    if (address) pool.all.push_back(address), pool.bytes += std::get<0>(kind);
+    return address;
+}
+
+/* NULL: there is no memory. */
+void *block_of(const Kind &kind)
+{
     std::vector<void *> &same = free_blocks[kind];
     if (!same.empty()) {
         void *address = same.back();
@@ -90,7 +131,8 @@ void *block_of(const Kind &kind) {
 }
 
 /* Those of an arena are never among the free blocks: cudaFree waits for all streams. */
-char *bytes_for(size_t size) {
+char *bytes_for(size_t size)
+{
     std::lock_guard<std::mutex> guard(lock);
     return static_cast<char *>(block_of({ptrdiff_t(tarn::lines(size)), -1, nullptr}));
 }
@@ -100,30 +142,78 @@ void give_back(char *bytes) { runtime.free(bytes); }
 
 extern "C" {
 
+/* Bytes that are kept for later requests, or for graphs. */
+int64_t tarn_cuda_kept() {
+    std::lock_guard<std::mutex> guard(lock);
+    int64_t bytes = 0;
+    for (const auto &[kind, all] : free_blocks) bytes += std::get<0>(kind) * int64_t(all.size());
+    for (const auto &[number, pool] : pools)
+        for (const auto &[kind, all] : pool.free) bytes += std::get<0>(kind) * int64_t(all.size());
+    return bytes;
+}
+
+/* A capture by this thread begins; returns the number of its pool. */
+int64_t tarn_cuda_pool_open()
+{
+    std::lock_guard<std::mutex> guard(lock);
+    pools[++pools_count];
+    return capturing = pools_count;
+}
+/* It has ended. Returns bytes of the pool. */
+int64_t tarn_cuda_pool_close()
+{
+    std::lock_guard<std::mutex> guard(lock);
+    for (void *address : deferred) runtime.free(address);
+    deferred.clear();
+    int64_t bytes = capturing ? pools[capturing].bytes : 0;
+    capturing = 0;
+    return bytes;
+}
+/* Its graph is gone. A block that is in use is freed when it is released. */
+void tarn_cuda_pool_drop(int64_t number)
+{
+    std::lock_guard<std::mutex> guard(lock);
+    auto found = pools.find(number);
+    if (found == pools.end()) return;
+    for (void *address : found->second.all) {
+        auto used = blocks.find(address);
+        if (used == blocks.end())
+            runtime.free(address);
+        else
+            used->second.pool = 0, used->second.is_shared = true;
+    }
+    pools.erase(found);
+}
+
 int64_t tarn_cuda_stream(void *stream) { return number_of(stream); }
 int64_t tarn_cuda_spent() { return runtime.spent; }
-void tarn_cuda_trim() {
+void tarn_cuda_trim()
+{
+    if (capturing) return;
     std::lock_guard<std::mutex> guard(lock);
     trim();
 }
 
 /* NULL: nothing was asked for, or there is no memory. */
-void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream) {
+void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream)
+{
     if (size == 0) return nullptr;
     requests++;
     int64_t on = number_of(stream);
     if (char *address = planned(size_t(size), on)) return address;
     std::lock_guard<std::mutex> guard(lock);
-    void *address = block_of({ptrdiff_t(tarn::lines(size_t(size))), device, stream});
+    const Kind kind{ptrdiff_t(tarn::lines(size_t(size))), device, stream};
+    void *address = capturing ? pooled(pools[capturing], kind) : block_of(kind);
     if (!address) return nullptr;
     counted(size);
     frame.requested(address, size_t(size));
     bool tapes = taping && !frame.is_open();
-    blocks[address] = {tapes ? tape().recorded(size_t(size), on) : -1, false};
+    blocks[address] = {tapes ? tape().recorded(size_t(size), on) : -1, false, capturing};
     return address;
 }
 
-void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream) {
+void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream)
+{
     int64_t on = number_of(stream);
     if (!address || kept(static_cast<char *>(address), on)) return;
     frame.released(address);
@@ -132,13 +222,21 @@ void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream) 
     Block block = blocks[address];
     blocks.erase(address);
     if (block.number >= 0) tape().released(block.number, on);
-    if (block.is_shared || (size > kLarge && !frame.is_tracing())) // nor waits what is measured
+    const Kind kind{ptrdiff_t(tarn::lines(size_t(size))), device, stream};
+    bool waits = block.is_shared || (size > kLarge && !frame.is_tracing()); // not what is measured
+    if (block.pool) {
+        if (capturing == block.pool && !block.is_shared)
+            pools[block.pool].free[kind].push_back(address);
+    } else if (waits && capturing)
+        deferred.push_back(address);
+    else if (waits)
         runtime.free(address);
     else
-        free_blocks[{ptrdiff_t(tarn::lines(size_t(size))), device, stream}].push_back(address);
+        free_blocks[kind].push_back(address);
 }
 
-void tarn_cuda_use(void *address, void *stream) {
+void tarn_cuda_use(void *address, void *stream)
+{
     int64_t number = -1, on = number_of(stream);
     if (is_in_arena(static_cast<char *>(address))) {
         number = tape().owns(static_cast<char *>(address))

@@ -86,8 +86,8 @@ class DistributedStep(Step):
         dist.all_gather_object(everybodys, mine, group=self._group)
         return everybodys
 
-    def _agrees(self, loss: Any) -> Any:
-        return all(self._told(super()._agrees(loss)))
+    def _differs(self, loss: Any) -> str:
+        return next(filter(None, self._told(super()._differs(loss))), "")
 
     # ---- Buckets ----
 

@@ -44,6 +44,7 @@ class Op:
     cost: int = 0
     stream: int = 0
     is_random: bool = False
+    redraws: bool = False  # if it runs again it gets the numbers that it had
     on_heap: bool = False  # keeps what it asks for
     run: Optional[Callable[..., Any]] = None  # given the tensors of `arguments`, returns what to call
     arguments: List[torch.fx.Node] = field(default_factory=list)
@@ -53,7 +54,8 @@ class Op:
         """Batch-norm with its statistics may, where it can be called without: HIDDEN_WRITES."""
         moves = "batch_norm" in self.kind and "backward" not in self.kind
         known = not moves or self.kind in ("aten.native_batch_norm", "aten.cudnn_batch_norm")
-        return known and not (self.is_random or self.run or self.on_heap)
+        draws = self.is_random and not self.redraws
+        return known and not (draws or self.run or self.on_heap)
 
 
 class Lowered:
@@ -140,7 +142,7 @@ class Lowered:
     def _written(self, node: Any) -> Any:
         """The roots that a call writes in place."""
         schema = node.target._schema
-        written: List[Any] = []
+        written: List[Any] = [node.args[i] for i in getattr(node.target, "writes", ())]
         for position, argument in enumerate(schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 value = (node.args[position] if position < len(node.args)
@@ -183,13 +185,14 @@ class Lowered:
                 if root in {self.root(t) for n in read for t in tensors_of(self.value[n])}:
                     other.inputs.append(root)
 
-    def adopt(self, node: Any, result: Any) -> None:
-        """What a node has made: its types and strides may be others than those that were traced."""
+    def adopt(self, node: Any, result: Any, apart: bool = False) -> None:
+        """What a node has made: its types and strides may be others than those that were traced.
+        apart: each op has run on storages of its own."""
         fakes, spec = tree_flatten(self.value[node])
         pairs = zip(fakes, tree_leaves(result))
-        self.value[node] = tree_unflatten([self._as_made(*pair) for pair in pairs], spec)
+        self.value[node] = tree_unflatten([self._as_made(*pair, apart) for pair in pairs], spec)
 
-    def _as_made(self, fake: Any, real: Any) -> Any:
+    def _as_made(self, fake: Any, real: Any, apart: bool) -> Any:
         root = self.root(fake) if isinstance(fake, torch.Tensor) else None
         if root is None or real is None:
             return fake
@@ -201,7 +204,7 @@ class Lowered:
             if real.device.type != self.device.type:
                 self.elsewhere[root] = real.clone()
         address, empty = self._real[root]
-        if address != storage.data_ptr():
+        if address != storage.data_ptr() and not apart:
             raise ValueError(f"{self.storages[root].name} was traced as a view, and is none")
         return view_of(empty, real, 0)
 
@@ -229,7 +232,8 @@ class Lowered:
                        [self.ids[s] for s in op.outputs], kind=op.kind, control=control,
                        workspace=op.workspace, cost=op.cost,
                        op_class=("random" if op.is_random else "pure") if op.node else None,
-                       recomputable=None if op.may_repeat else False)
+                       recomputable=False if not op.may_repeat else
+                       True if op.is_random else None)
         for group in groups:
             builder.group([self.ids[s] for s in group])
         return builder.finish()

@@ -63,6 +63,8 @@ def allocator(device: str = "cpu") -> Any:
         return functions
     functions.tarn_cuda_stream.restype = functions.tarn_cuda_spent.restype = c.c_int64
     functions.tarn_cuda_stream.argtypes = [c.c_void_p]
+    functions.tarn_cuda_pool_open.restype = functions.tarn_cuda_pool_close.restype = c.c_int64
+    functions.tarn_cuda_pool_drop.argtypes = [c.c_int64]
     functions.tarn_cuda_install.restype = c.c_char_p
     refused = functions.tarn_cuda_install()
     if refused:

@@ -15,7 +15,7 @@ from .cuda import Streams, in_order, streams
 from .lowering import HIDDEN_WRITES
 from .memory import Arena, allocator, summarize
 from .tensors import distance, empty_as, flat, has_bytes, view_of
-from .updates import Edit, Update
+from .updates import Edit, Update, add_state, is_one_by_one, restored, unchanged
 
 
 # ---- Profile ----
@@ -39,7 +39,8 @@ class _Profiler(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, lowered: Any) -> None:
         super().__init__(lowered.module)
-        self._lowered, self._op = lowered, None
+        self._lowered = lowered
+        self._op: Any = None
         self._functions = allocator(lowered.device.type)
         on_gpu = lowered.device.type == "cuda"
         self._spent = self._functions.tarn_cuda_spent if on_gpu else int
@@ -93,9 +94,110 @@ class _Profiler(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
         return time.perf_counter_ns()
 
 
+class _Apart(_Profiler):
+    """Runs each op alone, on bytes that it has for that time only."""
+
+    def __init__(self, lowered: Any, tensors: Any, optimizer: Any) -> None:
+        super().__init__(lowered)
+        self._tensors, self._optimizer = tensors, optimizer
+
+    def profile(self) -> None:
+        persistent = iter(self._tensors)
+        for node in self._lowered.module.graph.nodes:
+            if node.op in ("placeholder", "get_attr"):
+                self._lowered.adopt(node, next(persistent))
+            elif node in self._ops:
+                op = self._op = self._ops[node]
+                self._lowered.adopt(node, self._alone(node), apart=True)
+                results = flat(self._lowered.value[node])
+                op.made = {i: results[i] for i in op.made}
+            elif node.op != "output":  # a view: of what stands for its argument
+                self._lowered.value[node] = self._viewed(node)
+        for op in self._lowered.ops:
+            if isinstance(op.run, (Update, Edit)):
+                self._update(op)
+
+    def _viewed(self, node: Any) -> Any:
+        value = self._lowered.value
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), value.__getitem__)
+        return node.target(*args, **kwargs)
+
+    def _alone(self, node: Any) -> Any:
+        written = set(self._lowered._written(node))
+        storages: dict[Any, Any] = {}
+        args, kwargs = torch.fx.node.map_arg(
+            (node.args, node.kwargs), lambda n: tree_map(
+                lambda fake: self._filled(fake, storages, written), self._lowered.value[n]))
+
+        def call() -> Any:
+            return node.target(*args, **kwargs)
+
+        if self._lowered.device.type == "cuda":
+            call()  # what is made once
+        return self._measure(self._op, call)
+
+    def _filled(self, fake: Any, storages: Any, written: Any = ()) -> Any:
+        """A tensor like a fake one: the step's own if it stays as it is, else ones; or zeros where it
+        may be an index."""
+        lowered = self._lowered
+        if not isinstance(fake, torch.Tensor):
+            return fake
+        root = lowered.root(fake)
+        if root is None:
+            return empty_as(fake, lowered.device)
+        if root in lowered.elsewhere:
+            return view_of(lowered.elsewhere[root].untyped_storage(), fake, 0)
+        position = lowered.persistent.get(root)
+        if position is not None and root not in written:
+            real = self._tensors[position]
+            moved = distance(real, lowered.value[lowered.holders[root]])
+            return view_of(real.untyped_storage(), fake, moved // fake.element_size())
+        if root not in storages:
+            storages[root] = torch.UntypedStorage(lowered.storages[root].size,
+                                                  device=lowered.device)
+            floats = fake.is_floating_point() or fake.is_complex()
+            torch.empty(0, dtype=fake.dtype, device=lowered.device).set_(storages[root]).fill_(
+                1 if floats else 0)
+        return view_of(storages[root], fake, 0)
+
+    def _update(self, op: Any) -> None:
+        storages: dict[Any, Any] = {}
+        gradients = [self._filled(self._lowered.value[n], storages) for n in op.arguments]
+        undone = restored if is_one_by_one(self._optimizer) else unchanged
+        with undone(self._optimizer, op.run.parameters):
+            call = op.run(*gradients)
+            if isinstance(op.run, Update):
+                call()
+            self._measure(op, call)
+            if isinstance(op.run, Update):
+                add_state(self._lowered, op)
+
+
+def profile_apart(lowered: Any, tensors: Any, optimizer: Any) -> None:
+    """As `profile`, each op for itself: needs no more memory than one op does, and nothing is changed.
+    With the state of the optimizer."""
+    with torch.no_grad(), torch.autocast(lowered.device.type, enabled=False), \
+            torch.random.fork_rng([lowered.device] if lowered.device.type == "cuda" else []):
+        _Apart(lowered, tensors, optimizer).profile()
+        if lowered.device.type == "cuda":
+            allocator("cuda").tarn_cuda_trim()
+
+
 # ---- Run ----
 
 LOST: list[Any] = []  # arenas of whose bytes a library keeps some
+
+
+class _Generator:
+    """PyTorch's own one of a device. On a GPU only its offset moves in a step."""
+
+    def __init__(self, device: Any) -> None:
+        if device.type == "cuda":
+            index = torch.cuda.current_device() if device.index is None else device.index
+            own = torch.cuda.default_generators[index]
+            self.get, self.set = own.get_offset, own.set_offset
+        else:
+            self.get, self.set = torch.default_generator.get_state, torch.default_generator.set_state
 
 
 class Program:
@@ -105,10 +207,13 @@ class Program:
         self.lowered, self.plan, self.tensors = lowered, plan, tensors
         self.addresses = [t.data_ptr() for t in tensors]
         self.copied: Counter[str] = Counter()  # outputs that were not made where they belong, by op
-        self._keepers: list[str] = []  # ops that have kept memory which was their workspace
+        self.keepers: list[str] = []  # ops that have kept memory which was their workspace
+        self.has_run = False
         self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
-        self._ops = list(plan.graph.ops)
-        self._queues = {op.stream for op in self._ops}
+        self.ops = list(plan.graph.ops)
+        self._again = {plan.origin(op.id) for op in self.ops if plan.is_recomputed(op.id)}
+        self._states: dict[Any, Any] = {}  # of the generator, by ops that run again
+        self._queues = {op.stream for op in self.ops}
         self._on_gpu = lowered.device.type == "cuda"
         self._streams: Any = None  # of a GPU
         self._own: Optional[tarn.Session] = None  # of several streams on the CPU
@@ -116,9 +221,9 @@ class Program:
 
     def _bind_to(self, arena: Any) -> None:
         self.arena = arena
-        self._calls = [self._bind(op) for op in self._ops]
+        self.calls = [self.bind(op) for op in self.ops]
         if len(self._queues) > 1 and self._on_gpu:
-            self._streams = Streams(self.plan, self._calls)
+            self._streams = Streams(self.plan, self.calls)
         places = {s: self.plan.offset(tensor) for s, tensor in self.lowered.ids.items()}
         self.results = [self._tensor(self.lowered.value.get(r, r), places)
                         for r in self.lowered.results]
@@ -130,21 +235,36 @@ class Program:
                     with torch.cuda.stream(stream):
                         torch.cuda.current_blas_handle()
             done = self._run_from(0)
-            while done < len(self._calls):
-                self._move()
+            while done < len(self.calls):
+                self.move()
                 done = self._run_from(done)
-            if self._keepers:
-                self._move()
+            if self.keepers:
+                self.move()
+        self.has_run = True
+
+    def run_part(self, first: int, last: int, calls: Any = None) -> bool:
+        """Some ops, on a GPU, after those before them. calls: in their place. False: a library has
+        kept memory, and the program lies elsewhere now."""
+        own = self.calls[first:last] if calls is None else calls
+        if self._streams:
+            self._streams.run_part(first, last, own)
+        else:
+            for call in own:
+                call()
+        if self.keepers and calls is None:
+            self.move()
+            return False
+        return True
 
     def _run_from(self, start: Any) -> Any:
         """Returns how many ops have been called: all, or up to one that has kept memory."""
         if len(self._queues) > 1 and not self._on_gpu:
             self._session().run()
-            return len(self._calls)
-        run = self._streams.run if self._streams else in_order(self._calls)
-        return run(start, self._keepers)
+            return len(self.calls)
+        run = self._streams.run if self._streams else in_order(self.calls)
+        return run(start, self.keepers)
 
-    def _move(self) -> None:
+    def move(self) -> None:
         """A library has kept bytes of the arena, as cuBLAS does where a thread or a stream is new to
         it: the arena is left to it, and the step goes on in another one."""
         if self._on_gpu:
@@ -153,7 +273,7 @@ class Program:
         new = Arena(old.size, self.lowered.device)
         new.bytes(0, old.size).copy_(old.bytes(0, old.size))
         LOST.append(old)
-        self._keepers.clear()
+        self.keepers.clear()
         self._bind_to(new)
 
     def close(self) -> None:
@@ -172,7 +292,7 @@ class Program:
         return self._own
 
     def _open(self) -> tarn.Session:
-        calls, keepers = self._calls, self._keepers
+        calls, keepers = self.calls, self.keepers
 
         def kernel(call: tarn.Call) -> None:
             with torch.no_grad():  # of each thread
@@ -203,8 +323,9 @@ class Program:
         assert moved % fake.element_size() == 0
         return view_of(real.untyped_storage(), fake, moved // fake.element_size())
 
-    def _bind(self, final: Any) -> Any:
-        """What to call for an op of the plan's graph."""
+    def bind(self, final: Any, traced: Any = None) -> Any:
+        """What to call for an op of the plan's graph. traced: makes another op of it and of its call,
+        with the requests that it makes in a capture (graphs.py)."""
         op = self.lowered.ops[self.plan.origin(final.id)]
         before, places = ({self._root[self.plan.tensor_origin(t)]: self.plan.offset(t) for t in ids}
                           for ids in (final.inputs, final.outputs))
@@ -212,7 +333,9 @@ class Program:
         moves = [[self.arena.bytes(at[root], self.lowered.storages[root].size)
                   for at in (places, before)] for root in before.keys() & places.keys()
                  if before[root] != places[root] and root not in self.lowered.persistent]
-        call = self._bind_at(final.id, op, {**before, **places})
+        call = self._bind_at(final.id, op, {**before, **places}, traced)
+        if self.draws_again(final):
+            call = self._redrawn(final, call)
 
         def moved() -> None:
             for new, old in moves:
@@ -221,7 +344,32 @@ class Program:
 
         return moved if moves else call
 
-    def _bind_at(self, index: Any, op: Any, places: Any) -> Any:
+    def draws_again(self, final: Any) -> bool:
+        """Does an op draw numbers that one of the same kind has drawn, or will?"""
+        origin = self.plan.origin(final.id)
+        return self.lowered.ops[origin].redraws and origin in self._again
+
+    def _redrawn(self, final: Any, call: Any) -> Any:
+        """Notes where the generator is when an op draws, and has it draw from there when it runs
+        again."""
+        generator, states = _Generator(self.lowered.device), self._states
+        key, is_again = self.plan.origin(final.id), self.plan.is_recomputed(final.id)
+
+        def first() -> None:
+            states[key] = generator.get()
+            call()
+
+        def again() -> None:
+            now = generator.get()
+            generator.set(states[key])
+            try:
+                call()
+            finally:
+                generator.set(now)
+
+        return again if is_again else first
+
+    def _bind_at(self, index: Any, op: Any, places: Any, traced: Any = None) -> Any:
 
         def value(node: Any) -> Any:
             return tree_map(lambda fake: self._tensor(fake, places), self.lowered.value[node])
@@ -239,6 +387,12 @@ class Program:
             args = [None if i in statistics else value for i, value in enumerate(args)]
         targets = {i: self._tensor(fake, places) for i, fake in op.made.items()
                    if self.lowered.root(fake) in places}
+        into = getattr(function, "into", None)
+        if into and len(targets) == len(flat(self.lowered.value[op.node])):  # asks for nothing
+            function, args, targets = into, [*args, *(targets[i] for i in sorted(targets))], {}
+        if traced:
+            targets = {i: t for i, t in targets.items() if t.device == self.lowered.device}
+            op = traced(op, lambda: function(*args, **kwargs))
         return self._framed(lambda: function(*args, **kwargs), workspace, op, targets)
 
     def _framed(self, call: Any, workspace: Any, op: Any, targets: Any, ready: Any = None) -> Any:
@@ -254,7 +408,7 @@ class Program:
         functions = allocator(self.lowered.device.type)
         begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
         # And not self: programs end with their last reference.
-        copied, keepers, device = self.copied, self._keepers, self.lowered.device.type
+        copied, keepers, device = self.copied, self.keepers, self.lowered.device.type
 
         def run() -> Any:
             if ready and not ready():

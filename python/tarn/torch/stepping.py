@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import os
 import warnings
 import weakref
 from collections import Counter
@@ -18,12 +19,16 @@ import tarn
 from .capture import capture
 from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
-from .program import Program, profile
+from .costs import Costs
+from .program import Program, profile, profile_apart
 from .tensors import distance, empty_as, tensors_of
 from .tracing import NotRun, Traced, detached, loss_in, reason
-from .updates import add_state, add_updates, divided, hooked, is_one_by_one, unchanged
+from .updates import (add_state, add_updates, divided, hooked, is_one_by_one, seen_by_updates,
+                      unchanged)
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
+SAMPLED = 2  # rows of a batch that are compared
+MISSES = 2  # fused steps that may differ beside those: a rounding may decide a ReLU
 COMPARED = 2  # steps of each capture that are run eagerly, too
 
 
@@ -31,6 +36,18 @@ def _kind_of(leaf: Any) -> Any:
     if not torch.is_tensor(leaf) or leaf.layout != torch.strided or leaf.is_nested:
         return type(leaf)
     return leaf.shape, leaf.dtype, leaf.stride()
+
+
+def sampled(batch: Any, rows: int) -> Any:
+    """(batch with the first rows of all tensors that have as many as the first one, how many these
+    are, how many there were)"""
+    leaves = [leaf for leaf in tensors_of(batch) if leaf.dim()]
+    if not leaves:
+        raise ValueError("no tensor of the batch has rows of which some could be compared")
+    whole = leaves[0].shape[0]
+    some = pytree.tree_map_only(
+        torch.Tensor, lambda t: t[:rows].clone() if t.dim() and t.shape[0] == whole else t, batch)
+    return some, min(rows, whole), whole
 
 
 def kind_of(batch: Any) -> Any:
@@ -60,6 +77,32 @@ def _digest(data: Any) -> Any:
     return total.item()
 
 
+def _norm(tensors: Any) -> float:
+    """Of all of them as one vector."""
+    total = 0.0
+    for tensor in tensors:
+        tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+        floats = tensor if tensor.is_floating_point() else tensor.double()
+        total += float(torch.linalg.vector_norm(floats, dtype=torch.float64)) ** 2
+    return math.sqrt(total)
+
+
+def agree(one: Mapping[str, Sequence[Any]], two: Mapping[str, Sequence[Any]],
+          tolerance: float) -> str:
+    """In what they differ by more than a share of the norm of all tensors of that name, or "". (In
+    some tensors only rounding is left, as in the gradient of what attention adds to all keys; and
+    Adam's first step goes as far for a gradient that is rounding as for any other: parameters may
+    differ a hundred times more.)"""
+    for name, those in one.items():
+        others = two[name]
+        if len(those) != len(others):
+            return name
+        share = _norm(s - t for s, t in zip(those, others)) / (_norm(others) or 1.0)
+        if not share <= tolerance * (100 if name == "parameters" else 1):
+            return f"{name} (by {share:.1e} of their norm, {tolerance:.0e} is expected)"
+    return ""
+
+
 def _captured(step: Any, loss: Any, inputs: Any, names: Any) -> Any:
     """(Captured, Lowered, fixed): the last are positions of inputs that must stay where they are:
     those that have gradients or are written to, and others in storages that are written to."""
@@ -86,9 +129,16 @@ class Variant:
         model = step.model
         names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
         captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
+        self.fused: Any = None  # a fusing.Fused
+        self.reason: Optional[str] = None  # why it is not what was asked for
+        self.recordings: Any = None  # a graphs.Recordings
+        self.recorded: Any = None  # the graphs.Recorded that ran last
+        self.not_recorded: Optional[str] = None  # why there is no CUDA graph
         self.program: Any = None
         self.plan: Any = None
-        self.to_compare = COMPARED if step.compares else 0
+        self.misses = 0
+        self.optimizer = step.optimizer
+        self.to_compare = COMPARED if step.compares is True else 0
         trained = {*names, *map(id, of_optimizer(step.optimizer))}
         for i in captured.trained:
             if id(inputs[i]) not in trained:
@@ -102,15 +152,59 @@ class Variant:
         tensors = self.tensors(inputs)
         self.written = [tensors[i] for i in self.fixed]
         self.results_count = captured.results_count
-        for result in self.lowered.results[:self.results_count]:
-            self.lowered.become(result, "output")
-        updates, groups = add_updates(self.lowered, captured, step, inputs)
-        with unchanged(step.optimizer, self.written):
-            profile(self.lowered, tensors, step.queues)
-            for op in updates:
-                add_state(self.lowered, op)
+        groups: Any = None
+        if step.fuses is not None:
+            try:
+                groups = self._fuse(step, captured, inputs, tensors)
+            except Exception as error:  # pylint: disable=broad-except
+                self.fused, self.reason = None, reason(error, "fused")
+        if self.fused is None:
+            updates, groups = self._complete(step, self.lowered, captured, inputs)
+            self._profile(step, self.lowered, updates, tensors)
         step.agree(self.lowered)
         self.graph = self.lowered.graph(step.name, step.streams, groups)
+
+    def _may_draw_again(self, step: Any, lowered: Any) -> None:
+        """With a budget; threads would take turns at one generator."""
+        if step.budget is not None and (step.device.type == "cuda" or step.queues == 1):
+            for op in lowered.ops:
+                op.redraws = op.is_random
+
+    def _profile(self, step: Any, lowered: Any, updates: Any, tensors: Any) -> None:
+        self._may_draw_again(step, lowered)
+        if step.samples:
+            profile_apart(lowered, tensors, step.optimizer)
+        else:
+            with unchanged(step.optimizer, self.written):
+                profile(lowered, tensors, step.queues)
+                for op in updates:
+                    add_state(lowered, op)
+        step.costs.agree(lowered)
+
+    def _complete(self, step: Any, lowered: Any, captured: Any, inputs: Any) -> Any:
+        """With the optimizer. Returns its updates, and groups of gradients."""
+        for result in lowered.results[:self.results_count]:
+            lowered.become(result, "output")
+        return add_updates(lowered, captured, step, inputs)
+
+    def _fuse(self, step: Any, captured: Any, inputs: Any, tensors: Any) -> Any:
+        """Takes the one of the ways to fuse the step whose plan is smallest."""
+        from . import fusing  # pylint: disable=import-outside-toplevel
+        fusing.Fused.check(tensors)
+        best: Any = None
+        for way in fusing.fused(captured, step.budget is None, step.fuses):
+            lowered = Lowered(way.captured, step.device)
+            if not self.fixed.issuperset(lowered.written()):
+                raise fusing.Refused("Inductor's kernels write to other inputs than the step")
+            made = self._complete(step, lowered, way.captured, inputs)
+            size = step.footprint(lowered.graph(step.name, step.streams, made[1]))
+            if best is None or size < best[0]:
+                best = size, way, lowered, made
+        _, self.fused, lowered, (updates, groups) = best
+        self.fused.load()
+        self._profile(step, lowered, updates, tensors)
+        self.lowered = lowered
+        return groups
 
     def tensors(self, inputs: Any) -> Any:
         """For the placeholders, and the constants. What moves again and again is copied."""
@@ -123,15 +217,36 @@ class Variant:
             _once(own).copy_(_once(inputs[i]))
         return [*(self._copies.get(i, t) for i, t in enumerate(inputs)), *self.lowered.constants]
 
-    def run(self) -> None:
+    def run(self, record: bool = False) -> None:
+        """record: as a CUDA graph."""
         try:
-            self.program.run()
+            self.recorded = None
+            if not (record and self._replays()):
+                self.program.run()
         except BaseException:  # its streams have stopped
             self.close()
             self.lowered.dropped.clear()
             raise
 
+    def _replays(self) -> bool:
+        if self.not_recorded or not self.program.has_run:  # all that is made once is there after that
+            return False
+        from . import graphs  # pylint: disable=import-outside-toplevel
+        self.recordings = self.recordings or graphs.Recordings(self.optimizer)
+        try:
+            self.recorded = self.recordings.run(self.program)
+        except graphs.NotYet:
+            return False
+        except graphs.NotCaptured as error:
+            self.not_recorded = f"no CUDA graph: {error}"
+            self.recordings.close()
+            return False
+        return True
+
     def close(self) -> None:
+        if self.recordings:
+            self.recordings.close()
+            self.recordings = None
         if self.program:
             self.program.close()
             self.program = None
@@ -142,7 +257,8 @@ def of_optimizer(optimizer: Any) -> Any:
 
 
 class Step:
-    """tarn.torch.step: a callable that does what this does in one planned arena, bit for bit:
+    """tarn.torch.step: a callable that does what this does in one planned arena, bit for bit unless
+    its kernels are fused:
 
         loss = loss_fn(model, *batch); loss.backward(); optimizer.step(); optimizer.zero_grad()
 
@@ -153,12 +269,19 @@ class Step:
     streams   more than 1: ops are divided among threads
     budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
     clip      called with the parameters when their gradients are there, before the optimizer
-    compare   whether the first two steps of each capture are run eagerly, too, and compared
+    compare   whether the first two steps of each capture are run eagerly, too, and compared;
+              "sample": two rows of each new kind of batch are, and the step is made op by op, for
+              steps that eager execution has no memory for
+    costs     a file with costs of ops; those that it has are not those that are measured, others
+              are added to it: plans are the same from run to run, and no op is measured twice
+    graph     on a GPU: False: not as one CUDA graph, as steps run when the first ones have agreed
+    fuse      True, or settings of Inductor by name: its kernels are the ops, fewer and faster ones,
+              which round otherwise than eager execution
     options   of tarn.plan, as reorder=True: less is alive at once
 
     Every shape of batch is captured and planned once, when it is first seen; all share one arena.
     Where that fails the step runs eagerly, with a warning that says why; `reason` tells why the
-    last step did, or is None. `graph` and `plan` are those of the first capture: of the example."""
+    last step did, or ran without what was asked for, or is None. `graph` and `plan` are those of the first capture: of the example."""
 
     streams: tuple[str, ...] = ("compute",)
     reduction: Any = None  # given gradients, returns what to call for their mean over all ranks
@@ -166,18 +289,32 @@ class Step:
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                  loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
                  budget: Union[int, float, None] = None,
-                 clip: Optional[Callable[[Any], Any]] = None, compare: bool = True,
+                 clip: Optional[Callable[[Any], Any]] = None, compare: Union[bool, str] = True,
+                 costs: Union[str, os.PathLike[str], None] = None,
+                 fuse: Union[bool, Mapping[str, Any]] = False, graph: bool = True,
                  name: Optional[str] = None, **options: Any) -> None:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name, self.compares = name or type(model).__name__, compare
+        if compare not in (True, False, "sample"):
+            raise ValueError(f'compare has to be True, False or "sample", not {compare!r}')
+        self.samples = compare == "sample"
+        self.costs = Costs(costs)
         self.reason: Optional[str] = None
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
-        self._budget = budget
+        self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
+        self.budget = budget
+        self._streams = streams
+        self._records = graph and self.device.type == "cuda" and self.reduction is None
+        self._given = options
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(streams, len(self.streams))
         if streams > 1:  # a wait costs a change of threads
             self._options["assign"] = {"streams": streams, "wait_ns": 20000}
         self._arena: Optional[Arena] = None
+        self._sampled: dict[Any, str] = {}  # by kinds of batch: what was compared
+        self._seen: Optional[dict[int, Any]] = None  # gradients of an eager step that is compared
+        self._rehearsed: Any = None
+        self._gradients: dict[int, Any] = {}  # of the eager step that is compared
         self.variants: dict[Any, Variant] = {}
         self._captures: Counter[Any] = Counter()  # by shapes
         self._refused: dict[Any, str] = {}  # kinds of batch, and keys of variants: why
@@ -189,8 +326,12 @@ class Step:
         self._is_example = False
 
     def __del__(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
         for variant in getattr(self, "variants", {}).values():
             variant.close()
+        self._arena = None
 
     @property
     def _first(self) -> Optional[Variant]:
@@ -233,6 +374,12 @@ class Step:
         self.reduce()
         if self.clip:
             self.clip([p for p in self.model.parameters() if p.grad is not None])
+        if self._seen is not None:
+            self._seen.update((id(p), p.grad.detach().clone())
+                              for p in of_optimizer(self.optimizer) if p.grad is not None)
+        if self._rehearsed and self._rehearsed[0].fused:
+            self._gradients = {id(p): p.grad.detach().clone() for p in of_optimizer(self.optimizer)
+                               if p.grad is not None}
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         for parameter, gradient in others:
@@ -244,34 +391,44 @@ class Step:
         eagerly, and undoes it."""
         memory = allocator(self.device.type)
         written = self._first.written if self._first else ()
-        with unchanged(self.optimizer, [*self.model.parameters(), *self.model.buffers(), *written]):
-            self.eager(*self.example)
-            before = memory.tarn_live()
-            memory.tarn_reset_peak()
-            self.eager(*self.example)
-            eager = memory.tarn_peak() - before
+        eager: Optional[int] = None
+        if not self.samples:  # there may be no memory for it
+            with unchanged(self.optimizer,
+                           [*self.model.parameters(), *self.model.buffers(), *written]):
+                self.eager(*self.example)
+                before = memory.tarn_live()
+                memory.tarn_reset_peak()
+                self.eager(*self.example)
+                eager = memory.tarn_peak() - before
+        compared = ("" if not self.compares else ", ".join(dict.fromkeys(self._sampled.values()))
+                    if self.samples else "all")
         if self._first is None:
             return Report(eager, reason=self.reason)
-        plan, program = self._first.plan, self._first.program
+        plan, program, recorded = self._first.plan, self._first.program, self._first.recorded
         again = [op.name for op in plan.graph.ops if plan.is_recomputed(op.id)]
         return Report(eager, plan.footprint, plan.bound, again,
-                      program.copied if program else {}, self.reason)
+                      program.copied if program else {}, self.reason,
+                      recorded.graphs if recorded else 0, recorded.left_out if recorded else {},
+                      compared)
 
     # ---- Captures ----
 
     def _call(self, batch: Any) -> Any:
         kind = self._tried = kind_of(batch)
-        self._rehearsed: Any = None
+        self._rehearsed = None
         self._ran, self._count = False, 0
+        self._warning: Optional[str] = None
         self.batch, self.reason = set(map(id, tensors_of(batch))), None
         failure: Optional[Exception] = None
         try:
             if kind in self._refused:
                 raise NotRun(self._refused[kind])
+            if self.samples and kind not in self._sampled:
+                self._sampled[kind] = self._sample(batch)
             results = self._traced(*batch)
             self.optimizer._opt_called = True  # for schedulers
         except NotRun as error:
-            self.reason = str(error) or None
+            self.reason = str(error) or self.reason
         except Exception as error:  # pylint: disable=broad-except
             if (self._ran or isinstance(error, tarn.Rejected)
                     or self._is_example and isinstance(error, tarn.TarnError)):
@@ -279,42 +436,101 @@ class Step:
             failure = error
         if not self._ran:
             results = None if self._is_example else self.eager(*batch)
-        if self._rehearsed and not self._agrees(loss_in(results)):
-            failure = ValueError("planned and eager step have given different bits")
+        differs = self._differs(loss_in(results)) if self._rehearsed else ""
+        if differs:
+            failure = ValueError(f"planned and eager step have given different {differs}")
         if failure:
             self.reason = self._refused[self._tried] = reason(failure)
             warnings.warn(f"tarn.torch.step runs eagerly: {self.reason}", RuntimeWarning, 3)
+        if self._warning:
+            warnings.warn(f"tarn.torch.step: {self._warning}", RuntimeWarning, 3)
         if self._count == 3:
             warnings.warn("tarn.torch.step captures a batch of the same shape for the third time: "
                           "make numbers that change from step to step tensors, in the batch or "
                           "as buffers", RuntimeWarning, 3)
         return results
 
+    def _sample(self, batch: Any) -> str:
+        """Compares a planned with an eager step on a few rows of a batch; both are undone. Returns
+        what was compared. Raises ValueError where they differ."""
+        some, rows, whole = sampled(batch, SAMPLED)
+        share = self.budget
+        if isinstance(self.budget, int):  # about as much runs again
+            share = 0.75
+        inner = Step(self.model, self.optimizer, self.loss_fn, some, streams=self._streams,
+                     budget=share, clip=self.clip, compare=False, fuse=self.fuses is not None
+                     and self.fuses, graph=False, name=self.name, **self._given)
+        first: Any = inner._first
+        if first is None:
+            raise ValueError(f"of its sample {inner.reason}")
+        written = [*self.model.parameters(), *self.model.buffers(), *first.written]
+        made: list[Any] = []
+        for run in (inner, inner.eager):
+            inner._seen = {}
+            with unchanged(self.optimizer, written, on_host=True), \
+                    seen_by_updates(first.fused and run is inner) as seen:
+                loss = loss_in(run(*some))
+                if run is inner and inner.reason and inner.reason != first.reason:
+                    raise ValueError(f"its sample runs eagerly: {inner.reason}")
+                made.append(inner._values(loss, first.written, seen or inner._seen)
+                            if first.fused else inner._bits(loss, first.written)
+                            if self._is_exact() else loss)
+            inner._seen = None
+        differs = inner._differ(first, *made)
+        inner._end()
+        if differs:
+            raise ValueError(f"planned and eager step have given different {differs} for "
+                             f"{rows} of {whole} rows")
+        return f"{rows} of {whole} rows"
+
     def _rehearse(self, variant: Any) -> None:
         """Runs a new variant, undoes that, and leaves the step to eager execution."""
         program = variant.program
         written = [program.tensors[i] for i in variant.fixed]
         with unchanged(self.optimizer, written):
-            self._run(variant)
-            self._rehearsed = (variant, written, program.results[0].clone(),
-                               self._is_exact() and self._bits(program.results[0], written))
+            with seen_by_updates(variant.fused is not None) as gradients:
+                self._run(variant)
+            loss = program.results[0]
+            made = (self._values(loss, written, gradients) if variant.fused else
+                    self._is_exact() and self._bits(loss, written))
+            self._rehearsed = (variant, written, loss.clone(), made)
         raise NotRun
 
-    def _agrees(self, loss: Any) -> Any:
-        """Has eager execution made what the rehearsal has made? On a GPU the bits of some ops
-        differ from run to run, unless PyTorch is told to use no such ones."""
-        variant, written, planned, bits = self._rehearsed
+    def _differs(self, loss: Any) -> str:
+        """In what eager execution has made something else than the rehearsal, or "". On a GPU the bits of some ops
+        differ from run to run, unless PyTorch is told to use no such ones. Fused kernels round
+        otherwise."""
+        variant, written, planned, made = self._rehearsed
         variant.to_compare -= 1
         self._rehearsed = None
-        if bits:
-            return bits == self._bits(loss, written)
-        return torch.allclose(planned, loss, rtol=0.01, equal_nan=True)
+        own, self._gradients = self._gradients, {}
+        if variant.fused:
+            values = self._values(loss, written, own, as_they_are=True)
+            differs = self._differ(variant, made, values)
+            if differs and variant.misses < MISSES:
+                variant.misses += 1
+                variant.to_compare += 1
+                return ""
+            return differs
+        if made:
+            return self._differ(variant, made, self._bits(loss, written))
+        return self._differ(variant, planned, loss)
+
+    def _differ(self, variant: Any, one: Any, two: Any) -> str:
+        """Two results of _values, of _bits, or losses."""
+        if variant.fused:
+            return agree(one, two, variant.fused.tolerance)
+        if isinstance(one, list):
+            return "" if one == two else "bits"
+        return "" if torch.allclose(one, two, rtol=0.01, equal_nan=True) else "losses"
 
     def _is_exact(self) -> Any:
         return self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2
 
     def _run(self, variant: Any) -> None:
-        variant.run()
+        variant.run(self._records and variant.to_compare <= 0)
+        if variant.not_recorded and variant.reason is None:
+            self._warning = self.reason = variant.reason = variant.not_recorded
         if variant.program.arena is not self._arena:  # it was left to a library
             self._arena = variant.program.arena
             for other in self.variants.values():
@@ -328,6 +544,15 @@ class Step:
         bits = (t.resolve_conj().resolve_neg().flatten().contiguous().view(torch.uint8)
                 for t in tensors.values())
         return [_digest(some) for some in bits]
+
+    def _values(self, loss: Any, written: Any, gradients: Any, as_they_are: bool = False) -> Any:
+        """What a step has made and changed, by names; copies of it."""
+        trained = of_optimizer(self.optimizer)
+        ids = set(map(id, trained))
+        found = {"losses": [loss], "buffers": [t for t in written if id(t) not in ids],
+                 "gradients": [gradients[i] for i in sorted(gradients)], "parameters": trained}
+        return {name: [t.detach() if as_they_are else t.detach().clone() for t in those]
+                for name, those in found.items()}
 
     def planned(self, loss: Any, inputs: Any) -> Any:
         """What Dynamo calls instead of a loss that it has traced."""
@@ -352,9 +577,10 @@ class Step:
                                  "time with other numbers")
             self._tried = key
             self.variants[key] = self._capture(loss, inputs)
+        variant, self._tried = self.variants[key], key
+        self.reason = variant.reason
         if self._is_example:
             raise NotRun
-        variant, self._tried = self.variants[key], key
         program = self._program(variant, inputs)
         if self.rehearses(variant):
             self._rehearse(variant)
@@ -363,12 +589,16 @@ class Step:
         return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone,
                                     program.results[:variant.results_count])
 
+    def footprint(self, graph: Any) -> int:
+        """Of the plan without a budget."""
+        return tarn.plan(graph, **self._options).footprint
+
     def _capture(self, loss: Any, inputs: Any) -> Any:
         variant = Variant(self, loss, inputs)
-        if isinstance(self._budget, float):  # a share of the first plan without a budget
-            whole = tarn.plan(variant.graph, **self._options).footprint
-            self._budget = math.ceil(self._budget * whole)
-        variant.plan = tarn.plan(variant.graph, budget=self._budget, **self._options)
+        self._warning = variant.reason and f"{variant.reason}; it runs unfused"
+        if isinstance(self.budget, float):  # a share of the first plan without a budget
+            self.budget = math.ceil(self.budget * self.footprint(variant.graph))
+        variant.plan = tarn.plan(variant.graph, budget=self.budget, **self._options)
         return variant
 
     def _program(self, variant: Any, inputs: Any) -> Any:
@@ -381,6 +611,8 @@ class Step:
             self._arena = Arena(variant.plan.footprint, self.device)
         if not (variant.program and variant.program.addresses == [t.data_ptr() for t in tensors]):
             variant.close()
+            if variant.fused:
+                variant.fused.check(tensors)
             variant.program = Program(variant.lowered, variant.plan, self._arena, tensors)
         return variant.program
 
@@ -404,21 +636,33 @@ class Step:
 
 class Report(NamedTuple):
     """Bytes and names. `eager`: the most that eager execution has alive at once beyond what stays;
-    `arena`: what the plan needs in its place, `bound`: what every plan of this order needs."""
+    `arena`: what the plan needs in its place, `bound`: what every plan of this order needs. `graphs`: how many CUDA graphs the
+    last step was; `left_out`: ops between them, and why. `compared`: "all", or what part of a batch
+    was compared with eager execution, or nothing; `eager` is None where only a part was."""
 
-    eager: int
+    eager: Optional[int]
     arena: Optional[int] = None
     bound: Optional[int] = None
     recomputed: Sequence[str] = ()
     copied: Mapping[str, int] = {}
     reason: Optional[str] = None
+    graphs: int = 0
+    left_out: Mapping[str, str] = {}
+    compared: str = ""
 
     def __str__(self) -> Any:
         if self.arena is None:
             return f"eager: {self.eager} bytes; {self.reason}"
-        text = (f"arena {self.arena} bytes ({self.arena / self.eager - 1:+.1%} against eager's "
-                f"{self.eager}), bound {self.bound}")
+        against = "" if self.eager is None else (
+            f" ({self.arena / self.eager - 1:+.1%} against eager's {self.eager})")
+        text = f"arena {self.arena} bytes{against}, bound {self.bound}"
+        if self.compared not in ("", "all"):
+            text += f"; compared with eager execution: {self.compared}"
         if self.recomputed:
             text += f"; {len(self.recomputed)} ops run again: {', '.join(self.recomputed[:8])}"
             text += " ..." if len(self.recomputed) > 8 else ""
+        if self.graphs:
+            text += "; one CUDA graph" if self.graphs == 1 else f"; {self.graphs} CUDA graphs"
+        for name, why in self.left_out.items():
+            text += f"; {name} beside them: {why}"
         return text

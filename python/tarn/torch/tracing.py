@@ -103,8 +103,8 @@ class Traced:
                         raise
 
 
-def reason(error: Any) -> Any:
-    """Why a step is not planned: a line, with the place in the program where there is one."""
+def reason(error: Any, what: str = "captured") -> Any:
+    """Why a step is not captured: a line, with the place in the program where there is one."""
     error = getattr(error, "inner_exception", error)
     ours, told = str(Path(torch.__file__).parent), str(error).strip() or "no text"
     text = " ".join(line.strip() for line in told.splitlines()[:2])
@@ -112,4 +112,4 @@ def reason(error: Any) -> Any:
         text = "the value of a tensor is needed on the host (.item())"
     places = re.findall(r'File "(.+)", line (\d+)', told)
     users = [f" ({file}, line {line})" for file, line in places if not file.startswith(ours)]
-    return f"the step could not be captured: {type(error).__name__}: {text}" + "".join(users[-1:])
+    return f"the step could not be {what}: {type(error).__name__}: {text}" + "".join(users[-1:])

@@ -16,12 +16,14 @@ from .tensors import tensors_of
 
 
 @contextmanager
-def unchanged(optimizer: Any, tensors: Any) -> Iterator[Any]:
+def unchanged(optimizer: Any, tensors: Any, on_host: bool = False) -> Iterator[Any]:
     """Whatever happens inside to the optimizer, its parameters, their gradients, these tensors and
-    random numbers is undone: inside the optimizer has copies of all that it has, but parameters."""
+    random numbers is undone: inside the optimizer has copies of all that it has, but parameters.
+    on_host: what tensors and parameters were is kept there."""
     own = dict(vars(optimizer))
     parameters = tensors_of([group["params"] for group in optimizer.param_groups])
-    saved = [(t, t.detach().clone()) for t in [*tensors, *parameters]]
+    saved = [(t, t.detach().to("cpu", copy=True) if on_host else t.detach().clone())
+             for t in {id(t): t for t in [*tensors, *parameters]}.values()]
     gradients = [(p, p.grad) for p in parameters]
     kept = {id(kept): kept for kept in [optimizer, *parameters]}
     vars(optimizer).update(copy.deepcopy(own, kept))
@@ -40,6 +42,27 @@ def unchanged(optimizer: Any, tensors: Any) -> Iterator[Any]:
             parameter.grad = gradient
 
 
+@contextmanager
+def restored(optimizer: Any, parameters: Any) -> Iterator[None]:
+    """As `unchanged`, for some parameters of an optimizer that treats them one by one, and what it
+    keeps of these."""
+    state = optimizer.state
+    saved = [(p, p.detach().clone(), p.grad, state.get(p)) for p in parameters]
+    for parameter, _, _, kept in saved:
+        if kept is not None:
+            state[parameter] = copy.deepcopy(kept)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, value, gradient, kept in saved:
+                parameter.copy_(value)
+                parameter.grad = gradient
+                state.pop(parameter, None)
+                if kept is not None:
+                    state[parameter] = kept
+
+
 def is_one_by_one(optimizer: Any) -> Any:
     """Does it treat parameters one by one, and may its step be divided? PyTorch's own do, unless
     somebody watches them or has replaced their step; a scheduler may have wrapped it."""
@@ -49,6 +72,21 @@ def is_one_by_one(optimizer: Any) -> Any:
     return not any((optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks,
                     hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks,
                     step and not hasattr(step, "_wrapped_by_lr_sched")))
+
+
+_seen: Optional[dict[int, Any]] = None
+
+
+@contextmanager
+def seen_by_updates(wanted: bool) -> Iterator[dict[int, Any]]:
+    """The gradients that updates get inside, by the ids of their parameters, if that is wanted."""
+    global _seen  # pylint: disable=global-statement
+    seen: dict[int, Any] = {}
+    _seen = seen if wanted else None
+    try:
+        yield seen
+    finally:
+        _seen = None
 
 
 class Update:
@@ -71,11 +109,14 @@ class Update:
     def __call__(self, *gradients: Any) -> Any:
         def run() -> None:
             if self._members:
-                self._own.param_groups = [{**self.optimizer.param_groups[i], "params": those}
+                self._own.param_groups = [{**self.optimizer.param_groups[i], "params": those,
+                                           **(_recorded.of(i) if _recorded else {})}
                                           for i, those in self._members.items()]
                 self._own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = None if id(parameter) in self._dropped else gradient
+            if _seen is not None:
+                _seen.update((id(p), p.grad.clone()) for p in self.parameters if p.grad is not None)
             self._own.step()
             for parameter in self.parameters:
                 parameter.grad = None
@@ -95,30 +136,102 @@ class Update:
         """Has the optimizer made the state that it keeps? What it allocates then is temporary."""
         return self._last == self._entries()
 
+    def hindrance(self) -> str:
+        """Why it cannot be part of a CUDA graph, or ""."""
+        kind = type(self.optimizer)
+        if not self._members:
+            return f"{kind.__name__} is not PyTorch's own, or has hooks"
+        if kind is torch.optim.SGD or all(group.get("capturable") or (
+                kind in TENSOR_RATES and group.get("fused")) for group in self.optimizer.param_groups):
+            return ""
+        return f"{kind.__name__} computes on the host: make it with fused=True or capturable=True"
+
     def state(self) -> Any:
         return [value for p in self.parameters for value in self.optimizer.state.get(p, {}).values()
                 if isinstance(value, torch.Tensor) and value.numel()]
+
+
+# ---- As part of a CUDA graph ----
+
+TENSOR_RATES = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)  # if they are fused
+_recorded: Optional[Rates] = None
+
+
+class Rates:
+    """Numbers that an optimizer passes to its kernels. They are part of a capture; learning rates
+    may lie on the GPU instead, as float32, and are filled before each step."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
+        self._tensors: dict[int, Any] = {}  # rates, by the number of the group
+        self._values: dict[int, float] = {}  # in them
+
+    def numbers(self) -> tuple[Any, ...]:
+        """What a capture holds for."""
+        return tuple((name, value.data_ptr() if torch.is_tensor(value) else value)
+                     for number, group in enumerate(self._optimizer.param_groups)
+                     for name, value in group.items()
+                     if name != "params" and not (name == "lr" and number in self._tensors))
+
+    def become_tensors(self) -> bool:
+        """Makes learning rates tensors; False: they are, or the optimizer does not take them."""
+        groups = self._optimizer.param_groups
+        if self._tensors or type(self._optimizer) not in TENSOR_RATES or not all(
+                group.get("fused") for group in groups):
+            return False
+        for number, group in enumerate(groups):
+            if not torch.is_tensor(group["lr"]) and group["params"]:
+                self._tensors[number] = torch.zeros((), device=group["params"][0].device)
+        self.fill()
+        return bool(self._tensors)
+
+    def fill(self) -> None:
+        for number, tensor in self._tensors.items():
+            value = float(self._optimizer.param_groups[number]["lr"])
+            if self._values.get(number) != value:
+                tensor.fill_(value)
+                self._values[number] = value
+
+    def of(self, number: int) -> dict[str, Any]:
+        """What a group has in the place of its own values in a capture."""
+        made: dict[str, Any] = {}
+        if "capturable" in self._optimizer.param_groups[number]:
+            made["capturable"] = True
+        if number in self._tensors:
+            made["lr"] = self._tensors[number]
+        return made
+
+
+@contextmanager
+def recorded_updates(rates: Rates) -> Iterator[None]:
+    """Inside updates are captured."""
+    global _recorded  # pylint: disable=global-statement
+    _recorded = rates
+    try:
+        yield
+    finally:
+        _recorded = None
 
 
 class Edit:
     """What the program does to gradients before the optimizer sees them: hooks, clipping."""
 
     def __init__(self, function: Any, parameters: Any, dropped: Any) -> None:
-        self._function, self._parameters, self._dropped = function, parameters, dropped
+        self._function, self.parameters, self._dropped = function, parameters, dropped
 
     def __call__(self, *gradients: Any) -> Any:
         def run() -> None:
-            versions = [p._version for p in self._parameters]
-            for parameter, gradient in zip(self._parameters, gradients):
+            versions = [p._version for p in self.parameters]
+            for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = None if id(parameter) in self._dropped else gradient
-            self._function(self._parameters)
-            for parameter, gradient in zip(self._parameters, gradients):
+            self._function(self.parameters)
+            for parameter, gradient in zip(self.parameters, gradients):
                 if parameter.grad is None:
                     self._dropped.add(id(parameter))
                 elif parameter.grad is not gradient:
                     gradient.copy_(parameter.grad)
                 parameter.grad = None
-            if versions != [p._version for p in self._parameters]:
+            if versions != [p._version for p in self.parameters]:
                 raise ValueError("a hook of a parameter, or clip, writes to parameters")
 
         return run

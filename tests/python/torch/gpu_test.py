@@ -3,6 +3,8 @@ with eager execution. Without a GPU PyTorch runs on no_gpu.c, which computes not
 results. TAP on stdout.
 
     tests/with_torch.sh tests/python/torch/gpu_test.py [gpu] [-v]     gpu: there has to be one (tests/gpu.sh); -v: with times"""
+import contextlib
+import copy
 import functools
 import os
 import random
@@ -26,8 +28,10 @@ from networks import loss_of, make  # pylint: disable=wrong-import-position
 from odd_ops import KEPT, Custom, keeping, reserving, seeded_copy  # pylint: disable=wrong-import-position
 
 import tarn.torch  # pylint: disable=wrong-import-position
-from tarn.torch import program, stepping  # pylint: disable=wrong-import-position
+from tarn.torch import fusing, graphs, program, stepping  # pylint: disable=wrong-import-position
 from tarn.torch.cuda import Streams  # pylint: disable=wrong-import-position
+from tarn.torch.fusing import calls  # pylint: disable=wrong-import-position
+from tarn.torch.fusing.source import parsed  # pylint: disable=wrong-import-position
 from tarn.torch.memory import Arena  # pylint: disable=wrong-import-position
 
 
@@ -119,7 +123,7 @@ def streams_wait_as_the_plan_says():
         if not LOG:
             continue
         (_, two), data = pair(name)
-        step = tarn.torch.step(*two, loss_of, data[0], streams=2, compare=False)
+        step = tarn.torch.step(*two, loss_of, data[0], streams=2, compare=False, graph=False)
         step(*data[0])
         logged()
         step(*data[0])
@@ -183,6 +187,263 @@ def streams_order_what_a_plan_orders():
         assert all(set(range(len(ops))) <= those for _, those in second)  # the whole step before
 
 
+# ---- As one CUDA graph ----
+
+def events(kind):
+    """Lines of the log of that kind since the last call."""
+    found = lines()[events.seen:]
+    events.seen += len(found)
+    return [line.split() for line in found if line.split()[0] == kind]
+
+
+events.seen = 0
+
+
+def a_step_is_one_graph_once_its_first_steps_have_agreed():
+    for options in ({}, {"streams": 2}, {"reorder": True, "budget": 0.9}):
+        step = compare("small_gpt", **options)
+        recorded = step._first.recorded
+        assert recorded.graphs == 1 and not recorded.left_out and len(step._first.recordings._known) == 1, recorded.left_out
+        assert not events("forbidden")
+    step = compare("small_gpt", graph=False)
+    assert step._first.recorded is None and not events("capture")
+
+
+def replays_launch_one_graph_and_nothing_else():
+    (_, two), data = pair("small_gpt")
+    step = tarn.torch.step(*two, loss_of, data[0], compare=False)
+    for batch in data:
+        step(*batch)
+    events("launch")
+    step(*data[0])
+    if LOG:
+        done = lines()
+        step(*data[1])
+        done = [line.split()[0] for line in lines()[len(done):]]
+        assert done.count("replay") == 1 and done.count("launch") <= 4, done  # the batch, and copies of the loss
+        assert "malloc" not in done and "capture" not in done, done
+
+
+def what_calls_the_program_runs_between_parts():
+    calls = []
+
+    def clip(parameters):
+        calls.append(len(parameters))
+        torch.nn.utils.clip_grad_norm_(parameters, 0.1)
+
+    (_, two), data = pair("small_gpt")
+    step = tarn.torch.step(*two, loss_of, data[0], compare=False, clip=clip)
+    for batch in data:
+        step(*batch)
+    recorded = step._first.recorded
+    assert recorded.graphs == 2 and list(recorded.left_out) == ["clip"], recorded.left_out
+    assert len(calls) == 5 and step.reason is None  # once in the profile
+    assert "2 CUDA graphs; clip beside them" in str(step.report())
+
+
+def a_gradient_that_a_hook_takes_away_leaves_the_step_right():
+    (one, two), data = pair("small_gpt")
+    taken = [False]
+
+    def clip(parameters):
+        if taken[0]:
+            parameters[3].grad = None
+
+    step = tarn.torch.step(*two, loss_of, data[0], compare=False, clip=clip)
+    torch.manual_seed(2)
+    for number, batch in enumerate(data):
+        taken[0] = number == 2
+        before = [p.detach().clone() for p in two[0].parameters()]
+        step(*batch)
+        if not LOG:
+            moved = [not torch.equal(p, b) for p, b in zip(two[0].parameters(), before)]
+            assert moved[3] != taken[0], (number, moved)
+    assert step._first.recorded and not step._first.lowered.dropped and one
+
+
+def other_numbers_are_captured_and_kept():
+    (_, two), data = pair("small_gpt")
+    step = tarn.torch.step(*two, loss_of, data[0], compare=False)
+    group = two[1].param_groups[0]
+    for rate in (1e-3, 1e-3, 2e-3, 1e-3, 2e-3):
+        group["lr"] = rate
+        step(*data[0])
+    assert len(step._first.recordings._known) == 2
+    events("capture")
+    for number in range(8):  # a schedule: rates lie on the GPU from then on
+        group["lr"] = 1e-3 / (number + 1)
+        step(*data[0])
+    assert step.reason is None and step._first.recorded and (not LOG or len(events("capture")) == 2 * 3)
+    for number in range(8):
+        group["betas"] = (0.8 + number / 100, 0.9)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            step(*data[0])
+    assert "no CUDA graph: the optimizer's numbers change" in step.reason, step.reason
+
+
+def rates_on_the_gpu_are_those_of_the_optimizer():
+    (one, two), data = pair("small_gpt")
+    step = tarn.torch.step(*two, loss_of, data[0], compare=False)
+    torch.manual_seed(2)
+    found, expected = [], []
+    for number in range(12):
+        two[1].param_groups[0]["lr"] = 1e-3 / (number + 1)
+        found.append(step(*data[number % 4]))
+    torch.manual_seed(2)
+    for number in range(12):
+        one[1].param_groups[0]["lr"] = 1e-3 / (number + 1)
+        expected.append(eager(*one, *data[number % 4]))
+    assert two[1].param_groups[0]["lr"] == 1e-3 / 12 and not two[1].param_groups[0]["capturable"]
+    if not LOG:  # they are rounded to float32
+        torch.testing.assert_close(torch.stack(found), torch.stack(expected), rtol=1e-5, atol=0)
+
+
+def an_optimizer_of_the_host_is_told_what_it_lacks():
+    (_, two), data = pair("small_gpt")
+    optimizer = torch.optim.Adam(two[0].parameters(), lr=1e-3)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        step = tarn.torch.step(two[0], optimizer, loss_of, data[0], compare=False)
+        for batch in data:
+            step(*batch)
+    left = step._first.recorded.left_out if step._first.recorded else {}
+    text = step.reason or next(iter(left.values()))
+    assert "make it with fused=True or capturable=True" in text, (text, told)
+    others = torch.optim.Adam(two[0].parameters(), lr=1e-3, capturable=True)
+    step = tarn.torch.step(two[0], others, loss_of, data[0], compare=False)
+    for batch in data:
+        step(*batch)
+    assert step._first.recorded.graphs == 1 and step.reason is None, step._first.recorded.left_out
+
+
+def state_that_is_loaded_is_captured_again():
+    (_, two), data = pair("small_gpt")
+    step = tarn.torch.step(*two, loss_of, data[0], compare=False)
+    for batch in data:
+        step(*batch)
+    two[1].load_state_dict(copy.deepcopy(two[1].state_dict()))
+    step(*data[0])
+    step(*data[0])
+    assert step._first.recorded and len(step._first.recordings._known) == 2
+    two[1].state.clear()  # what updates make is no part of a graph
+    step(*data[0])
+    assert step._first.recorded is None and step.reason is None
+    step(*data[0])
+    assert step._first.recorded is not None
+
+
+def shapes_that_take_turns_keep_their_graphs():
+    (_, two), data = pair("small_gpt")
+    step = tarn.torch.step(*two, loss_of, data[0], compare=False)
+    shorter = [[t[:2] for t in batch] for batch in data]
+    for batch, other in zip(data, shorter):
+        step(*batch)
+        step(*other)
+    events("capture")
+    for batch, other in zip(data, shorter):
+        step(*batch)
+        step(*other)
+    assert len(step.variants) == 2 and all(v.recorded.graphs == 1 for v in step.variants.values())
+    assert not events("capture")
+
+
+class NoGpu:
+    """Triton's driver of an H100 that is not there: enough to generate code."""
+    get_current_device = staticmethod(lambda: 0)
+    get_device_interface = staticmethod(lambda: torch.cuda)
+    is_active = staticmethod(lambda: True)
+
+    @staticmethod
+    def get_current_target():
+        from triton.backends.compiler import GPUTarget
+        return GPUTarget("cuda", 90, 32)
+
+
+def no_kernels(source):
+    """In the place of what is compiled."""
+    return calls._fake_space(parsed(source))
+
+
+def fused_steps_are_one_graph_too():
+    if LOG:
+        from triton.runtime import driver
+        driver.set_active(NoGpu())
+    (one, two), data = pair("small_gpt")
+    for options in ({}, {"reorder": True, "budget": 0.9}, {"streams": 2}):
+        with mock.patch.object(fusing, "loaded", no_kernels) if LOG else contextlib.nullcontext():
+            step = tarn.torch.step(*two, loss_of, data[0], fuse=True, compare=False, **options)
+        found = [step(*batch) for batch in data]
+        assert step.reason is None and step._first.fused and step._first.recorded.graphs == 1, (step.reason, options)
+        assert not step._first.program.copied and sum("triton" in op.kind for op in step.graph.ops) > 20
+        assert not events("forbidden") and len(found) == len(data)
+    if not LOG:
+        step = tarn.torch.step(*two, loss_of, data[0], fuse=True)
+        for batch in data:
+            step(*batch)
+        assert step.reason is None and step._first.to_compare == 0 and one, step.reason
+
+
+def inputs_that_are_not_aligned_run_unfused():
+    (_, two), data = pair("small_gpt")
+    with torch.no_grad():
+        for parameter in two[0].parameters():
+            if parameter.dim() == 1:
+                parameter.data = torch.zeros(parameter.numel() + 1, device="cuda")[1:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = tarn.torch.step(*two, loss_of, data[0], fuse=True, compare=False)
+    assert "multiple of 16 bytes" in step.reason and not step._first.fused, step.reason
+
+
+def what_draws_again_is_no_part_of_a_graph():
+    step = compare("small_gpt", reorder=True, budget=0.6)
+    drawn = [op.name for op in step.plan.graph.ops if step._first.program.draws_again(op)]
+    assert len(drawn) > 1 and set(drawn) == set(step._first.recorded.left_out), (drawn, step._first.recorded.left_out)
+
+
+def a_step_is_made_op_by_op():
+    (one, two), data = pair("small_gpt")
+    with mock.patch.object(stepping.Step, "_differ", return_value="") if LOG else contextlib.nullcontext():
+        step = tarn.torch.step(*two, loss_of, data[0], compare="sample", reorder=True, budget=0.9)
+    for batch in data:
+        step(*batch)
+    assert step.reason is None and step._first.recorded.graphs >= 1 and not step._first.program.copied and one
+    assert step.report().eager is None and step.report().compared == "2 of 4 rows"
+
+
+def what_a_capture_takes_of_the_heap_is_given_back():
+    functions = tarn.torch.install("cuda")
+    stream = torch.cuda.Stream()
+    torch.cuda.empty_cache()
+    before = functions.tarn_live()
+    with torch.cuda.stream(stream):
+        x = torch.ones(1000, device="cuda")
+        outside = [torch.empty(1 << 28, dtype=torch.uint8, device="cuda")]
+
+        def call():
+            kept.append(x + 1)
+            outside.clear()  # a block of the heap, which cannot be freed here
+            assert (x + 2).data_ptr() == (x + 3).data_ptr() != kept[0].data_ptr()
+
+        kept = []
+        graph, pool, size = graphs._captured(call)
+        address = kept[0].data_ptr()
+        assert size == 2 * 4096 and not events("forbidden")
+        graph.replay()
+        torch.cuda.synchronize()
+        assert LOG or kept[0].tolist() == [2.0] * 1000
+        kept.clear()
+        assert all(torch.empty(1000, device="cuda").data_ptr() != address for _ in range(4))  # the graph's
+        graph.reset()
+        functions.tarn_cuda_pool_drop(pool)
+        raises(ZeroDivisionError, graphs._captured, lambda: 1 // 0)
+        raises(Exception, graphs._captured, torch.cuda.synchronize)
+        torch.cuda.synchronize()
+        del x
+    assert functions.tarn_live() == before
+
+
 def gradients_are_reduced_in_the_arena():
     with tempfile.TemporaryDirectory() as folder:
         dist.init_process_group("gloo" if LOG else "nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
@@ -220,6 +481,22 @@ def empty_cache_gives_memory_back():
     before = torch.cuda.mem_get_info()[0], lines().count("free 0")
     torch.cuda.empty_cache()
     assert lines().count("free 0") - before[1] >= 8 if LOG else torch.cuda.mem_get_info()[0] - before[0] >= 8 << 25
+
+
+def statistics_are_told_as_by_pytorchs_own_allocator():
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    kept, other = (torch.empty(1 << 20, dtype=torch.uint8, device="cuda") for _ in range(2))
+    del other
+    assert torch.cuda.memory_allocated() - before == 1 << 20 == len(kept) and torch.cuda.max_memory_allocated() - before == 2 << 20
+    assert torch.cuda.memory_reserved() - torch.cuda.memory_allocated() >= 1 << 20
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    stats = torch.cuda.memory_stats()
+    assert stats["allocated_bytes.all.peak"] == stats["allocated_bytes.all.current"] == torch.cuda.memory_allocated()
+    assert "Allocated memory" in torch.cuda.memory_summary()
 
 
 def an_arena_does_not_begin_where_its_allocation_does():
@@ -285,8 +562,11 @@ def train(function, **options):
     data = [[torch.randn(8, 32, device="cuda") for _ in range(2)] for _ in range(3)]
     step = tarn.torch.step(*sides[1], loss_of, data[0], compare=False, **options)
     assert step.reason is None, step.reason
-    for batch in data:
-        steps.append((eager(*sides[0], *batch), step(*batch)))
+    for number, batch in enumerate(data):
+        torch.manual_seed(number)
+        expected = eager(*sides[0], *batch)
+        torch.manual_seed(number)
+        steps.append((expected, step(*batch)))
     assert LOG or all(torch.equal(*losses) for losses in steps)
     assert same(sides[0][0].parameters(), sides[1][0].parameters())
     return step, data
@@ -299,19 +579,21 @@ def what_ops_make_on_the_host_stays_there():
         return
     shape = (8, 4, 8, 1)  # of attention's own seeds
     for kind in (torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION, torch.nn.attention.SDPBackend.FLASH_ATTENTION):
-        def attend(x, kind=kind):
+        def attend(x, kind=kind, dropout=0.0):
             q = x.view(shape[0], shape[1], 1, shape[2]).to(torch.float16)
             with torch.nn.attention.sdpa_kernel(kind):
-                return torch.nn.functional.scaled_dot_product_attention(q, q, q).to(x.dtype).view(x.shape)
+                return torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=dropout).to(x.dtype).view(x.shape)
 
         for options in ({}, {"reorder": True}):
             train(attend, **options)
+            train(functools.partial(attend, dropout=0.2), **options)
+        train(functools.partial(attend, dropout=0.2), reorder=True, budget=1.0)
 
 
 def memory_that_a_library_keeps_in_mid_step_is_its_own():
     for options in ({}, {"streams": 2}):
         KEPT.clear()
-        step, data = train(keeping, **options)
+        step, data = train(keeping, graph=False, **options)
         for _ in range(2):
             KEPT.clear()
             arena = step._arena
@@ -322,6 +604,20 @@ def memory_that_a_library_keeps_in_mid_step_is_its_own():
         assert len(program.LOST) >= 2
         KEPT.clear()  # which lies in them
         program.LOST.clear()
+
+
+def memory_that_a_library_keeps_is_no_part_of_a_graph():
+    KEPT.clear()
+    step, data = train(keeping)
+    assert not step._first.recorded.left_out
+    KEPT.clear()
+    step.optimizer.param_groups[0]["lr"] = 1e-3  # captured once more
+    step(*data[0])
+    step(*data[1])
+    assert step.reason is None and not step._first.recorded.left_out and step._arena is step._first.program.arena
+    assert len(program.LOST) == 1 and step._arena is not program.LOST[0]
+    KEPT.clear()
+    program.LOST.clear()
 
 
 def blas_workspaces_are_taken_outside_of_frames():
@@ -365,11 +661,22 @@ if __name__ == "__main__":
         sys.exit(without_a_gpu() if "gpu" not in sys.argv else "there is no GPU")
     else:
         tarn.torch.install("cuda")
+        if LOG:  # there is no stand-in for cuDNN
+            torch.backends.cudnn.enabled = False
+            torch.backends.cuda.enable_cudnn_sdp(False)
         torch.use_deterministic_algorithms(True, warn_only=True)
         run([out_of_memory_is_pytorchs_error_and_is_over, empty_cache_gives_memory_back,
+             statistics_are_told_as_by_pytorchs_own_allocator,
              an_arena_does_not_begin_where_its_allocation_does, costs_leave_cuda_malloc_out, steps_are_compared_on_the_device,
              what_ops_make_on_the_host_stays_there, memory_that_a_library_keeps_in_mid_step_is_its_own,
+             memory_that_a_library_keeps_is_no_part_of_a_graph,
              blas_workspaces_are_taken_outside_of_frames,
              convolutions_may_be_benchmarked, results_that_were_traced_without_bytes_are_planned,
+             a_step_is_one_graph_once_its_first_steps_have_agreed, replays_launch_one_graph_and_nothing_else,
+             what_calls_the_program_runs_between_parts, a_gradient_that_a_hook_takes_away_leaves_the_step_right,
+             other_numbers_are_captured_and_kept, rates_on_the_gpu_are_those_of_the_optimizer,
+             an_optimizer_of_the_host_is_told_what_it_lacks, state_that_is_loaded_is_captured_again,
+             shapes_that_take_turns_keep_their_graphs, what_draws_again_is_no_part_of_a_graph, a_step_is_made_op_by_op, fused_steps_are_one_graph_too,
+             inputs_that_are_not_aligned_run_unfused, what_a_capture_takes_of_the_heap_is_given_back,
              steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
              gradients_are_reduced_in_the_arena, what_lies_elsewhere_runs_eagerly])

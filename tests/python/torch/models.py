@@ -2,7 +2,9 @@
 what the arena needs; or why it ran eagerly. Needs torchvision, timm and transformers beside PyTorch, which nothing installs.
 
     pip install torchvision timm transformers
-    TARN_LIBRARY=build/libtarn.so PYTHONPATH=python OMP_NUM_THREADS=1 python tests/python/torch/models.py [NAMES...]"""
+    TARN_LIBRARY=build/libtarn.so PYTHONPATH=python OMP_NUM_THREADS=1 python tests/python/torch/models.py [--fuse] [NAMES...]
+
+--fuse: Inductor's kernels, with how much losses differ; compiling them takes minutes for each model."""
 import copy
 import sys
 import warnings
@@ -15,6 +17,7 @@ import transformers as hf
 
 import tarn.torch
 
+FUSED = "--fuse" in sys.argv
 STEPS, WORDS = 5, 200
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": WORDS}
 ENCODER = {"d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
@@ -111,11 +114,21 @@ def row(make, batch, loss):
         eager.zero_grad()
         return result.detach()
 
-    step = tarn.torch.step(two, planned, loss, data[0], reorder=True)
-    equal = all(map(torch.equal, train(eager_step, data), train(step, data)))
+    step = tarn.torch.step(two, planned, loss, data[0], reorder=True, fuse=FUSED)
+    expected, found = train(eager_step, data), train(step, data)
+    if FUSED:
+        told = "not fused" if step._first is None or not step._first.fused else difference(expected, found)
+        return f"{told} | {step.report()}" + (f"; {step.reason}" if step.reason else "")
+    equal = all(map(torch.equal, expected, found))
     for tensors in ("parameters", "buffers"):
         equal &= all(map(torch.equal, getattr(one, tensors)(), getattr(two, tensors)()))
     return f"{'yes' if equal else 'NO'} | {step.report()}"
+
+
+def difference(one, two):
+    """Of losses, relative."""
+    one, two = torch.stack(one).double(), torch.stack(two).double()
+    return f"{float((one - two).norm() / two.norm()):.0e}"
 
 
 def main():
@@ -124,7 +137,8 @@ def main():
     hf.logging.set_verbosity_error()
     print("| model | bit-equal | |\n|---|---|---|", flush=True)
     for name, *case in cases():
-        if len(sys.argv) < 2 or name in sys.argv[1:]:
+        names = [word for word in sys.argv[1:] if word != "--fuse"]
+        if not names or name in names:
             print(f"| {name} | {row(*case)} |", flush=True)
 
 

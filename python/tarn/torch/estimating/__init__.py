@@ -198,7 +198,7 @@ class _Step:
                 continue
             moved = workspace = 0
             if isinstance(op.run, Edit):
-                took = optimizer.edit(op.run._function, op.run._parameters)
+                took = optimizer.edit(op.run._function, op.run.parameters)
                 moved, workspace = took.moved, took.workspace
             elif op.node is None:  # a reduction: a ring sends and receives nearly twice its bytes
                 size = sum(lowered.storages[s].size for s in op.inputs)

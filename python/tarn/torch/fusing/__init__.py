@@ -1,0 +1,93 @@
+"""A captured step whose ops are Inductor's kernels: `fuse=True` of tarn.torch.step.
+
+Forward and backward pass are one graph for Inductor, which fuses and schedules it. What it has
+generated, a Python function that allocates buffers, launches kernels and calls libraries, is read
+statement by statement and becomes an fx graph again, in which each launch and each call of a library
+is one node that makes its own outputs. So profile, lowering, plan and program treat it as any other
+op; order, places, recomputation and streams are Tarn's.
+
+    functional.py   calls of ATen without writes, and of simpler ops
+    inductor.py     Inductor's source for them: what is private in Inductor is used here alone
+    source.py       that source, statement by statement: what each reads, makes and writes
+    calls.py        an fx graph of them
+
+What is not understood is refused, and the step runs unfused, with a reason."""
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import torch
+
+from ..capture import Captured
+from ..tensors import tensors_of
+from .calls import Calls
+from .functional import functional, lifted, own_gradients
+from .inductor import generated, loaded
+from .source import Refused, parsed
+
+_TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 5e-3,
+               torch.bfloat16: 2e-2}
+_TF32 = 1e-3
+ALIGNED = 16
+
+__all__ = ["Fused", "Refused", "fused"]
+
+
+def _has_tf32() -> bool:
+    return bool(torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+
+
+class Fused:
+    """One of the ways to fuse a step. `captured` has the kernels as ops; they can be called after
+    `load`. is_divided: no kernel does work of both passes."""
+
+    def __init__(self, captured: Captured, calls: Calls, source: str, is_divided: bool) -> None:
+        self.captured, self.source, self.is_divided = captured, source, is_divided
+        self._calls = calls
+
+    @property
+    def kernels(self) -> int:
+        """How many functions are compiled."""
+        return len(self._calls.source.kernels)
+
+    @property
+    def tolerance(self) -> float:
+        """By how much of its norm what the kernels make may differ from eager execution."""
+        values = [t for node in self.captured.module.graph.nodes
+                  for t in tensors_of(node.meta.get("val"))]
+        found = [_TOLERANCES[t.dtype] for t in values if t.dtype in _TOLERANCES]
+        rounds = any(t.device.type == "cuda" for t in values) and _has_tf32()
+        return max(found + ([_TF32] if rounds else []), default=_TOLERANCES[torch.float32])
+
+    @property
+    def own_peak(self) -> int:
+        """Bytes that Inductor itself has alive at once in this order, beside what it is given."""
+        return self._calls.own_peak
+
+    @staticmethod
+    def check(tensors: Any) -> None:
+        """Raises Refused if kernels of Triton cannot take the step's inputs where they lie."""
+        if any(t.is_cuda and t.data_ptr() % ALIGNED for t in tensors):
+            raise Refused(f"a parameter or an input does not begin at a multiple of {ALIGNED} bytes, "
+                          "as Inductor's kernels need it")
+
+    def load(self) -> None:
+        """Compiles what has not been compiled before."""
+        self._calls.bind(loaded(self.source))
+
+
+def fused(captured: Captured, in_place: bool, settings: Mapping[str, Any]) -> list[Fused]:
+    """The ways to fuse a captured step. in_place: kernels may write over what they are the last to
+    read, and then cannot run again. settings: of Inductor. Raises Refused."""
+    module, mode = functional(captured)
+    inputs, constants = lifted(module)
+    found: list[Fused] = []
+    for is_divided in (True, False):
+        source = generated(module, mode, is_divided=is_divided, in_place=in_place,
+                           settings=settings)
+        if found and source == found[0].source:
+            break
+        calls = Calls(parsed(source), inputs, constants, mode)
+        made = captured._replace(module=own_gradients(calls.module, captured, mode))
+        found.append(Fused(made, calls, source, is_divided))
+    return found

@@ -1,0 +1,197 @@
+"""What is private in Inductor, and used here: `compile_fx_inner`, `GraphLowering.save_output_code`,
+`PyCodeCache.load`, `InductorChoices.can_fuse` with `V.set_choices_handler`,
+`BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
+`select_decomp_table`, `CppScheduling.ready_to_flush` and names of settings. `source.py` has the form
+of what it generates. Tried with PyTorch 2.11 and 2.15.
+
+Nothing is compiled until a source is loaded; its kernels are then compiled, or found in Inductor's
+caches of kernels. The cache of whole graphs is not used: its keys do not know the choices made here."""
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any, Mapping
+from unittest import mock
+
+import torch
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+from .source import Refused
+
+SETTINGS = {
+    "triton.cudagraphs": False, "triton.cudagraph_trees": False, "graph_partition": False,
+    "cpp_wrapper": False, "fx_wrapper": False, "fx_graph_cache": False,
+    "allow_buffer_reuse": False, "memory_planning": False, "reorder_for_peak_memory": False,
+    "fallback_random": True,  # the numbers of eager execution
+    "keep_output_stride": True, "size_asserts": False, "alignment_asserts": False,
+    "scalar_asserts": False, "nan_asserts": False, "benchmark_harness": False,
+    "profile_bandwidth": False, "triton.autotune_at_compile_time": False, "comment_origin": False,
+    "layout_optimization": False,  # on the CPU copies to channels_last take more than they bring
+    "triton.multi_kernel": 0, "benchmark_kernel": False, "combo_kernels": False}
+
+
+class _Stop(Exception):
+    """The source is there."""
+
+
+@contextlib.contextmanager
+def _known(what: str) -> Iterator[None]:
+    """Another version of PyTorch may have changed what is used here."""
+    try:
+        yield
+    except (ImportError, AttributeError, TypeError) as error:
+        raise Refused(f"PyTorch {torch.__version__} has another {what} than tarn.torch knows "
+                      f"({type(error).__name__}: {error})") from error
+
+
+def decompositions() -> dict[Any, Any]:
+    """Inductor's, but of random operators, which draw the numbers of eager execution."""
+    with _known("table of decompositions"):
+        from torch._inductor.decomposition import select_decomp_table
+        importlib.import_module("torch._inductor.lowering")  # which decompositions ask
+        return {op: function for op, function in select_decomp_table().items()
+                if not (isinstance(op, torch._ops.OpOverload)
+                        and torch.Tag.nondeterministic_seeded in op.tags)}
+
+
+def joint_passes(module: torch.fx.GraphModule, mode: Any) -> None:
+    """Inductor's passes on graphs of both passes, but those for random numbers. Types and strides are
+    told anew."""
+    fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+    with _known("joint_graph_passes"):
+        from torch._inductor import config
+        from torch._inductor.fx_passes.joint_graph import joint_graph_passes
+        with mode, config.patch(fallback_random=True), _tracing(mode):
+            joint_graph_passes(module)
+            module.graph.eliminate_dead_code()
+            _Propagate(module, mode).propagate_dont_convert_inputs(*fakes)
+
+
+class _Propagate(FakeTensorProp):  # type: ignore[misc, unused-ignore]
+    """Keeps numbers among results: their positions count."""
+
+    def run_node(self, n: Any) -> Any:
+        result = super().run_node(n)
+        if n.op in ("call_function", "get_attr"):
+            n.meta["val"] = result
+        return result
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self._mode.from_tensor(super().get_attr(target, args, kwargs).clone())
+
+
+def _tracing(mode: Any) -> Any:
+    return torch._guards.tracing(torch._guards.TracingContext(mode))
+
+
+def generated(module: torch.fx.GraphModule, mode: Any, is_divided: bool, in_place: bool,
+              settings: Mapping[str, Any]) -> str:
+    """Inductor's source for a graph. is_divided: see Fused."""
+    sources: list[str] = []
+
+    def keep(source: str) -> None:
+        sources.append(source)
+        raise _Stop
+
+    module = _copy(module)
+    fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+    results = module.graph.output_node().args[0]
+    module.graph.output_node().meta.update(
+        user_visible_output_idxs=list(range(len(results))),
+        original_output_strides=[r.meta["val"].stride() if isinstance(r, torch.fx.Node) and isinstance(
+            r.meta["val"], torch.Tensor) else None for r in results])
+    try:
+        with _known("compiler"):
+            from torch._inductor import config
+            from torch._inductor.choices import InductorChoices
+            from torch._inductor.codegen.cpp import CppScheduling
+            from torch._inductor.compile_fx import compile_fx_inner
+            from torch._inductor.graph import GraphLowering
+            from torch._inductor.virtualized import V
+            ours = {name: value for name, value in SETTINGS.items() if _is_setting(config, name)}
+            if any(fake.is_cuda for fake in fakes):
+                del ours["layout_optimization"]
+            choices = _choices(InductorChoices, is_divided, not in_place)()
+            with config.patch({**ours, "inplace_buffers": in_place, **settings}), _tracing(mode), \
+                    torch.no_grad(), _deterministic(), V.set_choices_handler(choices), \
+                    mock.patch.object(GraphLowering, "save_output_code", staticmethod(keep)), \
+                    mock.patch.object(CppScheduling, "ready_to_flush", lambda _: True):
+                # else all kernels between two calls of libraries are one function on the CPU
+                compile_fx_inner(module, fakes, is_inference=True,
+                                 static_input_idxs=range(len(fakes)))  # they are aligned: see Fused
+    except Exception as error:  # pylint: disable=broad-except
+        if not sources:
+            raise
+        del error
+    if not sources:
+        raise Refused(f"Inductor of PyTorch {torch.__version__} has generated no source")
+    return sources[-1]
+
+
+def _copy(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """Inductor changes what it is given."""
+    graph = torch.fx.Graph()
+    copies: dict[Any, Any] = {}
+    graph.output(graph.graph_copy(module.graph, copies))
+    for old, new in copies.items():
+        new.meta = dict(old.meta)
+    made = torch.fx.GraphModule(torch.nn.Module(), graph)
+    made.meta = dict(module.meta)
+    return made
+
+
+def _is_setting(config: Any, name: str) -> bool:
+    try:
+        config.patch({name: getattr(config, name) if "." not in name else _inner(config, name)})
+        return True
+    except AttributeError:
+        return False
+
+
+def _inner(config: Any, name: str) -> Any:
+    for part in name.split("."):
+        config = getattr(config, part)
+    return config
+
+
+@contextlib.contextmanager
+def _deterministic() -> Iterator[None]:
+    """Sums that would be made atomically are left to libraries, which sort."""
+    mode = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode(1)
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(mode)
+
+
+def _is_backward(node: Any) -> bool:
+    return any(getattr(origin, "meta", {}).get("partitioner_tag") == "is_backward"
+               for part in node.get_nodes() for origin in getattr(part.node, "origins", None) or ())
+
+
+def _writes(node: Any) -> bool:
+    return any(output.get_mutations() for output in node.get_outputs())
+
+
+def _choices(choices: Any, is_divided: bool, is_again: bool) -> Any:
+    class Choices(choices):  # type: ignore[misc, unused-ignore]
+        """is_divided: no kernel does work of both passes: what it makes for the backward pass only
+        would be kept from the forward pass on. is_again: what writes to inputs, as batch norm to its
+        statistics, is a kernel of its own, so that others may run again."""
+
+        @staticmethod
+        def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: Any) -> Any:
+            apart = (is_divided and _is_backward(node1) != _is_backward(node2)
+                     or is_again and _writes(node1) != _writes(node2))
+            return not apart and choices.can_fuse(scheduler, node1, node2, shared_data_score)
+
+    return Choices
+
+
+def loaded(source: str) -> dict[str, Any]:
+    """What a source defines, its kernels compiled."""
+    with _known("PyCodeCache"):
+        from torch._inductor.codecache import PyCodeCache
+        return dict(vars(PyCodeCache.load(source)))

@@ -1,0 +1,338 @@
+"""tarn.torch.step(fuse=True): Inductor's kernels as ops. All plans of one fused graph agree to the bit; with eager
+execution they agree within the tolerances of the types. What is not understood is refused. TAP on stdout.
+
+    tests/with_torch.sh tests/python/torch/fuse_test.py [all] [-v]     all: with larger networks, whose kernels take minutes"""
+import ast
+import re
+import sys
+import warnings
+from unittest import mock
+
+import torch
+import torch.nn.functional as F
+from cases import raises, run
+from networks import NETWORKS, Transformer, loss_of, make, resnet
+
+import tarn
+import tarn.torch
+from tarn.torch import fusing, stepping
+from tarn.torch.fusing import inductor, source
+from tarn.torch.kernel import Kernel
+
+torch.set_num_threads(1)
+NETWORKS.update({
+    "tiny": (lambda: Transformer(50, 16, 1, 2, 8, 0.1),
+             lambda: (torch.randint(0, 50, (2, 8)), torch.randint(0, 50, (2, 8)))),
+    "tiny_resnet": (lambda: resnet((1,), False, 4, 5), lambda: (torch.randn(2, 3, 16, 16), torch.randint(0, 5, (2,))))})
+LARGER = ["small_gpt", "small_resnet", "MobileNetV2", "U-Net", "GPT, 6 layers"] if "all" in sys.argv else []
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, lr=1e-3, fused=True)
+
+
+def train(model, optimizer, step, data):
+    """Losses, and what the steps have left."""
+    torch.manual_seed(2)
+    losses = [step(*batch).clone() for batch in data]
+    return losses, [*model.parameters(), *model.buffers()]
+
+
+def eager(model, optimizer, loss=loss_of, clip=None):
+    def step(*batch):
+        value = loss(model, *batch)
+        value.backward()
+        if clip:
+            clip(list(model.parameters()))
+        optimizer.step()
+        optimizer.zero_grad()
+        return value.detach()
+
+    return step
+
+
+def fused(model, optimizer, data, loss=loss_of, **options):
+    step = tarn.torch.step(model, optimizer, loss, data[0], fuse=True, **options)
+    assert step.reason is None and step._first.fused, step.reason
+    return step
+
+
+def close(first, second, tolerance):
+    one, two = [t.double().flatten() for t in first], [t.double().flatten() for t in second]
+    difference = torch.cat(one) - torch.cat(two)
+    return difference.norm() <= tolerance * torch.cat(two).norm()
+
+
+def same(first, second):
+    return len(first) == len(second) and all(map(torch.equal, first, second))
+
+
+def sides(make_model, count, optimizer=adam):
+    made = []
+    for _ in range(count):
+        torch.manual_seed(0)
+        model = make_model()
+        made.append((model, optimizer(model.parameters())))
+    return made
+
+
+def compare(make_model, data, loss=loss_of, tolerance=1e-4, ways=({},), optimizer=adam, **options):
+    """A network eagerly and fused, in several ways that agree to the bit; returns the last Step."""
+    (one, own), *others = sides(make_model, 1 + len(ways), optimizer)
+    expected = train(one, own, eager(one, own, loss, options.get("clip")), data)
+    first = step = None
+    for (model, its), way in zip(others, ways):
+        step = fused(model, its, data, loss, **options, **way)
+        found = train(model, its, step, data)
+        assert step.reason is None and step._first.to_compare == 0, step.reason
+        assert close(found[0], expected[0], tolerance), (found[0], expected[0])
+        assert close(found[1], expected[1], tolerance), "parameters"
+        first = first or found
+        assert same(first[0], found[0]) and same(first[1], found[1]), way
+        assert not step._first.program.copied, step._first.program.copied
+    return step
+
+
+def batches(name, count=4):
+    torch.manual_seed(1)
+    return [NETWORKS[name][1]() for _ in range(count)]
+
+
+def fused_steps_agree_with_eager_ones():
+    for name in ["tiny", "tiny_resnet", *LARGER]:
+        step = compare(NETWORKS[name][0], batches(name))
+        kinds = [op.kind for op in step.graph.ops]
+        assert sum("fused" in kind for kind in kinds) > 5 and step._first.fused.kernels > 5
+
+
+def plans_of_one_fused_graph_agree_to_the_bit():
+    for name in ["tiny", *LARGER]:
+        ways = [{}, {"reorder": True}, {"streams": 2}, {"reorder": True, "budget": 0.9}]
+        step = compare(NETWORKS[name][0], batches(name), ways=ways)
+        assert step.report().recomputed
+        error = raises(tarn.DoesNotFit, tarn.plan, step.graph, alignment=64, reorder=True, budget=1)
+        least = int(re.search(r"least footprint found is (\d+) bytes", str(error)).group(1))
+        compare(NETWORKS[name][0], batches(name), ways=[{}, {"reorder": True, "budget": least * 11 // 10}])  # costs differ from run to run
+
+
+def with_a_budget_no_kernel_writes_over_what_it_reads():
+    """All may run again then, but what writes to inputs, as batch norm to its statistics."""
+    for name, budget in (("tiny", None), ("tiny", 1.0), ("tiny_resnet", 1.0)):
+        (model, optimizer), = sides(NETWORKS[name][0], 1)
+        step = fused(model, optimizer, batches(name), compare=False, budget=budget)
+        lowered = step._first.lowered
+        writers = [op for op in lowered.ops if isinstance(getattr(op.node, "target", None), Kernel) and op.node.target.writes and "fused" in op.name]
+        inside = [op.name for op in writers if not {lowered.storages[s].root for s in op.outputs} & lowered.persistent.keys()]
+        assert bool(inside) == (budget is None), inside
+        assert all(lowered.storages[s].size <= 64 for op in writers if budget for s in op.outputs)
+        assert all(op.may_repeat for op in lowered.ops if op.node is not None and (budget or not op.is_random))
+
+
+def sixteen_bits_agree_within_their_own_tolerance():
+    def loss(model, *batch):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return loss_of(model, *batch)
+
+    step = compare(NETWORKS["tiny"][0], batches("tiny"), loss, tolerance=2e-2)
+    assert step._first.fused.tolerance == 2e-2
+
+
+class Odd(torch.nn.Module):
+    """Gradients that are one tensor, parts that are joined, a table, an attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = (torch.nn.Parameter(torch.randn(16, 16) / 4) for _ in range(2))
+        self.three = torch.nn.Parameter(torch.randn(1, 16))
+        self.table = torch.arange(16.0) / 16
+
+    def forward(self, x):
+        y = F.gelu(x @ (self.one + self.two)) + self.three * self.table
+        y = torch.cat([y[:, :8].sigmoid(), y.tanh(), y[:, 8:].exp()], 1).view(4, 2, 2, 8).transpose(1, 2)
+        y = F.scaled_dot_product_attention(y, y, y, is_causal=True)
+        y = F.scaled_dot_product_attention(y, y, y, dropout_p=0.2)  # simpler ops lay out otherwise what it views
+        return y.transpose(1, 2).reshape(4, 32)[:, :16] + torch.tensor([1.0, 2.0] * 8)
+
+
+def odd_networks_agree_too():
+    torch.manual_seed(1)
+    data = [(torch.randn(4, 16), torch.randn(4, 16)) for _ in range(4)]
+    compare(Odd, data, optimizer=lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), ways=[{}, {"reorder": True}],
+            clip=lambda parameters: torch.nn.utils.clip_grad_norm_(parameters, 0.1))
+
+
+def every_shape_is_fused():
+    (one, own), (two, its) = sides(NETWORKS["tiny"][0], 2)
+    data = batches("tiny", 2) + [tuple(t[:1] for t in batch) for batch in batches("tiny", 2)] + batches("tiny", 2)
+    step = fused(two, its, data)
+    found, expected = train(two, its, step, data), train(one, own, eager(one, own), data)
+    assert len(step.variants) == 2 and all(v.fused for v in step.variants.values())
+    assert close(found[0], expected[0], 1e-4) and close(found[1], expected[1], 1e-4)
+
+
+# ---- What is not understood ----
+
+def runs_unfused(what, error_text):
+    (one, own), (two, its) = sides(NETWORKS["tiny"][0], 2)
+    data = batches("tiny")
+    with warnings.catch_warnings(record=True) as told, what:
+        warnings.simplefilter("always")
+        step = tarn.torch.step(two, its, loss_of, data[0], fuse=True)
+    assert any("runs unfused" in str(w.message) for w in told), told
+    assert error_text in step.reason and step._first.fused is None, step.reason
+    expected, found = train(one, own, eager(one, own), data), train(two, its, step, data)
+    assert same(found[0], expected[0]) and same(found[1], expected[1]) and error_text in step.reason
+
+
+def what_cannot_be_fused_runs_unfused_with_a_reason():
+    own = fusing.generated
+
+    def other(*arguments, **options):
+        return own(*arguments, **options).replace("    return (", "    somewhere.else_(buf0)\n    return (", 1)
+
+    runs_unfused(mock.patch.object(fusing, "generated", other), "somewhere.else_(buf0)")
+
+
+def another_inductor_is_told_plainly():
+    def choices(*_arguments):
+        raise AttributeError("no attribute 'can_fuse'")
+
+    runs_unfused(mock.patch.object(inductor, "_choices", choices),
+                 f"PyTorch {torch.__version__} has another compiler than tarn.torch knows")
+
+
+def a_kernel_that_is_wrong_is_found_before_it_is_used():
+    (one, own), (two, its) = sides(NETWORKS["tiny"][0], 2)
+    data = batches("tiny")
+    step = fused(two, its, data)
+    ops = [op for op in step._first.lowered.ops if op.node is not None and isinstance(op.node.target, Kernel) and op.node.target.into and "fused" in op.name
+           and op.made and all(t.is_floating_point() for t in op.made.values())]
+    kernel, writes = ops[-1].node.target, ops[-1].node.target.into
+
+    def wrong(*tensors):
+        writes(*tensors)
+        tensors[-1].mul_(1.05)
+
+    kernel.into = wrong
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = train(two, its, step, data)
+    assert "planned and eager step have given different" in step.reason, step.reason
+    assert same(found[0], train(one, own, eager(one, own), data)[0])
+
+
+def a_rounding_that_decides_much_is_no_fault():
+    (model, optimizer), = sides(NETWORKS["tiny"][0], 1)
+    data = batches("tiny")
+    step = fused(model, optimizer, data)
+    with mock.patch.object(stepping, "agree", side_effect=["gradients", "", "gradients", ""]) as asked:
+        for batch in data + data:
+            step(*batch)
+    assert asked.call_count == 4 and step.reason is None and step._first.to_compare == 0
+
+
+HEAD = """
+async_compile = AsyncCompile()
+cpp_fused_0 = async_compile.cpp_pybinding(['const float*', 'float*'], '''code''')
+triton_0 = async_compile.triton('triton_0', '''
+def _triton_helper_fn_add0(arg0_0, arg1_0):
+    return arg0_0 + arg1_0
+def triton_0(in_ptr0, out_ptr0, in_out_ptr1, xnumel, XBLOCK : tl.constexpr):
+    pass
+''', device_str='cuda')
+def call(args):
+    arg0, arg1 = args
+    args.clear()
+    buf0 = empty_strided_cpu((2, ), (1, ), torch.float32)
+"""
+
+
+def read(*lines, head=HEAD):
+    return source.parsed(head + "".join(f"    {line}\n" for line in (*lines, "return (buf0, )")))
+
+
+def calls(*lines, head=HEAD):
+    return [step for step in read(*lines, head=head).steps if isinstance(step, source.Call)]
+
+
+def what_calls_write_is_read_from_signatures_and_schemas():
+    for line, writes, reads in (
+            ("cpp_fused_0(arg0, buf0)", {"buf0"}, ["arg0", "buf0"]),
+            ("triton_0.run(arg0, buf0, arg1, 2, stream=stream0)", {"buf0", "arg1"}, ["arg0", "buf0", "arg1"]),
+            ("extern_kernels.mm(arg0, reinterpret_tensor(arg1, (2, ), (1, ), 0), out=buf0)", {"buf0"}, ["arg0", "arg1", "buf0"]),
+            ("aten.index_put_(buf0, [arg0], arg1, True)", {"buf0"}, ["buf0", "arg0", "arg1"]),
+            ("buf1 = arg0[0 * 2 * 3:(0 + 1) * 2 * 3].view(2, 3).sum(dim=0).view([3])", set(), ["arg0"]),
+            ("buf1 = torch.ops.aten.native_batch_norm.default(buf0, None, None, arg0, arg1, True, 0.1, 1e-05)", {"arg0", "arg1"}, None),
+            ("buf1 = torch.ops.aten.native_batch_norm.default(buf0, None, None, arg0, arg1, False, 0.1, 1e-05)", set(), None)):
+        call, = calls(line)
+        assert call.writes == writes and (reads is None or sorted(call.reads) == sorted(reads)), (line, call)
+    attention = "buf1 = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(arg0, arg0, arg1, {})"
+    assert [calls(attention.format(p))[0].is_random for p in ("0.0, True", "0.1, True")] == [False, True]
+
+
+def unknown_statements_are_refused():
+    for line in ("unknown(buf0)", "buf0.copy_(arg0)", "buf1 = buf0 + arg0", "extern_kernels.unknown(arg0, out=buf0)", "torch.foo(buf0)",
+                 "buf1 = torch.ops.nowhere.unknown.default(buf0)", "cpp_fused_0(arg0, buf0, arg1)", "cpp_fused_0(*arg0)", "if arg0:\n        pass",
+                 "while True:\n        cpp_fused_0(arg0, buf0)", "with open('x'):\n        cpp_fused_0(arg0, buf0)", "buf0[0] = arg0",
+                 "aten.index_put_(*arg0)", "for _ in range(2):\n        cpp_fused_0(arg0, buf0)", "global buf0", "buf1, buf2 = foo(arg0)",
+                 "stream0.wait_stream(buf0)", "del buf0[0]", "assert buf0.sum()", "exec('x')",
+                 "buf1 = arg0.view(2).add_(1)", "buf1 = arg0[arg1].sum()", "buf1 = arg0.sum(out=buf0)", "arg0.view(2).sum()"):
+        raises(source.Refused, read, line)
+    for old, new in (("in_out_ptr1", "mine"), ("async_compile.triton(", "async_compile.multi("), ("    pass", "    tl.atomic_add(out_ptr0, 1)"),
+                     ("def call(args)", "def other(args)")):
+        raises(source.Refused, read, "cpp_fused_0(arg0, buf0)", head=HEAD.replace(old, new))
+
+
+def a_buffer_that_is_filled_before_its_kernel_belongs_to_it():
+    step, *_ = [s for s in read("buf0.zero_()", "cpp_fused_0(arg0, buf0)").steps if isinstance(s, source.Buffer)]
+    assert [ast.unparse(fill) for fill in step.fills] == ["buf0.zero_()"]
+    raises(source.Refused, read, "cpp_fused_0(arg0, buf0)", "buf0.zero_()")
+
+
+def random_numbers_in_another_order_are_refused():
+    """Tensors are numbered in the order of eager execution."""
+    (model, optimizer), = sides(NETWORKS["tiny"][0], 1)
+    own = fusing.generated
+
+    def other(*arguments, **options):
+        made = own(*arguments, **options)
+        lines = [line for line in made.splitlines() if "bernoulli_" in line]
+        assert len(lines) == 2
+        names = [ast.parse(line.strip()).body[0].value.args[0].id for line in lines]
+        swap = {names[0]: "buf999", "buf999": names[0]}
+        return "\n".join(line.replace(names[0], swap[names[0]]) for line in made.splitlines())
+
+    with warnings.catch_warnings(), mock.patch.object(fusing, "generated", other):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = tarn.torch.step(model, optimizer, loss_of, batches("tiny")[0], fuse=True)
+    assert "random numbers would be drawn in another order" in step.reason, step.reason
+
+
+def tensors_differ_by_a_share_of_all_of_their_name():
+    one = {"losses": [torch.tensor(1.0)], "gradients": [torch.ones(100), torch.tensor([1e-9])]}
+    other = {"losses": [torch.tensor(1.0)], "gradients": [torch.ones(100), torch.tensor([-1e-9])]}
+    assert stepping.agree(one, other, 1e-6) == ""
+    other["gradients"][0] = torch.full((100,), 1.001)
+    assert stepping.agree(one, other, 1e-2) == "" and "gradients" in stepping.agree(one, other, 1e-4)
+    assert stepping.agree(one, {**other, "gradients": [torch.full((100,), float("nan")), torch.ones(1)]}, 1.0)
+    assert stepping.agree(one, {**other, "gradients": []}, 1.0)
+
+
+def graphs_of_kernels_can_be_saved():
+    (model, optimizer), = sides(NETWORKS["tiny"][0], 1)
+    step = fused(model, optimizer, batches("tiny"), compare=False)
+    assert step.graph.verify if hasattr(step.graph, "verify") else step.graph
+    assert all("inductor" in key for key in step.profile.entries if "fused" in key)
+    assert tarn.plan(step.graph, alignment=64).footprint == step.plan.footprint
+    assert make("tiny")
+
+
+if __name__ == "__main__":
+    wanted = [name for name in sys.argv[1:] if name.isidentifier() and name != "all"]
+    run([globals()[name] for name in wanted] or [what_calls_write_is_read_from_signatures_and_schemas, unknown_statements_are_refused,
+         a_buffer_that_is_filled_before_its_kernel_belongs_to_it, tensors_differ_by_a_share_of_all_of_their_name,
+         fused_steps_agree_with_eager_ones, plans_of_one_fused_graph_agree_to_the_bit,
+         with_a_budget_no_kernel_writes_over_what_it_reads, sixteen_bits_agree_within_their_own_tolerance,
+         odd_networks_agree_too, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
+         another_inductor_is_told_plainly, a_kernel_that_is_wrong_is_found_before_it_is_used, a_rounding_that_decides_much_is_no_fault,
+         random_numbers_in_another_order_are_refused, graphs_of_kernels_can_be_saved])

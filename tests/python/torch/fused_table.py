@@ -1,0 +1,138 @@
+"""Networks at the sizes of their papers on a GPU that is not there: for each way to run a step how many ops and kernels
+there are, what its plans need and what Inductor itself would have alive at once. Prints rows of Markdown; needs the
+libraries of models (tests/setup.sh torch-models). Kernels are generated for an H100 and neither compiled nor run; costs,
+by which a budget chooses what runs again, are guessed from bytes (2.5 TB/s) and products (400 Tflop/s).
+
+    TARN_REQUIRE=torch-models TARN_LIBRARY=build/libtarn.so tests/with_torch.sh --models tests/python/torch/fused_table.py GPT-2 [WAYS...]"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+import torch
+import torch.nn.functional as F
+
+MIB = 1 << 20
+WAYS = {"unfused": False, "fused": True}
+
+
+def without_a_gpu():
+    include = next(Path(torch.__file__).parents[1].glob("nvidia/*/include/driver_types.h")).parent
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("libno_gpu.so", "libcuda.so.1"):
+            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-I", include, "-o", f"{folder}/{name}",
+                            Path(__file__).with_name("no_gpu.c")], check=True)
+        return subprocess.run([sys.executable, *sys.argv], check=False, env={
+            **os.environ, "NO_GPU_LOG": "/dev/null", "LD_LIBRARY_PATH": folder,
+            "LD_PRELOAD": f"{folder}/libno_gpu.so"}).returncode
+
+
+def language(kind, batch, length):
+    import transformers as hf
+    if kind == "GPT-2":
+        model = hf.GPT2LMHeadModel(hf.GPT2Config(attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0, use_cache=False))
+    elif kind == "Llama":
+        model = hf.LlamaForCausalLM(hf.LlamaConfig(hidden_size=1024, num_hidden_layers=12, num_attention_heads=16,
+                                                   num_key_value_heads=8, intermediate_size=2816, vocab_size=32000, use_cache=False))
+    else:
+        model = hf.BertForMaskedLM(hf.BertConfig(attention_probs_dropout_prob=0.0, hidden_dropout_prob=0.0))
+    words = model.config.vocab_size
+
+    def loss(model, x, y):
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            logits = model(input_ids=x).logits
+        return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten())
+
+    return model, loss, [torch.randint(0, words, (batch, length), device="cuda") for _ in range(2)]
+
+
+def vision(name, batch, size):
+    import torchvision
+    model = torchvision.models.get_model(name).to(memory_format=torch.channels_last)
+
+    def loss(model, x, y):
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            logits = model(x)
+        return F.cross_entropy(logits.float(), y)
+
+    x = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=torch.channels_last)
+    return model, loss, [x, torch.randint(0, 1000, (batch,), device="cuda")]
+
+
+NETWORKS = {"GPT-2": lambda: language("GPT-2", 8, 1024), "Llama": lambda: language("Llama", 8, 1024), "BERT": lambda: language("BERT", 16, 512),
+            "ResNet-50": lambda: vision("resnet50", 64, 224), "MobileNetV2": lambda: vision("mobilenet_v2", 64, 224),
+            "ViT": lambda: vision("vit_b_16", 32, 224)}
+
+
+def main():
+    import tarn
+    import tarn.torch
+    from tarn.torch import stepping
+    from tarn.torch.fusing import calls
+    from tarn.torch.tensors import tensors_of
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    class NoGpu:
+        get_current_device = staticmethod(lambda: 0)
+        get_device_interface = staticmethod(lambda: torch.cuda)
+        is_active = staticmethod(lambda: True)
+        get_current_target = staticmethod(lambda: GPUTarget("cuda", 90, 32))
+
+    def guess(lowered, _tensors, _queues):
+        for op in lowered.ops:
+            if op.node is None:
+                continue
+            read = [t for n in op.node.all_input_nodes for t in tensors_of(n.meta["val"])]
+            seconds = sum(t.nbytes for t in {id(t): t for t in read + tensors_of(op.node.meta["val"])}.values()) / 2.5e12
+            if re.search(r"\.(b|add|badd)?b?mm(\.|$)", op.kind + "."):
+                one, two = read[-2:]
+                seconds = max(seconds, 2 * one.numel() * two.shape[-1] / 4e14)
+            if "attention" in op.kind:
+                batch, heads, length, width = next(t for t in read if t.dim() == 4).shape
+                seconds = max(seconds, (5 if "backward" in op.kind else 2) * batch * heads * length * length * width / 3e14)
+            op.cost = int(1e9 * seconds) + 2000
+
+    driver.set_active(NoGpu())
+    tarn.torch.install("cuda")
+    torch.backends.cudnn.enabled = False
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    name = sys.argv[1]
+    print("| network | way | ops | kernels | guessed ms | arena MiB | bound | Inductor's own | 75 % | 50 % | least | made in s |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
+    for way in sys.argv[2:] or WAYS:
+        model, loss, data = NETWORKS[name]()
+        model = model.to("cuda").train()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+        begin = time.monotonic()
+        with mock.patch.object(stepping, "profile", guess), mock.patch.object(stepping, "unchanged", contextmanager(lambda *_: (yield))), \
+                mock.patch.object(stepping, "add_state", lambda *_: None), \
+                mock.patch.object(calls.Calls, "bind", lambda *_: None), mock.patch("tarn.torch.fusing.loaded", lambda _: {}):
+            step = tarn.torch.step(model, optimizer, loss, data, fuse=WAYS[way], compare=False, budget=1.0 if way == "fused" else None)
+        made, graph, fused = time.monotonic() - begin, step.graph, step._first and step._first.fused
+        if graph is None or step.reason:
+            print(f"| {name} | {way} | {step.reason}")
+            continue
+        whole, cells = step.plan.footprint, []
+        for share in (0.75, 0.5, 0.0):
+            try:
+                plan = tarn.plan(graph, alignment=512, reorder=True, budget=int(share * whole) or 1)
+                again = [graph.ops[plan.origin(op.id)].cost for op in plan.graph.ops if plan.is_recomputed(op.id)]
+                cells.append(f"{plan.footprint / MIB:.0f} (+{sum(again) / 1e6:.1f} ms, {len(again)} ops)")
+            except tarn.DoesNotFit as error:
+                least = re.search(r"least footprint found is (\d+)", str(error))
+                cells.append(f"{int(least.group(1)) / MIB:.0f}" if share == 0 else "no")
+        cost = sum(op.cost for op in graph.ops) / 1e6
+        print(f"| {name} | {way} | {len(graph.ops)} | {fused.kernels if fused else ''} | {cost:.1f} | {whole / MIB:.0f} | {step.plan.bound / MIB:.0f} | "
+              f"{f'{fused.own_peak / MIB:.0f}' if fused else ''} | {' | '.join(cells)} | {made:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    if not torch.cuda.is_available() and "NO_GPU_LOG" not in os.environ:
+        sys.exit(without_a_gpu())
+    main()
