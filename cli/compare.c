@@ -154,7 +154,7 @@ static enum tarn_status load_side(struct side *side, const struct tarn_load_opti
                                   struct tarn_error *error)
 {
     enum tarn_status status = tarn_plan_outline_load(side->plan_path, &side->plan, error);
-    if (!status && side->graph_path)
+    if (status == TARN_OK && side->graph_path)
         status = tarn_graph_load(side->graph_path, options, &side->source, error);
     if (status != TARN_OK) return status;
     side->names = side->plan->graph ? side->plan->graph : side->source;
@@ -177,7 +177,7 @@ static enum tarn_status compare(struct comparison *comparison,
 {
     struct side *a = &comparison->sides[0], *b = &comparison->sides[1];
     enum tarn_status status = load_side(a, options, error);
-    if (!status) status = load_side(b, options, error);
+    if (status == TARN_OK) status = load_side(b, options, error);
     if (status != TARN_OK) return status;
     if (is_same_graph(comparison) && !(a->names && b->names)) {
         a->names = b->names = a->names ? a->names : b->names;

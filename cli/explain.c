@@ -49,7 +49,7 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
     const char *why_none = NULL;
     size_t names = 0;
     enum tarn_status status = TARN_OK;
-    for (; names < 2 && request->paths[2 + names] && !status; names++)
+    for (; names < 2 && request->paths[2 + names] && status == TARN_OK; names++)
         status = tarn_explain_find(command, model, request->paths[2 + names], &named[names]);
     if (status != TARN_OK) return status;
     uint32_t a = names == 2 ? holder_of(model, &named[0]) : 0;
@@ -100,8 +100,8 @@ static enum tarn_status carry_out(const struct tarn_command *command, const stru
     struct tarn_plan *plan = NULL;
     struct tarn_model model;
     enum tarn_status status = tarn_graph_load(request->paths[0], &request->load, &graph, &error);
-    if (!status) status = get_plan(request, graph, &plan, &error);
-    if (!status) status = tarn_model_init(&model, plan, &error);
+    if (status == TARN_OK) status = get_plan(request, graph, &plan, &error);
+    if (status == TARN_OK) status = tarn_model_init(&model, plan, &error);
     if (status != TARN_OK) {
         tarn_print_error(&error, status);
     } else {

@@ -274,15 +274,15 @@ static enum tarn_status check_words(const struct asked *asked, struct tarn_error
     enum tarn_status status =
         tarn_options_words(assign->communication_words, assign->communication_words_count,
                            "a word for communication", error);
-    if (!status)
+    if (status == TARN_OK)
         status = tarn_options_words(assign->copy_words, assign->copy_words_count,
                                     "a word for copies", error);
-    if (!status)
+    if (status == TARN_OK)
         status =
             tarn_options_words(asked->settings.in_place.kinds, asked->settings.in_place.kinds_count,
                                "a kind of op in place", error);
-    if (!status && (assign->mode > TARN_ASSIGN_CONCURRENCY ||
-                    asked->settings.budget.method > TARN_BUDGET_OFFLOAD))
+    if (status == TARN_OK && (assign->mode > TARN_ASSIGN_CONCURRENCY ||
+                              asked->settings.budget.method > TARN_BUDGET_OFFLOAD))
         return tarn_error_set(error, TARN_USAGE, "there is no such mode of assign, or of a budget");
     return status;
 }

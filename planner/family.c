@@ -131,7 +131,7 @@ static enum tarn_status take_blocks(struct family *family, struct tarn_error *er
         uint64_t alignment = tarn_space_alignment(plan->graph, family->space, plan->alignment);
         enum tarn_status status =
             tarn_blocks_init(&family->blocks[p], region, &family->views[p], true, alignment, error);
-        if (status) return status;
+        if (status != TARN_OK) return status;
         family->first_block[p + 1] = family->first_block[p] + family->blocks[p].count;
         family->members_count += family->blocks[p].storages_count;
     }
@@ -171,8 +171,8 @@ static void take_members(struct family *family)
 static enum tarn_status check_names(const struct family *family, struct tarn_error *error)
 {
     enum tarn_status status = TARN_OK;
-    for (size_t p = 0; p < family->count && !status; p++) {
-        for (size_t q = 0; q <= p && !status; q++) {
+    for (size_t p = 0; p < family->count && status == TARN_OK; p++) {
+        for (size_t q = 0; q <= p && status == TARN_OK; q++) {
             struct tarn_region region = {.chunks = NULL};
             uint32_t *same;
             status = tarn_switch_match(family->plans[q], family->plans[p], &region, &same, error);
@@ -261,17 +261,17 @@ static enum tarn_status lay_out_space(struct tarn_plan **plans, size_t count, ta
 {
     struct family family = {.plans = plans, .count = count, .space = space};
     enum tarn_status status = take_blocks(&family, error);
-    if (!status) {
+    if (status == TARN_OK) {
         take_members(&family);
         size_blocks(&family);
         status = unite(&family, error);
     }
-    if (!status) status = check_groups(&family, error);
-    if (!status) {
+    if (status == TARN_OK) status = check_groups(&family, error);
+    if (status == TARN_OK) {
         measure_blocks(&family);
         status = place_blocks(&family, error);
     }
-    if (!status) status = check_capacity(&family, error);
+    if (status == TARN_OK) status = check_capacity(&family, error);
     tarn_region_finish(&family.region);
     return status;
 }
@@ -292,9 +292,9 @@ static enum tarn_status lay_out(struct tarn_plan **plans, size_t count, struct t
     struct family family = {.plans = plans, .count = count};
     uint32_t spaces = tarn_graph_spaces_count(plans[0]->graph);
     enum tarn_status status = check_names(&family, error);
-    for (tarn_space s = 0; s < spaces && !status; s++)
+    for (tarn_space s = 0; s < spaces && status == TARN_OK; s++)
         status = lay_out_space(plans, count, s, error);
-    for (size_t p = 0; p < count && !status; p++)
+    for (size_t p = 0; p < count && status == TARN_OK; p++)
         if (!stack_spaces(plans[p]))
             status = tarn_error_set(error, TARN_BAD_INPUT, "the persistent part exceeds 64 bits");
     return status;
@@ -318,7 +318,7 @@ static enum tarn_status find_bounds(struct planning_family *call)
     call->bounds = tarn_region_take(&call->region, call->count, sizeof *call->bounds);
     if (!call->bounds) return tarn_error_no_memory(call->error);
     enum tarn_status status = TARN_OK;
-    for (size_t i = 0; i < call->count && !status; i++)
+    for (size_t i = 0; i < call->count && status == TARN_OK; i++)
         status = tarn_graph_bound(call->graphs[i], &call->bounds[i], call->error);
     return status;
 }
@@ -348,7 +348,7 @@ static enum tarn_status make_smaller(struct tarn_graph *graph,
     if (summary.optimal || is_stopped) return TARN_OK;
     options.effort = FEW_STEPS;
     enum tarn_status status = tarn_plan_create(graph, &options, &other, error);
-    if (status) {
+    if (status != TARN_OK) {
         tarn_plan_destroy(*plan);
         *plan = NULL;
         return status;
@@ -368,7 +368,7 @@ static enum tarn_status plan_within(struct tarn_graph *graph, const struct tarn_
     enum tarn_status status = tarn_plan_create(graph, &options, plan, error);
     if (given->capacity > 0 || given->budget || footprint == 0) return status;
     if (status == TARN_DOES_NOT_FIT) return tarn_plan_create(graph, given, plan, error);
-    return status ? status : make_smaller(graph, given, plan, error);
+    return status != TARN_OK ? status : make_smaller(graph, given, plan, error);
 }
 
 static enum tarn_status plan_all(const struct tarn_plan_options *options, void *subject)
@@ -377,16 +377,16 @@ static enum tarn_status plan_all(const struct tarn_plan_options *options, void *
     struct tarn_plan **plans = call->plans;
     uint64_t footprint = 0;
     enum tarn_status status = find_bounds(call);
-    for (size_t made = 0; made < call->count && !status; made++) {
+    for (size_t made = 0; made < call->count && status == TARN_OK; made++) {
         size_t i = find_largest(call);
         status = plan_within(call->graphs[i], options, footprint, &plans[i], call->error);
-        if (!status && tarn_plan_footprint(plans[i]) > footprint)
+        if (status == TARN_OK && tarn_plan_footprint(plans[i]) > footprint)
             footprint = tarn_plan_footprint(plans[i]);
     }
-    if (!status) status = lay_out(plans, call->count, call->error);
-    for (size_t i = 0; i < call->count && !status; i++)
+    if (status == TARN_OK) status = lay_out(plans, call->count, call->error);
+    for (size_t i = 0; i < call->count && status == TARN_OK; i++)
         status = tarn_plan_verify(plans[i], call->graphs[i], NULL, NULL, call->error);
-    for (size_t i = 0; i < call->count && !status; i++)
+    for (size_t i = 0; i < call->count && status == TARN_OK; i++)
         status = tarn_asked_note(plans[i], call->given, call->count, call->error);
     tarn_region_finish(&call->region);
     return status;
@@ -406,7 +406,7 @@ enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count
         if (!graphs[i]) return tarn_error_set(error, TARN_USAGE, "graph %zu is NULL", i);
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "plan options", error);
-    if (!status) status = tarn_run_with_heartbeat(&options, plan_all, &call);
+    if (status == TARN_OK) status = tarn_run_with_heartbeat(&options, plan_all, &call);
     for (size_t i = 0; i < count && status; i++) {
         tarn_plan_destroy(plans[i]);
         plans[i] = NULL;

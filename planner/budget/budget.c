@@ -414,7 +414,9 @@ static enum tarn_status take_call(struct call *call, const struct tarn_budget_op
     tarn_error_clear(call->error);
     enum tarn_status status = tarn_options_take(&call->options, sizeof call->options, options,
                                                 "budget options", call->error);
-    return status ? status : tarn_control_take(&call->control, &call->options.control, call->error);
+    return status != TARN_OK
+               ? status
+               : tarn_control_take(&call->control, &call->options.control, call->error);
 }
 
 bool tarn_budget_has_share(const struct tarn_budget_options *options)
@@ -557,6 +559,7 @@ enum tarn_status tarn_graph_budget_curve_sized(struct tarn_graph *graph,
     if (!graph || (!rows && count > 0)) return tarn_error_null(error, __func__);
     if (count > 0) memset(rows, 0, count * size);
     enum tarn_status status = take_call(&call, options);
-    return status ? status
-                  : tarn_transform_with_heartbeat(call.options.control, "budget", run_curve, &call);
+    return status != TARN_OK
+               ? status
+               : tarn_transform_with_heartbeat(call.options.control, "budget", run_curve, &call);
 }

@@ -398,7 +398,7 @@ static enum tarn_status try_multiples(struct offloading *offloading)
     }
     if (status != TARN_OK || best_ns == UINT64_MAX) return status;
     status = try_above(offloading, best + 0.1);
-    return status ? status : try_above(offloading, best - 0.07);
+    return status != TARN_OK ? status : try_above(offloading, best - 0.07);
 }
 
 /* Moving what makes nobody wait, and recomputing from there. */

@@ -104,7 +104,7 @@ static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target
     if (status == TARN_OK && searches && (budgeting->classes & TARN_BUDGET_RECOMPUTE))
         status = search_cuts(budgeting, target, &limits, &outcome);
     budgeting->evaluations += outcome.evaluations;
-    return status ? tarn_error_no_memory(budgeting->error) : TARN_OK;
+    return status != TARN_OK ? tarn_error_no_memory(budgeting->error) : TARN_OK;
 }
 
 /* The next target for the search, or the same when there is no use in another one. */

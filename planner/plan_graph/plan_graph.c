@@ -184,7 +184,7 @@ static enum tarn_status find_bound_of_arms(struct tarn_planning *planning)
     enum tarn_status status = bound_of_arms(planning, arms);
     for (uint32_t c = 0; c < conditionals && status == TARN_OK; c++) {
         uint32_t best = arms[c];
-        for (uint32_t arm = 1; arm <= last[c] && tries < SELECTIONS_MAX && !status;
+        for (uint32_t arm = 1; arm <= last[c] && tries < SELECTIONS_MAX && status == TARN_OK;
              arm++, tries++) {
             uint64_t before = planning->bound.bound;
             arms[c] = arm;

@@ -237,5 +237,5 @@ enum tarn_status tarn_control_take(struct tarn_transform_control *taken,
     *control = taken;
     enum tarn_status status =
         tarn_options_take(taken, sizeof *taken, given, "the control of a transform", error);
-    return status ? status : tarn_options_seconds(taken->seconds, error);
+    return status != TARN_OK ? status : tarn_options_seconds(taken->seconds, error);
 }

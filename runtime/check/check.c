@@ -22,7 +22,7 @@ static enum tarn_status fill_persistent(const struct tarn_check *check, struct t
 {
     const struct tarn_graph *graph = check->session->graph;
     enum tarn_status status = TARN_OK;
-    for (uint32_t p = 0; p < graph->parts_count && !status; p++) {
+    for (uint32_t p = 0; p < graph->parts_count && status == TARN_OK; p++) {
         const struct tarn_graph_part *part = &graph->parts[p];
         if (!graph->storages[part->storage].persistent) continue;
         uint64_t seed = tarn_expected_initial(graph->storages[part->storage].tensor);
@@ -114,8 +114,8 @@ static enum tarn_status check_open(struct tarn_check *check, struct kept *kept,
         status =
             tarn_device_checker_init(&kept->device, session, check->checker, rows_of(check), error);
     }
-    if (!status) status = fill_persistent(check, error);
-    if (!status) bind_checker(check);
+    if (status == TARN_OK) status = fill_persistent(check, error);
+    if (status == TARN_OK) bind_checker(check);
     return status;
 }
 
@@ -132,11 +132,11 @@ static enum tarn_status check_init(struct tarn_check *check, struct tarn_session
     struct kept *kept = tarn_region_take(&session->region, 1, sizeof *kept);
     enum tarn_status status =
         tarn_linear_init(&check->linear, &check->region, session->program, graph);
-    if (!check->finals || !kept || status)
+    if (!check->finals || !kept || status != TARN_OK)
         status = tarn_error_no_memory(error);
     else
         status = check_open(check, kept, error);
-    if (status) check_finish(check);
+    if (status != TARN_OK) check_finish(check);
     check->deadline_ns = tarn_deadline_ns(options->timeout_ns ? options->timeout_ns : TARN_FOREVER);
     return status;
 }
@@ -156,7 +156,7 @@ static enum tarn_status inspect_finals(struct tarn_check *check, struct tarn_err
             status = tarn_device_checker_look(check->device, p, seed, error);
         else if (!tarn_checker_look(check->checker, p, seed))
             status = tarn_check_failed(check, error);
-        if (status) return status;
+        if (status != TARN_OK) return status;
         check->report.bytes_read += graph->parts[p].size;
         if (p > storage->part && check->finals[p - 1] == seed) continue; /* of one version */
         check->report.digest += tarn_seed_mix(seed, 0); /* ids differ from graph to graph */
@@ -173,7 +173,7 @@ static enum tarn_status run_window(struct tarn_check *check, uint64_t iterations
     enum tarn_status status = TARN_OK;
     uint64_t timeout_ns = tarn_check_time_left(check);
     if (check->device) status = tarn_device_checker_begin(check->device, error);
-    if (!status) status = tarn_session_submit(check->session, iterations, &ticket, error);
+    if (status == TARN_OK) status = tarn_session_submit(check->session, iterations, &ticket, error);
     if (status != TARN_OK) return status;
     status = tarn_session_wait(check->session, ticket, timeout_ns > 0 ? timeout_ns : 1, error);
     if (check->device && status == TARN_OK) return tarn_device_checker_end(check->device, error);

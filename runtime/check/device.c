@@ -292,7 +292,7 @@ enum tarn_status tarn_device_checker_drain(struct tarn_device_checker *made, uin
     if (code) made->end = NULL;
     if (!code) code = device->table->event_record(device->self, made->end, made->queue);
     enum tarn_status status = status_of(made, "recording the end of a linear order", code, error);
-    if (!status) status = poll(made, timeout_ns, error);
+    if (status == TARN_OK) status = poll(made, timeout_ns, error);
     made->session->refused |= status != TARN_OK; /* the queue may still be at work */
     made->session->overdue |= status == TARN_DEADLINE;
     return status;

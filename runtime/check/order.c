@@ -40,10 +40,10 @@ static enum tarn_status end_order(struct tarn_check *check, enum tarn_status sta
     if (check->device && check->device->queue) {
         enum tarn_status drained = tarn_device_checker_drain(
             check->device, tarn_check_time_left(check), status ? NULL : error);
-        if (!status) status = drained;
-        if (!status) status = tarn_device_checker_end(check->device, error);
+        if (status == TARN_OK) status = drained;
+        if (status == TARN_OK) status = tarn_device_checker_end(check->device, error);
     }
-    if (!status) tarn_check_settle(check);
+    if (status == TARN_OK) tarn_check_settle(check);
     return status;
 }
 

@@ -123,5 +123,5 @@ enum tarn_status tarn_cuda_api_load(const char *library, struct tarn_cuda_api *a
 {
     struct tarn_cuda_candidate candidate;
     enum tarn_status status = tarn_cuda_candidate_load(library, &candidate, error);
-    return status ? status : tarn_cuda_api_find(&candidate, api, error);
+    return status != TARN_OK ? status : tarn_cuda_api_find(&candidate, api, error);
 }

@@ -120,8 +120,8 @@ static enum tarn_status find_runtime(struct tarn_cuda *cuda, const char *library
     char tried[TEXT_BYTES] = "";
     if (library) {
         enum tarn_status status = tarn_cuda_candidate_load(library, &candidate, error);
-        if (!status) status = tarn_cuda_api_find(&candidate, &cuda->api, error);
-        if (status) return status;
+        if (status == TARN_OK) status = tarn_cuda_api_find(&candidate, &cuda->api, error);
+        if (status != TARN_OK) return status;
         if (suits(cuda, &candidate, service, tried)) return TARN_OK;
         return refuse_all(service, tried, error);
     }
@@ -215,12 +215,12 @@ static enum tarn_status open_device(struct tarn_cuda *cuda, const struct tarn_cu
     struct service service = {0};
     enum tarn_status status =
         tarn_settings_take_source(&cuda->source, options->memory, "CUDA", error);
-    if (!status && options->memory && options->pool)
+    if (status == TARN_OK && options->memory && options->pool)
         status = tarn_error_set(error, TARN_USAGE,
                                 "a device has a source of memory, or a pool, not both");
-    if (!status) status = find_runtime(cuda, options->library, &service, error);
-    if (!status) status = find_device(cuda, &service, options->ordinal, error);
-    if (status) return status;
+    if (status == TARN_OK) status = find_runtime(cuda, options->library, &service, error);
+    if (status == TARN_OK) status = find_device(cuda, &service, options->ordinal, error);
+    if (status != TARN_OK) return status;
     tarn_cuda_code code = retain_context(cuda);
     if (!code) {
         struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
@@ -271,7 +271,7 @@ enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,
     *device = (struct tarn_device){0};
     enum tarn_status status =
         tarn_options_take(&taken, sizeof taken, options, "CUDA options", error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     struct tarn_cuda *cuda = tarn_take_zeros(1, sizeof *cuda);
     if (!cuda) return tarn_error_no_memory(error);
     tarn_machine(); /* read before the device has threads */
@@ -279,7 +279,7 @@ enum tarn_status tarn_device_cuda_open(const struct tarn_cuda_options *options,
     tarn_cuda_release_init(&cuda->release);
     status = open_device(cuda, &taken, error);
     const struct tarn_device opened = {&tarn_cuda_table, cuda};
-    if (status)
+    if (status != TARN_OK)
         tarn_device_cuda_close(opened);
     else
         *device = opened;

@@ -180,7 +180,7 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
     assert(target > before && target == executor->session->submitted);
     enum tarn_status status =
         blocked > 0 ? executor_wait(executor, blocked, patience_ns, error) : TARN_OK;
-    if (status) return status;
+    if (status != TARN_OK) return status;
     tarn_gates_submit(executor, before, target - 1);
     atomic_store(&executor->target, target);
     tarn_workers_wake(executor, TARN_WORKER | TARN_BLOCKING, UINT32_MAX);
@@ -365,7 +365,7 @@ static enum tarn_status take_host_options(const struct tarn_session *session,
     const void *given = device->table == tarn_device_host(NULL).table ? device->self : NULL;
     enum tarn_status status =
         tarn_options_take(options, sizeof *options, given, "host options", error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if ((unsigned)options->binding > TARN_BIND_CORE)
         return tarn_error_set(error, TARN_USAGE, "host options: there is no binding %d",
                               (int)options->binding);
@@ -381,7 +381,7 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
 {
     struct tarn_host_options host;
     enum tarn_status status = take_host_options(session, &host, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     struct tarn_executor *executor = take_lines(&session->region, 1, sizeof *executor);
     if (!executor) return tarn_error_no_memory(error);
     executor->session = session;
@@ -391,14 +391,14 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     find_listeners(executor);
     if (!choose_workers(executor, &host)) goto fail;
     status = tarn_gates_init(executor, error);
-    if (status) goto fail;
+    if (status != TARN_OK) goto fail;
     status = start_workers(executor, error);
-    if (status) goto fail;
+    if (status != TARN_OK) goto fail;
     *result = executor;
     return TARN_OK;
 fail:
     executor_destroy(executor, TARN_FOREVER, NULL); /* nothing was submitted */
-    return status ? status : tarn_error_no_memory(error);
+    return status != TARN_OK ? status : tarn_error_no_memory(error);
 }
 
 const struct tarn_executor_table tarn_executor_host = {

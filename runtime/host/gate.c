@@ -150,7 +150,7 @@ enum tarn_status tarn_gates_surround(struct tarn_executor *executor,
     executor->gates.is_open = true;
     enum tarn_status status =
         take_levels(executor, &next->waits, around->waits, around->waits_count, error);
-    if (!status)
+    if (status == TARN_OK)
         status =
             take_levels(executor, &next->signals, around->signals, around->signals_count, error);
     return status;

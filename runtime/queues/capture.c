@@ -70,18 +70,18 @@ static enum tarn_status record(struct tarn_capture *capture, uint64_t iterations
     void *origin = capture->queues->queues[capture->origin];
     int code = device->table->capture_begin(device->self, origin);
     enum tarn_status status = status_of(capture, "beginning a capture", iteration, code, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     tarn_session_enqueues(capture->queues->session);
     status = status_of(capture, "forking a capture", iteration, fork_streams(capture), error);
-    for (uint64_t k = 0; k < iterations && !status; k++)
+    for (uint64_t k = 0; k < iterations && status == TARN_OK; k++)
         status = tarn_queues_enqueue(capture->queues, k, error);
-    if (!status)
+    if (status == TARN_OK)
         status = status_of(capture, "joining a capture", iteration, join_streams(capture), error);
     void *made = NULL;
     code = device->table->capture_end(device->self, origin, &made);
-    if (!status) status = status_of(capture, "ending a capture", iteration, code, error);
-    if (status && !code) device->table->graph_destroy(device->self, made);
-    if (!status) *graph = made;
+    if (status == TARN_OK) status = status_of(capture, "ending a capture", iteration, code, error);
+    if (status != TARN_OK && !code) device->table->graph_destroy(device->self, made);
+    if (status == TARN_OK) *graph = made;
     return status;
 }
 
@@ -95,7 +95,7 @@ enum tarn_status tarn_capture_launch(struct tarn_capture *capture, uint64_t iter
     enum tarn_status status = TARN_OK;
     assert(iterations == capture->unroll || iterations == 1);
     if (!*graph) status = record(capture, iterations, iteration, graph, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     int code =
         device->table->graph_launch(device->self, *graph, capture->queues->queues[capture->origin]);
     return status_of(capture, "launching a captured block", iteration, code, error);

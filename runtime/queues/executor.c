@@ -60,7 +60,7 @@ static enum tarn_status make_mark(struct tarn_executor *executor, struct tarn_er
 static enum tarn_status stopped(struct tarn_executor *executor, struct tarn_error *error)
 {
     enum tarn_status status = tarn_queues_failure(&executor->queues, error);
-    if (!status && atomic_load(&executor->session->cancelled)) {
+    if (status == TARN_OK && atomic_load(&executor->session->cancelled)) {
         tarn_queues_halt(&executor->queues);
         status = tarn_session_was_cancelled(error);
     }
@@ -87,14 +87,14 @@ static enum tarn_status poll(struct tarn_executor *executor, uint64_t target, ui
     uint64_t deadline_ns = tarn_deadline_ns(timeout_ns), pause_ns = PAUSE_NS;
     for (;;) {
         enum tarn_status status = look(executor, error);
-        if (status) return status;
+        if (status != TARN_OK) return status;
         bool ended = tarn_marks_all_reached(&executor->marks);
         status = stopped(executor, error);
-        if (status && ended) return status;
-        if (!status && executor->finished >= target) return TARN_OK;
+        if (status != TARN_OK && ended) return status;
+        if (status == TARN_OK && executor->finished >= target) return TARN_OK;
         if (rest(&pause_ns, deadline_ns)) continue;
         executor->session->overdue = true;
-        return status ? status : TARN_DEADLINE;
+        return status != TARN_OK ? status : TARN_DEADLINE;
     }
 }
 
@@ -111,7 +111,7 @@ static enum tarn_status executor_query(struct tarn_executor *executor, uint64_t 
                                        struct tarn_error *error)
 {
     enum tarn_status status = look(executor, error);
-    if (!status) status = stopped(executor, error);
+    if (status == TARN_OK) status = stopped(executor, error);
     *finished = executor->finished;
     return status;
 }
@@ -133,8 +133,8 @@ static enum tarn_status pass_caller(struct tarn_executor *executor, const char *
         enum tarn_status status =
             tarn_session_status(executor->session, executor->queues.device,
                                 "asking for the caller's events", code, error);
-        if (!status) status = stopped(executor, error);
-        if (status || !executor->around.is_closed) return status;
+        if (status == TARN_OK) status = stopped(executor, error);
+        if (status != TARN_OK || !executor->around.is_closed) return status;
         if (rest(&pause_ns, deadline_ns)) continue;
         executor->session->overdue = true;
         return tarn_error_set(
@@ -160,11 +160,11 @@ static enum tarn_status enqueue_iteration(struct tarn_executor *executor, struct
 {
     const struct tarn_program *program = executor->program;
     enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < program->steps_count && !status; i++) {
+    for (uint32_t i = 0; i < program->steps_count && status == TARN_OK; i++) {
         uint32_t index = program->order[i];
         if (executor->around.is_closed && is_full(executor, index))
             status = pass_caller(executor, "a queue holds as many kernels as it takes", error);
-        if (!status)
+        if (status == TARN_OK)
             status = tarn_queues_enqueue_step(&executor->queues, index, executor->enqueued, error);
     }
     executor->queues.follows_count = 0;
@@ -177,10 +177,10 @@ static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_er
     if (patience_ns == 0) patience_ns = TARN_FOREVER;
     enum tarn_status status = stopped(executor, error);
     bool has_room = tarn_marks_have_room(&executor->marks);
-    if (status || has_room) return status;
+    if (status != TARN_OK || has_room) return status;
     if (executor->around.is_closed)
         status = pass_caller(executor, "as many iterations as 'depth' says are under way", error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     uint64_t oldest = tarn_marks_oldest(&executor->marks)->target;
     return executor_wait(executor, oldest, patience_ns, error);
 }
@@ -200,7 +200,7 @@ static enum tarn_status follow_captures(struct tarn_executor *executor, struct t
     struct tarn_queues *queues = &executor->queues;
     uint32_t kept = 0;
     enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < queues->follows_count && !status; i++) {
+    for (uint32_t i = 0; i < queues->follows_count && status == TARN_OK; i++) {
         const struct tarn_executor *other = queues->follows[i]->session->executor;
         if (executor->capture.unroll > 0 || other->capture.unroll > 0)
             status = tarn_marks_follow(&executor->marks, &other->marks, error);
@@ -216,7 +216,7 @@ static enum tarn_status enqueue_batch(struct tarn_executor *executor, uint64_t t
 {
     uint64_t iterations = 1;
     enum tarn_status status = make_room(executor, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (executor->capture.unroll > 0) {
         iterations = tarn_capture_next(&executor->capture, target - executor->enqueued);
         assert(executor->enqueued + iterations <= target);
@@ -224,7 +224,7 @@ static enum tarn_status enqueue_batch(struct tarn_executor *executor, uint64_t t
     } else {
         status = enqueue_iteration(executor, error);
     }
-    if (status) return status;
+    if (status != TARN_OK) return status;
     executor->enqueued += iterations;
     return make_mark(executor, error);
 }
@@ -236,11 +236,12 @@ static enum tarn_status executor_submit(struct tarn_executor *executor, uint64_t
     assert(target > executor->enqueued && !executor->is_ending);
     if (executor->program->steps_count == 0) executor->enqueued = executor->finished = target;
     status = follow_captures(executor, error);
-    if (!status) status = tarn_around_enter(&executor->around, error);
-    while (executor->enqueued < target && !status) status = enqueue_batch(executor, target, error);
-    if (!status) status = tarn_around_leave(&executor->around, error);
+    if (status == TARN_OK) status = tarn_around_enter(&executor->around, error);
+    while (executor->enqueued < target && status == TARN_OK)
+        status = enqueue_batch(executor, target, error);
+    if (status == TARN_OK) status = tarn_around_leave(&executor->around, error);
     executor->around.asked = NULL;
-    if (status) tarn_queues_halt(&executor->queues);
+    if (status != TARN_OK) tarn_queues_halt(&executor->queues);
     return status;
 }
 
@@ -330,8 +331,8 @@ static enum tarn_status reach_marks(struct tarn_executor *executor, uint64_t dea
         enum tarn_status status = look(executor, NULL);
         bool is_over = tarn_marks_all_reached(&executor->marks);
         if (is_over && tarn_around_look(&executor->around, &is_over)) status = TARN_DEVICE;
-        if (is_over && !status) return TARN_OK;
-        if (status && !may_retry(executor, &failures)) return status;
+        if (is_over && status == TARN_OK) return TARN_OK;
+        if (status != TARN_OK && !may_retry(executor, &failures)) return status;
         if (!rest(&pause_ns, deadline_ns)) return TARN_DEADLINE;
     }
 }
@@ -356,8 +357,8 @@ static enum tarn_status drain(struct tarn_executor *executor, uint64_t deadline_
     if (atomic_load(&executor->session->poisoned)) return TARN_DEVICE;
     tarn_queues_halt(&executor->queues);
     enum tarn_status status = reach_marks(executor, deadline_ns); /* makes room for one more */
-    if (!status) status = make_last_mark(executor);
-    if (!status) status = reach_marks(executor, deadline_ns);
+    if (status == TARN_OK) status = make_last_mark(executor);
+    if (status == TARN_OK) status = reach_marks(executor, deadline_ns);
     return status;
 }
 
@@ -366,7 +367,7 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
 {
     enum tarn_status status = drain(executor, tarn_deadline_ns(timeout_ns));
     if (status == TARN_DEADLINE) return tarn_session_deadline(executor->session, timeout_ns, error);
-    if (status) return tarn_session_lost(executor->queues.device, error);
+    if (status != TARN_OK) return tarn_session_lost(executor->queues.device, error);
     release_executor(executor);
     return TARN_OK;
 }
@@ -394,14 +395,14 @@ static enum tarn_status executor_create(struct tarn_session *session, struct tar
     executor->program = session->program;
     enum tarn_status status = tarn_queues_init(&executor->queues, session, error);
     bool captures = options->capture && executor->program->steps_count > 0;
-    if (!status && captures)
+    if (status == TARN_OK && captures)
         status = tarn_capture_init(&executor->capture, &executor->queues,
                                    options->unroll > 0 ? options->unroll : 1, error);
     executor->around.marks = &executor->marks;
     executor->queue_depth = tarn_device_queue_depth(session->device.table);
-    if (!status) status = create_marks(executor, options->depth, error);
-    if (status) release_executor(executor);
-    *result = status ? NULL : executor;
+    if (status == TARN_OK) status = create_marks(executor, options->depth, error);
+    if (status != TARN_OK) release_executor(executor);
+    *result = status != TARN_OK ? NULL : executor;
     return status;
 }
 

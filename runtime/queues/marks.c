@@ -65,7 +65,7 @@ enum tarn_status tarn_marks_look(struct tarn_marks *marks, uint64_t *finished,
                                  struct tarn_error *error)
 {
     enum tarn_status status = TARN_OK;
-    while (marks->reached < marks->made && !status) {
+    while (marks->reached < marks->made && status == TARN_OK) {
         struct tarn_mark *mark = mark_at(marks, marks->reached);
         status = ask(marks, mark, error);
         if (mark->reached < streams_count(marks)) break;
@@ -121,7 +121,7 @@ enum tarn_status tarn_marks_init(struct tarn_marks *marks, struct tarn_queues *q
     marks->ring = tarn_region_take(&queues->session->region, count, sizeof *marks->ring);
     if (!marks->ring) return tarn_error_no_memory(error);
     enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < count && !status; i++)
+    for (uint32_t i = 0; i < count && status == TARN_OK; i++)
         status = create_mark(marks, &marks->ring[i], origin, error);
     return status;
 }

@@ -113,7 +113,7 @@ static enum tarn_status launch(struct tarn_queues *queues, uint32_t index, uint6
         return launch_closure(queues, index, iteration, error);
     tarn_flight_begin(session->flight, step->stream, step->op, iteration);
     enum tarn_status status = stamp(queues, step, iteration, false, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (!moves && table->range_begin)
         table->range_begin(queues->device.self, session->graph->ops[step->op].name);
     int code = moves ? tarn_session_enqueue_move(session, step->op)
@@ -170,10 +170,10 @@ enum tarn_status tarn_queues_enqueue_step(struct tarn_queues *queues, uint32_t i
     const struct tarn_program *program = queues->session->program;
     const struct tarn_program_step *step = &program->steps[index];
     enum tarn_status status = wait_for_turns(queues, index, iteration, error);
-    for (uint32_t i = step->waits_begin; i < step->waits_end && !status; i++)
+    for (uint32_t i = step->waits_begin; i < step->waits_end && status == TARN_OK; i++)
         status = wait_for_event(queues, step, &program->waits[i], iteration, error);
-    if (!status) status = launch(queues, index, iteration, error);
-    if (!status) status = record(queues, index, iteration, error);
+    if (status == TARN_OK) status = launch(queues, index, iteration, error);
+    if (status == TARN_OK) status = record(queues, index, iteration, error);
     return status;
 }
 
@@ -182,7 +182,7 @@ enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iterat
 {
     const struct tarn_program *program = queues->session->program;
     enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < program->steps_count && !status; i++)
+    for (uint32_t i = 0; i < program->steps_count && status == TARN_OK; i++)
         status = tarn_queues_enqueue_step(queues, program->order[i], iteration, error);
     queues->follows_count = 0;
     return status;

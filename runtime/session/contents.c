@@ -16,7 +16,7 @@ static enum tarn_status copy_status(struct tarn_session *session, const char *wh
                                     struct tarn_error *error)
 {
     enum tarn_status status = tarn_session_status(session, session->device, what, code, error);
-    if (status && atomic_load(&session->poisoned)) session->refused = true;
+    if (status != TARN_OK && atomic_load(&session->poisoned)) session->refused = true;
     return status;
 }
 
@@ -35,7 +35,7 @@ static enum tarn_status check_access(const struct tarn_session *session, tarn_te
                               (unsigned long long)size, tarn_tensor_label(graph, tensor).text,
                               (unsigned long long)graph->tensors[tensor].size);
     enum tarn_status status = tarn_session_check_life(session, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (!tarn_session_is_idle(session))
         return tarn_error_set(error, TARN_USAGE, "%s is in use: wait for ticket %llu first",
                               tarn_tensor_label(graph, tensor).text,
@@ -50,8 +50,8 @@ enum tarn_status tarn_session_write(struct tarn_session *session, tarn_tensor te
                                     const void *data, uint64_t size, struct tarn_error *error)
 {
     enum tarn_status status = check_access(session, tensor, data, size, error);
-    if (!status && size > 0) status = tarn_arena_begin_turn(session, false, error);
-    if (status || size == 0) return status;
+    if (status == TARN_OK && size > 0) status = tarn_arena_begin_turn(session, false, error);
+    if (status != TARN_OK || size == 0) return status;
     int code = session->device.table->copy_in(session->device.self,
                                               tarn_session_address(session, tensor), data, size);
     tarn_arena_end_turn(session);
@@ -62,8 +62,8 @@ enum tarn_status tarn_session_read(struct tarn_session *session, tarn_tensor ten
                                    uint64_t size, struct tarn_error *error)
 {
     enum tarn_status status = check_access(session, tensor, data, size, error);
-    if (!status && size > 0) status = tarn_arena_begin_turn(session, false, error);
-    if (status || size == 0) return status;
+    if (status == TARN_OK && size > 0) status = tarn_arena_begin_turn(session, false, error);
+    if (status != TARN_OK || size == 0) return status;
     int code = session->device.table->copy_out(session->device.self, data,
                                                tarn_session_address(session, tensor), size);
     tarn_arena_end_turn(session);

@@ -40,12 +40,12 @@ enum tarn_status tarn_session_destroy_within(struct tarn_session *session, uint6
     tarn_error_clear(error);
     if (!session) return TARN_OK;
     enum tarn_status status = tarn_session_check_process(session, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     session->refused = true;
     if (session->executor) {
         status = session->executor_table->destroy(session->executor, timeout_ns, error);
         session->overdue |= status != TARN_OK;
-        if (status) return status;
+        if (status != TARN_OK) return status;
     }
     release(session);
     return TARN_OK;
@@ -66,15 +66,15 @@ static enum tarn_status build(struct tarn_session *session, struct tarn_device d
     struct tarn_region *region = &session->region;
     enum tarn_status status =
         tarn_settings_init(&session->settings, region, session->plan, device, options, error);
-    if (!status) status = tarn_plan_program(session->plan, &session->program, error);
-    if (!status) status = tarn_arena_enter(session, error);
-    if (!status)
+    if (status == TARN_OK) status = tarn_plan_program(session->plan, &session->program, error);
+    if (status == TARN_OK) status = tarn_arena_enter(session, error);
+    if (status == TARN_OK)
         status =
             tarn_plan_memory_init(&session->memory, region, session->plan, device, taken, error);
-    if (!status) status = tarn_session_make_calls(session, error);
-    if (!status && taken->flight > 0)
+    if (status == TARN_OK) status = tarn_session_make_calls(session, error);
+    if (status == TARN_OK && taken->flight > 0)
         status = tarn_flight_create(session, taken->flight, &session->flight, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     session->executor_table =
         tarn_device_is_host(device) ? &tarn_executor_host : &tarn_executor_queues;
     return session->executor_table->create(session, &session->executor, error);
@@ -95,7 +95,7 @@ enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device 
     made->process = getpid();
     made->device = device;
     enum tarn_status status = build(made, device, options, error);
-    if (status) {
+    if (status != TARN_OK) {
         release(made);
         return status;
     }
@@ -114,7 +114,7 @@ static enum tarn_status check_binding(const struct tarn_session *session, tarn_o
     if (!session || !kernel)
         return tarn_error_set(error, TARN_USAGE, session ? "no kernel" : "no session");
     enum tarn_status status = tarn_session_check_life(session, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (!tarn_session_is_idle(session))
         return tarn_error_set(error, TARN_USAGE,
                               "kernels are bound while nothing is submitted: wait for ticket %llu "
@@ -129,7 +129,7 @@ enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
 {
     tarn_error_clear(error);
     enum tarn_status status = check_binding(session, origin, kernel, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     const struct tarn_graph *graph = session->graph;
     bool found = false;
     /* Copies of an op exist only where a transform ran; else an op is its own origin. */
@@ -188,14 +188,15 @@ static enum tarn_status bind_under_way(struct tarn_session *session, tarn_tensor
 {
     uint32_t storage = session->graph->tensors[tensor].storage;
     enum tarn_status status = tarn_session_check_life(session, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (session->settings.options.capture)
         return tarn_error_set(
             error, TARN_USAGE, "%s is in use in a captured block: wait for ticket %llu first",
             tarn_tensor_label(session->graph, tensor).text, (unsigned long long)session->submitted);
-    for (uint64_t blocked = 1; blocked > 0 && !status && !tarn_session_is_idle(session);) {
+    for (uint64_t blocked = 1;
+         blocked > 0 && status == TARN_OK && !tarn_session_is_idle(session);) {
         status = tarn_rebinds_add(session, storage, address, &blocked, error);
-        if (!status && blocked > 0)
+        if (status == TARN_OK && blocked > 0)
             status = tarn_session_wait(session, blocked, TARN_FOREVER, error);
     }
     return status;
@@ -211,9 +212,9 @@ enum tarn_status tarn_session_bind_memory(struct tarn_session *session, tarn_ten
                               tensor, session->graph->tensors_count);
     if (error) error->tensor = tensor;
     enum tarn_status status = tarn_plan_memory_check_bind(&session->memory, tensor, address, error);
-    if (!status && !tarn_session_is_idle(session))
+    if (status == TARN_OK && !tarn_session_is_idle(session))
         status = bind_under_way(session, tensor, address, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     session->memory.addresses[session->graph->tensors[tensor].storage] = address;
     if (tarn_session_is_idle(session)) session->ready = false;
     return TARN_OK;
@@ -243,7 +244,7 @@ static enum tarn_status get_ready(struct tarn_session *session, struct tarn_erro
     if (session->ready) return TARN_OK;
     enum tarn_status status = check_kernels(session, error);
     tarn_tensor unbound = tarn_plan_memory_unbound(&session->memory);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (unbound != TARN_NONE) {
         if (error) error->tensor = unbound;
         return tarn_error_set(error, TARN_USAGE,
@@ -282,7 +283,7 @@ static enum tarn_status surround(struct tarn_session *session, uint64_t iteratio
 {
     enum tarn_status status =
         tarn_options_take(taken, sizeof *taken, given, "submit options", error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if ((taken->waits_count > 0 && !taken->waits) || (taken->signals_count > 0 && !taken->signals))
         return tarn_error_set(error, TARN_USAGE, "events at NULL");
     for (size_t i = 0; i < taken->waits_count + taken->signals_count; i++) {
@@ -308,14 +309,14 @@ static enum tarn_status prepare(struct tarn_session *session, uint64_t iteration
                                 struct tarn_submit_options *around, struct tarn_error *error)
 {
     enum tarn_status status = tarn_session_check_life(session, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (!is_countable(session, iterations))
         return tarn_error_set(error, TARN_USAGE, "%llu iterations are too many to count",
                               (unsigned long long)iterations);
     status = surround(session, iterations, options, around, error);
-    if (!status) status = get_ready(session, error);
-    if (!status && iterations > 0) status = tarn_arena_begin_turn(session, true, error);
-    if (status) session->executor_table->surround(session->executor, NULL, NULL);
+    if (status == TARN_OK) status = get_ready(session, error);
+    if (status == TARN_OK && iterations > 0) status = tarn_arena_begin_turn(session, true, error);
+    if (status != TARN_OK) session->executor_table->surround(session->executor, NULL, NULL);
     return status;
 }
 
@@ -327,7 +328,7 @@ enum tarn_status tarn_session_submit_with(struct tarn_session *session, uint64_t
     tarn_error_clear(error);
     if (!session) return tarn_error_set(error, TARN_USAGE, "no session");
     enum tarn_status status = prepare(session, iterations, options, &around, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (ticket) *ticket = session->submitted + iterations;
     if (iterations == 0) return TARN_OK;
     session->submitted += iterations;
@@ -353,7 +354,7 @@ enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *fini
     if (!session || !finished) return tarn_error_set(error, TARN_USAGE, "null argument");
     *finished = session->finished;
     enum tarn_status status = tarn_session_check_life(session, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     status = session->executor_table->query(session->executor, finished, error);
     if (status == TARN_OK) note_finished(session, *finished);
     return end(session, status);
@@ -365,7 +366,7 @@ static enum tarn_status ask(struct tarn_session *session, tarn_ticket ticket,
 {
     uint64_t finished;
     enum tarn_status status = tarn_session_query(session, &finished, error);
-    if (status || finished >= ticket) return status;
+    if (status != TARN_OK || finished >= ticket) return status;
     return tarn_error_set(error, TARN_DEADLINE, "%llu of %llu iterations have finished",
                           (unsigned long long)finished, (unsigned long long)ticket);
 }
@@ -380,10 +381,10 @@ enum tarn_status tarn_session_wait(struct tarn_session *session, tarn_ticket tic
                               (unsigned long long)ticket, (unsigned long long)session->submitted);
     if (ticket <= session->finished) return TARN_OK;
     enum tarn_status status = tarn_session_check_life(session, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     if (timeout_ns == 0) return ask(session, ticket, error);
     status = session->executor_table->wait(session->executor, ticket, timeout_ns, error);
-    if (!status) note_finished(session, ticket);
+    if (status == TARN_OK) note_finished(session, ticket);
     return end(session, status);
 }
 

@@ -70,7 +70,7 @@ static enum tarn_status collect_commands(struct trace *trace, struct tarn_error 
     if (!trace->commands) return tarn_error_no_memory(error);
     trace->zero_ns = UINT64_MAX;
     enum tarn_status status = TARN_OK;
-    for (uint32_t s = 0; s < flight->streams_count && !status; s++)
+    for (uint32_t s = 0; s < flight->streams_count && status == TARN_OK; s++)
         status = collect_ring(trace, &flight->rings[s], error);
     return status;
 }
@@ -242,8 +242,8 @@ enum tarn_status tarn_trace_save(const struct tarn_session *session, const char 
 {
     struct trace trace = {.session = session};
     enum tarn_status status = collect_commands(&trace, error);
-    if (!status && !collect_changes(&trace)) status = tarn_error_no_memory(error);
-    if (!status) status = tarn_text_save(path, print_trace, &trace, error);
+    if (status == TARN_OK && !collect_changes(&trace)) status = tarn_error_no_memory(error);
+    if (status == TARN_OK) status = tarn_text_save(path, print_trace, &trace, error);
     tarn_region_finish(&trace.region);
     return status;
 }

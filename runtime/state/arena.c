@@ -50,11 +50,12 @@ static enum tarn_status make_turn(struct tarn_arena *arena, uint32_t from, uint3
     struct tarn_switch pair = {.from = before->plan, .to = after->plan};
     enum tarn_status status = tarn_switch_match(pair.from, pair.to, &region, &same, error);
     pair.same = same;
-    if (!status && !arena->memory.is_bound) status = tarn_switch_check_layout(&pair, error);
-    if (!status) status = tarn_switch_waits(&pair, &arena->region, &waits, &count, error);
-    if (!status) status = tarn_switch_verify(&pair, waits, count, error);
+    if (status == TARN_OK && !arena->memory.is_bound)
+        status = tarn_switch_check_layout(&pair, error);
+    if (status == TARN_OK) status = tarn_switch_waits(&pair, &arena->region, &waits, &count, error);
+    if (status == TARN_OK) status = tarn_switch_verify(&pair, waits, count, error);
     tarn_region_finish(&region);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     turn->listed = (struct tarn_waits){waits, count};
     for (uint32_t i = 0; i < count; i++)
         before->exits[before->program->step_of[waits[i].on]] = true;
@@ -71,8 +72,8 @@ static enum tarn_status take_plan(struct tarn_arena *arena, uint32_t i, struct t
     struct tarn_arena_member *taken = &arena->members[i];
     taken->plan = tarn_plan_retain(plan);
     enum tarn_status status = tarn_plan_check_form(plan, error);
-    if (!status) status = tarn_plan_program(plan, &taken->program, error);
-    if (status) return status;
+    if (status == TARN_OK) status = tarn_plan_program(plan, &taken->program, error);
+    if (status != TARN_OK) return status;
     struct tarn_region *region = &arena->region;
     taken->exits = tarn_region_take(region, taken->program->steps_count, sizeof *taken->exits);
     taken->turns = tarn_region_take(region, arena->members_count, sizeof *taken->turns);
@@ -87,10 +88,10 @@ static enum tarn_status measure(struct tarn_plan *const *plans, size_t count, bo
                                 struct tarn_needs_by_space *needs, struct tarn_error *error)
 {
     enum tarn_status status = tarn_needs_measure(needs, plans[0], is_bound, error);
-    for (size_t i = 1; i < count && !status; i++) {
+    for (size_t i = 1; i < count && status == TARN_OK; i++) {
         struct tarn_needs_by_space one;
         status = tarn_needs_measure(&one, plans[i], is_bound, error);
-        if (!status) status = tarn_needs_join(needs, &one, error);
+        if (status == TARN_OK) status = tarn_needs_join(needs, &one, error);
     }
     return status;
 }
@@ -117,9 +118,9 @@ static enum tarn_status take(struct tarn_plan *const *plans, size_t count,
                              struct tarn_arena_options *options, struct tarn_error *error)
 {
     enum tarn_status status = check_plans(plans, count, error);
-    if (!status)
+    if (status == TARN_OK)
         status = tarn_options_take(options, sizeof *options, given, "arena options", error);
-    return status ? status : tarn_settings_check_device(device, error);
+    return status != TARN_OK ? status : tarn_settings_check_device(device, error);
 }
 
 enum tarn_status tarn_arena_needs_sized(struct tarn_plan *const *plans, size_t count,
@@ -134,8 +135,8 @@ enum tarn_status tarn_arena_needs_sized(struct tarn_plan *const *plans, size_t c
     tarn_error_clear(error);
     if (!memory) return tarn_error_null(error, __func__);
     enum tarn_status status = take(plans, count, device, given, &options, error);
-    if (!status) status = measure(plans, count, options.binds_persistent, &needs, error);
-    if (!status) status = tarn_needs_report(&needs, space, device, &known, error);
+    if (status == TARN_OK) status = measure(plans, count, options.binds_persistent, &needs, error);
+    if (status == TARN_OK) status = tarn_needs_report(&needs, space, device, &known, error);
     tarn_struct_give(memory, size, &known, sizeof known);
     return status;
 }
@@ -149,17 +150,19 @@ static enum tarn_status make(struct tarn_arena *arena, struct tarn_plan *const *
     arena->memory.is_bound = options->binds_persistent;
     arena->memory.plan = plans[0];
     enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < count && !status; i++) status = take_plan(arena, i, plans[i], error);
-    if (!status) status = measure(plans, count, options->binds_persistent, &arena->needs, error);
-    for (uint32_t i = 0; i < count && !status; i++) {
-        for (uint32_t k = 0; k < count && !status; k++)
+    for (uint32_t i = 0; i < count && status == TARN_OK; i++)
+        status = take_plan(arena, i, plans[i], error);
+    if (status == TARN_OK)
+        status = measure(plans, count, options->binds_persistent, &arena->needs, error);
+    for (uint32_t i = 0; i < count && status == TARN_OK; i++) {
+        for (uint32_t k = 0; k < count && status == TARN_OK; k++)
             if (i != k) status = make_turn(arena, i, k, error);
     }
     struct tarn_session_options asked = {.memory = options->memory,
                                          .memory_size = options->memory_size,
                                          .space_memory = options->space_memory,
                                          .space_memory_count = options->space_memory_count};
-    if (!status)
+    if (status == TARN_OK)
         status =
             tarn_plan_memory_obtain(&arena->memory, &arena->region, &arena->needs, &asked, error);
     return status;
@@ -184,14 +187,14 @@ enum tarn_status tarn_arena_create(struct tarn_plan *const *plans, size_t count,
     if (!arena) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     enum tarn_status status = take(plans, count, device, given, &options, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     struct tarn_arena *made = tarn_region_take(&region, 1, sizeof *made);
     if (!made) return tarn_error_no_memory(error);
     made->region = region;
     made->process = getpid();
     made->memory.device = device;
     status = make(made, plans, count, &options, error);
-    if (status)
+    if (status != TARN_OK)
         release(made);
     else
         *arena = made;
@@ -277,7 +280,7 @@ enum tarn_status tarn_arena_enter(struct tarn_session *session, struct tarn_erro
     if (device->table != session->device.table || device->self != session->device.self)
         return tarn_error_set(error, TARN_USAGE, "the arena is on another device than the session");
     enum tarn_status status = find_plan(session, arena, &index, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     struct tarn_arena_member *plan = &arena->members[index];
     plan->session = session;
     atomic_store(&plan->has_failed, false);
@@ -359,7 +362,7 @@ enum tarn_status tarn_arena_begin_turn(struct tarn_session *session, bool is_sub
             "that share one are used from one thread at a time");
     arena->busy_depth++;
     enum tarn_status status = begin_turn(session, is_submit, error);
-    if (status) leave(arena);
+    if (status != TARN_OK) leave(arena);
     return status;
 }
 

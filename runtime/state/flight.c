@@ -77,7 +77,7 @@ enum tarn_status tarn_flight_create(struct tarn_session *session, uint32_t comma
     enum tarn_status status = allocate(session, flight) ? create_stamps(session, flight, error)
                                                         : tarn_error_no_memory(error);
     assert((flight->capacity & (flight->capacity - 1)) == 0);
-    if (status)
+    if (status != TARN_OK)
         tarn_flight_destroy(flight);
     else
         *result = flight;

@@ -82,7 +82,7 @@ static enum tarn_status allocate(struct tarn_plan_memory *memory, uint32_t space
 {
     struct tarn_memory_part *part = &memory->parts[space];
     enum tarn_status status = tarn_needs_check(by_space, space, memory->device, limits, error);
-    if (status || part->needs.size == 0) return status;
+    if (status != TARN_OK || part->needs.size == 0) return status;
     int code = create(memory->device, memory->plan->graph, space, part->needs.size, &part->memory);
     if (!code) return TARN_OK;
     part->memory = NULL;
@@ -127,14 +127,14 @@ static enum tarn_status borrow(struct tarn_plan_memory *memory, uint32_t space,
     struct tarn_space_memory given = brought(options, space);
     if (needs->size == 0) return TARN_OK;
     enum tarn_status status = check_brought(memory, needs, given, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     struct tarn_memory_use use = {.device = memory->device,
                                   .begin = (uintptr_t)given.memory,
                                   .size = needs->size,
                                   .on_host = on_host};
     part->use = use;
     status = tarn_memory_use_enter(&part->use, error);
-    if (status) {
+    if (status != TARN_OK) {
         part->use.size = 0;
         return status;
     }
@@ -185,14 +185,14 @@ static enum tarn_status obtain_part(struct tarn_plan_memory *memory, uint32_t sp
     struct tarn_memory_part *part = &memory->parts[space];
     enum tarn_status status =
         tarn_space_limits(memory->device, memory->plan->graph, space, &limits, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     part->needs = *needs;
     part->persistent_begin = needs->size - needs->persistent;
     memory->on_host &= limits.on_host;
     status = brought(options, space).memory
                  ? borrow(memory, space, needs, options, limits.on_host, error)
                  : allocate(memory, space, by_space, &limits, error);
-    return status ? status : clear(memory, space, error);
+    return status != TARN_OK ? status : clear(memory, space, error);
 }
 
 enum tarn_status tarn_plan_memory_obtain(struct tarn_plan_memory *memory,
@@ -202,12 +202,12 @@ enum tarn_status tarn_plan_memory_obtain(struct tarn_plan_memory *memory,
                                          struct tarn_error *error)
 {
     enum tarn_status status = check_list(options, by_space->count, error);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     memory->parts = tarn_region_take(region, by_space->count, sizeof *memory->parts);
     if (!memory->parts) return tarn_error_no_memory(error);
     memory->parts_count = by_space->count;
     memory->on_host = true;
-    for (uint32_t s = 0; s < by_space->count && !status; s++)
+    for (uint32_t s = 0; s < by_space->count && status == TARN_OK; s++)
         status = obtain_part(memory, s, by_space, options, error);
     return status;
 }

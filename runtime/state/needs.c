@@ -65,7 +65,7 @@ enum tarn_status tarn_needs_measure(struct tarn_needs_by_space *by_space,
 {
     enum tarn_status status = TARN_OK;
     by_space->count = tarn_graph_spaces_count(plan->graph);
-    for (uint32_t s = 0; s < by_space->count && !status; s++) {
+    for (uint32_t s = 0; s < by_space->count && status == TARN_OK; s++) {
         struct tarn_memory_needs *needs = &by_space->of[s];
         tarn_tensor tensor;
         struct tarn_plan_space_summary made;
@@ -87,7 +87,7 @@ enum tarn_status tarn_needs_join(struct tarn_needs_by_space *by_space,
 {
     enum tarn_status status =
         tarn_switch_check_spaces(by_space->strictest[0]->graph, more->strictest[0]->graph, error);
-    for (uint32_t s = 0; s < by_space->count && !status; s++) {
+    for (uint32_t s = 0; s < by_space->count && status == TARN_OK; s++) {
         struct tarn_memory_needs *needs = &by_space->of[s];
         const struct tarn_memory_needs *other = &more->of[s];
         if (other->alignment > needs->alignment) {

@@ -61,7 +61,7 @@ static enum tarn_status place_storages(struct tarn_plan_memory *memory, struct t
             "used by themselves: give each slice a storage of its own",
             tarn_device_name(memory->device.table), tarn_storage_label(graph, a).text);
     }
-    for (uint32_t a = 0; a < graph->storages_count && !status; a++) {
+    for (uint32_t a = 0; a < graph->storages_count && status == TARN_OK; a++) {
         if (graph->storages[a].persistent && memory->is_bound) continue;
         status = place_storage(memory, a, error);
     }
@@ -158,7 +158,7 @@ enum tarn_status tarn_needs_report(const struct tarn_needs_by_space *by_space, u
     *needs = by_space->of[space];
     enum tarn_status status =
         tarn_space_limits(device, by_space->strictest[space]->graph, space, &limits, error);
-    return status ? status : tarn_needs_check(by_space, space, device, &limits, error);
+    return status != TARN_OK ? status : tarn_needs_check(by_space, space, device, &limits, error);
 }
 
 enum tarn_status tarn_session_needs_sized(const struct tarn_plan *plan, struct tarn_device device,
@@ -173,9 +173,10 @@ enum tarn_status tarn_session_needs_sized(const struct tarn_plan *plan, struct t
     if (!plan || !needs) return tarn_error_set(error, TARN_USAGE, "null argument");
     enum tarn_status status =
         tarn_options_take(&taken, sizeof taken, options, "session options", error);
-    if (!status) status = tarn_settings_check_device(device, error);
-    if (!status) status = tarn_needs_measure(&by_space, plan, taken.binds_persistent, error);
-    if (!status) status = tarn_needs_report(&by_space, space, device, &known, error);
+    if (status == TARN_OK) status = tarn_settings_check_device(device, error);
+    if (status == TARN_OK)
+        status = tarn_needs_measure(&by_space, plan, taken.binds_persistent, error);
+    if (status == TARN_OK) status = tarn_needs_report(&by_space, space, device, &known, error);
     tarn_struct_give(needs, size, &known, sizeof known);
     return status;
 }
@@ -207,7 +208,8 @@ static enum tarn_status take_memory(struct tarn_plan_memory *memory, struct tarn
     struct tarn_needs_by_space by_space;
     if (options->arena) return join(memory, region, &options->arena->memory, error);
     enum tarn_status status = tarn_needs_measure(&by_space, memory->plan, memory->is_bound, error);
-    return status ? status : tarn_plan_memory_obtain(memory, region, &by_space, options, error);
+    return status != TARN_OK ? status
+                             : tarn_plan_memory_obtain(memory, region, &by_space, options, error);
 }
 
 enum tarn_status tarn_plan_memory_init(struct tarn_plan_memory *memory, struct tarn_region *region,
@@ -223,7 +225,7 @@ enum tarn_status tarn_plan_memory_init(struct tarn_plan_memory *memory, struct t
         memory->regions = tarn_region_take(region, storages, sizeof *memory->regions);
     if (region->is_exhausted) return tarn_error_no_memory(error);
     enum tarn_status status = take_memory(memory, region, options, error);
-    if (!status) status = place_storages(memory, error);
+    if (status == TARN_OK) status = place_storages(memory, error);
     assert(status || tarn_plan_memory_is_valid(memory));
     return status;
 }

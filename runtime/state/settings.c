@@ -56,7 +56,7 @@ enum tarn_status tarn_settings_take_source(struct tarn_memory_source *source,
 {
     enum tarn_status status =
         tarn_options_take(source, sizeof *source, given, "memory source", error);
-    if (status || !given) return status;
+    if (status != TARN_OK || !given) return status;
     if (!source->create || !source->destroy)
         return tarn_error_set(error, TARN_USAGE,
                               "the %s device's source of memory needs both functions, create and "
@@ -78,7 +78,8 @@ static enum tarn_status check_host_options(struct tarn_device device, struct tar
     if (device.table != tarn_device_host(NULL).table) return TARN_OK;
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, device.self, "host options", error);
-    return status ? status : tarn_settings_take_source(&source, options.memory, "host", error);
+    return status != TARN_OK ? status
+                             : tarn_settings_take_source(&source, options.memory, "host", error);
 }
 
 enum tarn_status tarn_settings_check_device(struct tarn_device device, struct tarn_error *error)
@@ -152,9 +153,10 @@ static enum tarn_status take_streams(struct tarn_settings *settings, struct tarn
     settings->streams = tarn_region_take(region, plan->streams_count, sizeof *settings->streams);
     if (!settings->streams) return tarn_error_no_memory(error);
     enum tarn_status status = check_list(&options->blocking, "blocking", plan, error);
-    if (!status && options->urgent) status = check_list(options->urgent, "urgent", plan, error);
-    if (!status) status = check_queues(settings, plan, device, error);
-    if (status) return status;
+    if (status == TARN_OK && options->urgent)
+        status = check_list(options->urgent, "urgent", plan, error);
+    if (status == TARN_OK) status = check_queues(settings, plan, device, error);
+    if (status != TARN_OK) return status;
     for (size_t i = 0; i < options->blocking.count; i++)
         settings->streams[options->blocking.ids[i]].blocking = true;
     if (!options->urgent) find_communication(settings, plan);
@@ -189,8 +191,8 @@ enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_
     memset(settings, 0, sizeof *settings);
     enum tarn_status status = tarn_options_take(&settings->options, sizeof settings->options,
                                                 options, "session options", error);
-    if (!status) status = tarn_settings_check_device(device, error);
-    if (!status) status = take_streams(settings, region, plan, device, error);
-    if (!status) status = check_capture(settings, device, error);
+    if (status == TARN_OK) status = tarn_settings_check_device(device, error);
+    if (status == TARN_OK) status = take_streams(settings, region, plan, device, error);
+    if (status == TARN_OK) status = check_capture(settings, device, error);
     return status;
 }

@@ -130,16 +130,17 @@ static enum tarn_status read_implementation(const struct tarn_json_at *at,
     *made = (struct tarn_implementation){0};
     enum tarn_status status =
         tarn_json_fields(at, implementation_fields, TARN_COUNT_OF(implementation_fields), fields);
-    if (!status) status = tarn_json_string(&fields[IMPLEMENTATION_NAME], &made->name);
-    if (!status && !(made->name = tarn_region_string(choices->region, made->name)))
+    if (status == TARN_OK) status = tarn_json_string(&fields[IMPLEMENTATION_NAME], &made->name);
+    if (status == TARN_OK && !(made->name = tarn_region_string(choices->region, made->name)))
         status = tarn_error_no_memory(at->report->error);
-    if (!status) status = tarn_json_integer(&fields[IMPLEMENTATION_COST], &made->cost);
-    if (!status) status = tarn_json_integer(&fields[IMPLEMENTATION_WORKSPACE], &made->workspace);
-    if (!status)
+    if (status == TARN_OK) status = tarn_json_integer(&fields[IMPLEMENTATION_COST], &made->cost);
+    if (status == TARN_OK)
+        status = tarn_json_integer(&fields[IMPLEMENTATION_WORKSPACE], &made->workspace);
+    if (status == TARN_OK)
         status = tarn_json_boolean(&fields[IMPLEMENTATION_WORKSPACE_FIRST], &made->workspace_first);
-    if (!status)
+    if (status == TARN_OK)
         status = tarn_json_ids_append(&fields[IMPLEMENTATION_INPUTS], choices, &made->inputs.count);
-    if (!status)
+    if (status == TARN_OK)
         status =
             tarn_json_ids_append(&fields[IMPLEMENTATION_OUTPUTS], choices, &made->outputs.count);
     return status;
@@ -197,17 +198,19 @@ static enum tarn_status read_op_plain(const struct tarn_json_at *fields, struct 
 {
     bool may_run_twice = false;
     enum tarn_status status = tarn_json_string(&fields[OP_NAME], &info->name);
-    if (!status) status = tarn_json_string(&fields[OP_KIND], &info->kind);
-    if (!status) status = tarn_json_id(&fields[OP_STREAM], &info->stream);
-    if (!status) status = tarn_json_integer(&fields[OP_WORKSPACE], &info->workspace);
-    if (!status) status = tarn_json_integer(&fields[OP_COST], &info->cost);
-    if (!status) status = tarn_json_integer(&fields[OP_FLOPS], &info->flops);
-    if (!status) status = tarn_json_boolean(&fields[OP_VIEW], &info->view);
-    if (!status) status = tarn_json_boolean(&fields[OP_MOVE], &info->move);
-    if (!status) status = tarn_json_boolean(&fields[OP_WORKSPACE_FIRST], &info->workspace_first);
-    if (!status) status = tarn_json_id(&fields[OP_WORKSPACE_SPACE], &info->workspace_space);
-    if (!status) status = read_class(&fields[OP_CLASS], &info->op_class);
-    if (!status) status = tarn_json_boolean(&fields[OP_RECOMPUTABLE], &may_run_twice);
+    if (status == TARN_OK) status = tarn_json_string(&fields[OP_KIND], &info->kind);
+    if (status == TARN_OK) status = tarn_json_id(&fields[OP_STREAM], &info->stream);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[OP_WORKSPACE], &info->workspace);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[OP_COST], &info->cost);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[OP_FLOPS], &info->flops);
+    if (status == TARN_OK) status = tarn_json_boolean(&fields[OP_VIEW], &info->view);
+    if (status == TARN_OK) status = tarn_json_boolean(&fields[OP_MOVE], &info->move);
+    if (status == TARN_OK)
+        status = tarn_json_boolean(&fields[OP_WORKSPACE_FIRST], &info->workspace_first);
+    if (status == TARN_OK)
+        status = tarn_json_id(&fields[OP_WORKSPACE_SPACE], &info->workspace_space);
+    if (status == TARN_OK) status = read_class(&fields[OP_CLASS], &info->op_class);
+    if (status == TARN_OK) status = tarn_json_boolean(&fields[OP_RECOMPUTABLE], &may_run_twice);
     if (fields[OP_RECOMPUTABLE].value)
         info->recomputable = may_run_twice ? TARN_RECOMPUTABLE : TARN_NOT_RECOMPUTABLE;
     return status;
@@ -219,14 +222,16 @@ static enum tarn_status read_op_lists(struct loader *loader, const struct tarn_j
                                       struct tarn_op_info *info)
 {
     enum tarn_status status = tarn_json_ids(&fields[OP_INPUTS], &loader->inputs);
-    if (!status) status = tarn_json_ids(&fields[OP_OUTPUTS], &loader->outputs);
-    if (!status) status = tarn_json_ids(&fields[OP_CONTROL], &loader->control);
-    if (!status) status = read_pairs(&loader->inplace, &fields[OP_INPLACE], "input, output");
-    if (!status) status = read_pairs(&loader->branch, &fields[OP_BRANCH], "conditional, arm");
-    if (!status)
+    if (status == TARN_OK) status = tarn_json_ids(&fields[OP_OUTPUTS], &loader->outputs);
+    if (status == TARN_OK) status = tarn_json_ids(&fields[OP_CONTROL], &loader->control);
+    if (status == TARN_OK)
+        status = read_pairs(&loader->inplace, &fields[OP_INPLACE], "input, output");
+    if (status == TARN_OK)
+        status = read_pairs(&loader->branch, &fields[OP_BRANCH], "conditional, arm");
+    if (status == TARN_OK)
         status =
             read_implementations(loader, &fields[OP_IMPLEMENTATIONS], &info->implementations_count);
-    if (!status) status = tarn_json_ids(&fields[OP_COMMON], &loader->common);
+    if (status == TARN_OK) status = tarn_json_ids(&fields[OP_COMMON], &loader->common);
     if (fields[OP_COMMON].value)
         info->common = (struct tarn_list){loader->common.count > 0 ? loader->common.ids : no_ids,
                                           loader->common.count};
@@ -247,12 +252,12 @@ static enum tarn_status load_op(struct loader *loader, const struct tarn_json_at
     struct tarn_op_info info = {0};
     uint32_t origin = (uint32_t)at->index, implementation = TARN_NONE;
     enum tarn_status status = tarn_json_fields(at, op_fields, TARN_COUNT_OF(op_fields), fields);
-    if (!status) status = tarn_json_own_id(&fields[OP_ID]);
-    if (!status) status = read_op_plain(fields, &info);
-    if (!status) status = read_op_lists(loader, fields, &info);
+    if (status == TARN_OK) status = tarn_json_own_id(&fields[OP_ID]);
+    if (status == TARN_OK) status = read_op_plain(fields, &info);
+    if (status == TARN_OK) status = read_op_lists(loader, fields, &info);
     if (info.move) origin = TARN_NONE;
-    if (!status) status = tarn_json_id(&fields[OP_ORIGIN], &origin);
-    if (!status) status = tarn_json_id(&fields[OP_IMPLEMENTATION], &implementation);
+    if (status == TARN_OK) status = tarn_json_id(&fields[OP_ORIGIN], &origin);
+    if (status == TARN_OK) status = tarn_json_id(&fields[OP_IMPLEMENTATION], &implementation);
     if (status != TARN_OK) return status;
     tarn_builder_op(loader->builder, &info);
     tarn_builder_origin(loader->builder, origin, implementation);
@@ -325,9 +330,9 @@ static enum tarn_status read_stream(struct loader *loader, const struct tarn_jso
     const char *name = NULL;
     enum tarn_status status =
         tarn_json_fields(at, stream_fields, TARN_COUNT_OF(stream_fields), fields);
-    if (!status) status = tarn_json_own_id(&fields[STREAM_ID]);
-    if (!status) status = tarn_json_string(&fields[STREAM_NAME], &name);
-    if (!status) tarn_builder_stream(loader->builder, name);
+    if (status == TARN_OK) status = tarn_json_own_id(&fields[STREAM_ID]);
+    if (status == TARN_OK) status = tarn_json_string(&fields[STREAM_NAME], &name);
+    if (status == TARN_OK) tarn_builder_stream(loader->builder, name);
     return status;
 }
 
@@ -366,12 +371,12 @@ static enum tarn_status read_space(struct loader *loader, const struct tarn_json
     struct tarn_json_at fields[TARN_COUNT_OF(names)];
     struct tarn_space_info info = {0};
     enum tarn_status status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
-    if (!status) status = tarn_json_own_id(&fields[0]);
-    if (!status) status = tarn_json_string(&fields[1], &info.name);
-    if (!status) status = read_space_kind(&fields[2], &info.kind);
-    if (!status) status = tarn_json_integer(&fields[3], &info.alignment);
-    if (!status) status = tarn_json_integer(&fields[4], &info.capacity);
-    if (!status) tarn_builder_space(loader->builder, &info);
+    if (status == TARN_OK) status = tarn_json_own_id(&fields[0]);
+    if (status == TARN_OK) status = tarn_json_string(&fields[1], &info.name);
+    if (status == TARN_OK) status = read_space_kind(&fields[2], &info.kind);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[3], &info.alignment);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[4], &info.capacity);
+    if (status == TARN_OK) tarn_builder_space(loader->builder, &info);
     return status;
 }
 
@@ -396,16 +401,16 @@ static enum tarn_status read_tensor(struct loader *loader, const struct tarn_jso
     tarn_tensor root = TARN_NONE, origin = (uint32_t)at->index;
     enum tarn_status status =
         tarn_json_fields(at, tensor_fields, TARN_COUNT_OF(tensor_fields), fields);
-    if (!status) status = tarn_json_own_id(&fields[TENSOR_ID]);
-    if (!status) status = tarn_json_string(&fields[TENSOR_NAME], &info.name);
-    if (!status) status = tarn_json_integer(&fields[TENSOR_SIZE], &info.size);
-    if (!status) status = read_kind(&fields[TENSOR_KIND], &info.kind);
-    if (!status) status = tarn_json_id(&fields[TENSOR_ALIAS_OF], &root);
-    if (!status) status = tarn_json_integer(&fields[TENSOR_OFFSET], &info.offset);
-    if (!status) status = tarn_json_integer(&fields[TENSOR_ALIGNMENT], &info.alignment);
-    if (!status) status = read_wanted_offset(fields, &info);
-    if (!status) status = tarn_json_id(&fields[TENSOR_SPACE], &info.space);
-    if (!status) status = tarn_json_id(&fields[TENSOR_ORIGIN], &origin);
+    if (status == TARN_OK) status = tarn_json_own_id(&fields[TENSOR_ID]);
+    if (status == TARN_OK) status = tarn_json_string(&fields[TENSOR_NAME], &info.name);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[TENSOR_SIZE], &info.size);
+    if (status == TARN_OK) status = read_kind(&fields[TENSOR_KIND], &info.kind);
+    if (status == TARN_OK) status = tarn_json_id(&fields[TENSOR_ALIAS_OF], &root);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[TENSOR_OFFSET], &info.offset);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[TENSOR_ALIGNMENT], &info.alignment);
+    if (status == TARN_OK) status = read_wanted_offset(fields, &info);
+    if (status == TARN_OK) status = tarn_json_id(&fields[TENSOR_SPACE], &info.space);
+    if (status == TARN_OK) status = tarn_json_id(&fields[TENSOR_ORIGIN], &origin);
     if (status != TARN_OK) return status;
     tarn_builder_alias_of(loader->builder, &info, root);
     tarn_builder_tensor_origin(loader->builder, origin);
@@ -420,8 +425,8 @@ static enum tarn_status read_group(struct loader *loader, const struct tarn_json
     enum tarn_status status = TARN_OK;
     bool padded = false;
     if (tarn_json_is_object(at)) status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
-    if (!status) status = tarn_json_boolean(&fields[1], &padded);
-    if (!status) status = tarn_json_ids(&fields[0], &loader->members);
+    if (status == TARN_OK) status = tarn_json_boolean(&fields[1], &padded);
+    if (status == TARN_OK) status = tarn_json_ids(&fields[0], &loader->members);
     if (status != TARN_OK) return status;
     struct tarn_list tensors = {loader->members.ids, loader->members.count};
     if (padded)
@@ -468,18 +473,18 @@ static enum tarn_status read_meta(struct loader *loader, const struct tarn_json_
     const char *text = NULL;
     if (!at->value) return TARN_OK;
     enum tarn_status status = tarn_json_keep(at, &loader->region, &text);
-    if (!status) tarn_builder_meta(loader->builder, text);
+    if (status == TARN_OK) tarn_builder_meta(loader->builder, text);
     return status;
 }
 
 static enum tarn_status read_document(struct loader *loader, const struct tarn_json_at *fields)
 {
     enum tarn_status status = read_meta(loader, &fields[TOP_META]);
-    if (!status) status = read_list(loader, &fields[TOP_SPACES], read_space);
-    if (!status) status = read_list(loader, &fields[TOP_STREAMS], read_stream);
-    if (!status) status = read_list(loader, &fields[TOP_OPS], load_op);
-    if (!status) status = read_list(loader, &fields[TOP_TENSORS], read_tensor);
-    if (!status) status = read_list(loader, &fields[TOP_GROUPS], read_group);
+    if (status == TARN_OK) status = read_list(loader, &fields[TOP_SPACES], read_space);
+    if (status == TARN_OK) status = read_list(loader, &fields[TOP_STREAMS], read_stream);
+    if (status == TARN_OK) status = read_list(loader, &fields[TOP_OPS], load_op);
+    if (status == TARN_OK) status = read_list(loader, &fields[TOP_TENSORS], read_tensor);
+    if (status == TARN_OK) status = read_list(loader, &fields[TOP_GROUPS], read_group);
     return status;
 }
 
@@ -494,13 +499,14 @@ static enum tarn_status decode(const struct tarn_json_at *document, struct tarn_
     const char *name = NULL;
     *graph = NULL;
     enum tarn_status status = tarn_json_check_format(document, "tarn.graph");
-    if (!status) status = tarn_json_fields(document, top_fields, TARN_COUNT_OF(top_fields), fields);
-    if (!status) status = tarn_json_string(&fields[TOP_NAME], &name);
+    if (status == TARN_OK)
+        status = tarn_json_fields(document, top_fields, TARN_COUNT_OF(top_fields), fields);
+    if (status == TARN_OK) status = tarn_json_string(&fields[TOP_NAME], &name);
     if (status != TARN_OK) return status;
     loader.builder = tarn_builder_create(name);
     tarn_builder_read_from(loader.builder, document->report);
     status = read_document(&loader, fields);
-    if (!status)
+    if (status == TARN_OK)
         status = tarn_builder_finish(loader.builder, graph, document->report->error);
     else
         tarn_builder_destroy(loader.builder);
@@ -520,7 +526,7 @@ static enum tarn_status load_json(struct tarn_report *report, const char *text, 
 {
     struct tarn_json_at document;
     enum tarn_status status = tarn_json_parse(report, text, size, &document);
-    if (!status) status = decode(&document, graph);
+    if (status == TARN_OK) status = decode(&document, graph);
     tarn_json_close(&document, NULL);
     return status;
 }
@@ -536,9 +542,9 @@ static enum tarn_status load(const struct tarn_reader *reader,
     if (strcmp(reader->name, "-") == 0) report.path = "standard input";
     enum tarn_status status =
         tarn_options_take(&options, sizeof options, given, "load options", error);
-    report.text_max = !status && options.text_max > 0 ? options.text_max : TARN_TEXT_MAX;
-    if (!status) status = tarn_text_take(reader, report.text_max, &text, &size, error);
-    if (!status) {
+    report.text_max = status == TARN_OK && options.text_max > 0 ? options.text_max : TARN_TEXT_MAX;
+    if (status == TARN_OK) status = tarn_text_take(reader, report.text_max, &text, &size, error);
+    if (status == TARN_OK) {
         struct tarn_foreign_head head;
         tarn_foreign_keep(&head, text, size);
         status = tarn_interval_is(reader->name, text)
@@ -546,7 +552,7 @@ static enum tarn_status load(const struct tarn_reader *reader,
                      : load_json(&report, text, size, graph);
         if (status == TARN_BAD_INPUT) tarn_foreign_explain(&report, &head);
     }
-    if (!status) (*graph)->text_max = report.text_max;
+    if (status == TARN_OK) (*graph)->text_max = report.text_max;
     tarn_free(text);
     return status;
 }
@@ -569,5 +575,5 @@ enum tarn_status tarn_graph_read(const struct tarn_reader *given,
     if (!graph) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
-    return status ? status : load(&reader, options, graph, error);
+    return status != TARN_OK ? status : load(&reader, options, graph, error);
 }

@@ -190,5 +190,5 @@ enum tarn_status tarn_graph_write(const struct tarn_graph *graph, const struct t
     if (!graph) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     enum tarn_status status = tarn_writer_check(&writer, given, __func__, error);
-    return status ? status : give_graph(graph, &writer, error);
+    return status != TARN_OK ? status : give_graph(graph, &writer, error);
 }

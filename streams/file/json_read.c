@@ -128,7 +128,7 @@ static enum tarn_status read_value(const struct tarn_report *report,
     if (!*value) return tarn_error_no_memory(report->error);
     const char *end = span->end;
     enum tarn_status status = is_object ? read_members(report, span->begin, *value, &end) : TARN_OK;
-    if (!status && end != span->end) status = fault_at(report, end, after_object);
+    if (status == TARN_OK && end != span->end) status = fault_at(report, end, after_object);
     if (status != TARN_OK) {
         json_decref(*value);
         *value = NULL;
@@ -152,8 +152,8 @@ static enum tarn_status read_member(const struct tarn_report *report, const char
     const char *name = json_string_value(key);
     if (json_object_get(object, name))
         status = fault_at(report, at, "the object has this key twice");
-    if (!status) status = read_value(report, span, 0, &value);
-    if (!status && json_object_set_new_nocheck(object, name, value) != 0)
+    if (status == TARN_OK) status = read_value(report, span, 0, &value);
+    if (status == TARN_OK && json_object_set_new_nocheck(object, name, value) != 0)
         status = tarn_error_no_memory(report->error);
     json_decref(key);
     return status;
@@ -167,11 +167,12 @@ static enum tarn_status read_members(const struct tarn_report *report, const cha
     const char *at = tarn_json_skip_blanks(begin + 1);
     enum tarn_status status = TARN_OK;
     if (*at == '}') member.next = at;
-    while (!status && member.next < at) {
+    while (status == TARN_OK && member.next < at) {
         status = read_member(report, at, &member, object);
-        if (!status && *member.next == ',') at = tarn_json_skip_blanks(member.next + 1);
+        if (status == TARN_OK && *member.next == ',') at = tarn_json_skip_blanks(member.next + 1);
     }
-    if (!status && *member.next != '}') status = fault_at(report, member.next, after_object);
+    if (status == TARN_OK && *member.next != '}')
+        status = fault_at(report, member.next, after_object);
     *end = member.next + 1;
     return status;
 }
@@ -211,7 +212,7 @@ enum tarn_status tarn_json_parse(struct tarn_report *report, const char *text, s
         status =
             what ? fault_at(report, end, what) : read_value(report, &span, PIECE, &document->value);
     }
-    if (status) return status;
+    if (status != TARN_OK) return status;
     end = tarn_json_skip_blanks(end);
     return *end ? fault_at(report, end, "something follows the end of the document") : TARN_OK;
 }
@@ -224,7 +225,7 @@ enum tarn_status tarn_json_load(struct tarn_report *report, const struct tarn_re
     *text = NULL;
     *document = (struct tarn_json_at){.report = report};
     enum tarn_status status = tarn_text_take(reader, report->text_max, text, &size, report->error);
-    return status ? status : tarn_json_parse(report, *text, size, document);
+    return status != TARN_OK ? status : tarn_json_parse(report, *text, size, document);
 }
 
 void tarn_json_close(struct tarn_json_at *document, char *text)
@@ -338,7 +339,7 @@ enum tarn_status tarn_json_real(const struct tarn_json_at *at, double *result)
 {
     enum tarn_status status =
         at->value ? check_type(at, json_is_number(at->value), "a number") : TARN_OK;
-    if (at->value && !status) *result = json_number_value(at->value);
+    if (at->value && status == TARN_OK) *result = json_number_value(at->value);
     return status;
 }
 
@@ -346,7 +347,7 @@ enum tarn_status tarn_json_boolean(const struct tarn_json_at *at, bool *result)
 {
     enum tarn_status status =
         at->value ? check_type(at, json_is_boolean(at->value), "true or false") : TARN_OK;
-    if (at->value && !status) *result = json_is_true(at->value);
+    if (at->value && status == TARN_OK) *result = json_is_true(at->value);
     return status;
 }
 
@@ -371,7 +372,7 @@ enum tarn_status tarn_json_array(const struct tarn_json_at *at, size_t *count)
     struct large large;
     enum tarn_status status =
         at->value ? check_type(at, tarn_json_is_array(at), "an array") : TARN_OK;
-    if (!at->value || status) return status;
+    if (!at->value || status != TARN_OK) return status;
     *count = json_array_size(at->value);
     if (is_large(at->value, &large))
         *count = *tarn_json_skip_blanks(large.span.begin + 1) == ']' ? 0 : large.span.commas + 1;
@@ -425,7 +426,7 @@ static enum tarn_status read_next(struct tarn_json_at *item, const struct tarn_j
         status = read_value(report, &span, PIECE, &item->value);
     }
     bool is_last = span.next + 1 == array->end;
-    if (!status && *span.next != (is_last ? ']' : ',')) {
+    if (status == TARN_OK && *span.next != (is_last ? ']' : ',')) {
         json_decref(item->value);
         item->value = NULL;
         return fault_at(report, span.next, *span.next == ']' ? after_array : "\",\" was expected");
@@ -565,7 +566,7 @@ static enum tarn_status write_kept(const struct tarn_json_at *at, const struct t
         is_first = false;
         tarn_json_write(file, json_string(key));
         fputc(':', file);
-        if (!status) status = write_kept(&field, whole, levels - 1, file);
+        if (status == TARN_OK) status = write_kept(&field, whole, levels - 1, file);
     }
     struct tarn_json_at item = tarn_json_items(at);
     while (tarn_json_next(&item, &status)) {
@@ -603,15 +604,15 @@ enum tarn_status tarn_json_check_format(const struct tarn_json_at *document, con
     struct tarn_json_at name = tarn_json_in(document, "format");
     struct tarn_json_at version = tarn_json_in(document, "version");
     enum tarn_status status = tarn_json_string(&name, &found);
-    if (!status && !found)
+    if (status == TARN_OK && !found)
         return tarn_json_bad(document,
                              "the field \"format\" is missing; such a file begins with "
                              "{\"format\":\"%s\",\"version\":1",
                              format);
-    if (!status && strcmp(found, format) != 0)
+    if (status == TARN_OK && strcmp(found, format) != 0)
         return tarn_json_bad(&name, "this is a %s, not a \"%s\"", tarn_quote(found).text, format);
-    if (!status) status = tarn_json_integer(&version, &number);
-    if (!status && number != 1)
+    if (status == TARN_OK) status = tarn_json_integer(&version, &number);
+    if (status == TARN_OK && number != 1)
         return tarn_json_bad(&version, "version %" PRIu64 " is not supported, only version 1",
                              number);
     return status;

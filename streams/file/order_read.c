@@ -42,7 +42,7 @@ static enum tarn_status read_pair(const struct tarn_json_at *at, struct tarn_ste
 {
     size_t count = 0;
     enum tarn_status status = tarn_json_array(at, &count);
-    if (!status && count != 2)
+    if (status == TARN_OK && count != 2)
         return tarn_json_bad(at, "must be [op, iteration], not a list of %zu", count);
     struct tarn_json_at item = tarn_json_items(at);
     while (tarn_json_next(&item, &status))
@@ -72,8 +72,8 @@ static enum tarn_status read_document(const struct tarn_json_at *document, struc
         {"format", true}, {"version", true}, {"order", true}};
     struct tarn_json_at fields[TARN_COUNT_OF(names)];
     enum tarn_status status = tarn_json_check_format(document, "tarn.order");
-    if (!status) status = tarn_json_fields(document, names, TARN_COUNT_OF(names), fields);
-    if (!status) status = read_steps(&fields[2], false, steps, count);
+    if (status == TARN_OK) status = tarn_json_fields(document, names, TARN_COUNT_OF(names), fields);
+    if (status == TARN_OK) status = read_steps(&fields[2], false, steps, count);
     return status;
 }
 
@@ -89,7 +89,7 @@ enum tarn_status tarn_order_load(const char *path, struct tarn_step **steps, siz
     tarn_error_clear(error);
     enum tarn_status status =
         tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
-    if (!status)
+    if (status == TARN_OK)
         status = tarn_json_is_array(&document) ? read_steps(&document, true, steps, count)
                                                : read_document(&document, steps, count);
     tarn_json_close(&document, text);

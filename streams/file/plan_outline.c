@@ -24,7 +24,7 @@ static enum tarn_status read_size(const struct tarn_json_at *object, const char 
 {
     struct tarn_json_at at;
     enum tarn_status status = find(object, name, &at);
-    return status ? status : tarn_json_integer(&at, size);
+    return status != TARN_OK ? status : tarn_json_integer(&at, size);
 }
 
 static enum tarn_status read_text(const struct tarn_json_at *document, const char *name,
@@ -32,7 +32,7 @@ static enum tarn_status read_text(const struct tarn_json_at *document, const cha
 {
     struct tarn_json_at at;
     enum tarn_status status = find(document, name, &at);
-    if (!status) status = tarn_json_string(&at, text);
+    if (status == TARN_OK) status = tarn_json_string(&at, text);
     if (status != TARN_OK) return status;
     *text = tarn_region_string(region, *text);
     return *text ? TARN_OK : tarn_error_no_memory(document->report->error);
@@ -44,8 +44,8 @@ static enum tarn_status read_hash(const struct tarn_json_at *document, const cha
     struct tarn_json_at at;
     const char *text;
     enum tarn_status status = find(document, name, &at);
-    if (!status) status = tarn_json_string(&at, &text);
-    if (!status && !tarn_hash_parse(text, hash))
+    if (status == TARN_OK) status = tarn_json_string(&at, &text);
+    if (status == TARN_OK && !tarn_hash_parse(text, hash))
         status = tarn_json_bad(&at, "must be 32 lower-case hexadecimal digits");
     return status;
 }
@@ -63,7 +63,7 @@ static enum tarn_status count_list(const struct tarn_json_at *document, const ch
 {
     struct tarn_json_at at;
     enum tarn_status status = find(document, name, &at);
-    if (!status) status = tarn_json_array(&at, count);
+    if (status == TARN_OK) status = tarn_json_array(&at, count);
     struct tarn_json_at item = tarn_json_items(&at);
     while (tarn_json_next(&item, &status)) continue; /* the text of each is right */
     return status;
@@ -74,7 +74,7 @@ static enum tarn_status count_launches(const struct tarn_json_at *document, size
     struct tarn_json_at lists;
     size_t count = 0;
     enum tarn_status status = find(document, "streams", &lists);
-    if (!status) status = tarn_json_array(&lists, &count);
+    if (status == TARN_OK) status = tarn_json_array(&lists, &count);
     struct tarn_json_at list = tarn_json_items(&lists);
     while (tarn_json_next(&list, &status)) {
         status = tarn_json_array(&list, &count);
@@ -90,7 +90,7 @@ static enum tarn_status read_places(const struct tarn_json_at *document, const c
     struct tarn_place *read = NULL;
     uint32_t count = 0;
     enum tarn_status status = find(document, name, &at);
-    if (!status) status = tarn_plan_read_places(&at, TARN_NONE, region, &read, &count);
+    if (status == TARN_OK) status = tarn_plan_read_places(&at, TARN_NONE, region, &read, &count);
     if (status != TARN_OK) return status;
     struct tarn_placed *shown = tarn_region_take(region, count, sizeof *shown);
     if (!shown) return tarn_error_no_memory(document->report->error);
@@ -104,8 +104,8 @@ static enum tarn_status read_space(const struct tarn_json_at *at, struct tarn_ou
 {
     if (!tarn_json_is_object(at)) return tarn_json_bad(at, "must be an object");
     enum tarn_status status = read_size(at, "footprint_bytes", &space->footprint);
-    if (!status) status = read_size(at, "persistent_bytes", &space->persistent);
-    return status ? status : read_bound(at, &space->bound);
+    if (status == TARN_OK) status = read_size(at, "persistent_bytes", &space->persistent);
+    return status != TARN_OK ? status : read_bound(at, &space->bound);
 }
 
 /* Of a plan whose graph has several. */
@@ -140,21 +140,21 @@ static enum tarn_status read_outline(const struct tarn_json_at *document, struct
     struct tarn_region *region = &outline->region;
     shown->struct_size = sizeof *shown;
     enum tarn_status status = tarn_json_check_format(document, "tarn.plan");
-    if (!status) status = read_text(document, "name", region, &shown->name);
-    if (!status) status = read_text(document, "method", region, &shown->method);
-    if (!status) status = read_hash(document, "source_hash", &shown->source_hash);
-    if (!status) status = read_hash(document, "graph_hash", &shown->graph_hash);
-    if (!status) status = read_size(document, "alignment", &shown->alignment);
-    if (!status) status = read_size(document, "footprint_bytes", &shown->footprint);
-    if (!status) status = read_bound(document, &shown->bound);
-    if (!status) status = count_launches(document, &shown->launches);
-    if (!status) status = count_list(document, "waits", &shown->waits);
-    if (!status) status = count_list(document, "boundary_waits", &shown->boundary_waits);
-    if (!status) status = read_places(document, "storages", region, &shown->storages);
-    if (!status) status = read_places(document, "workspaces", region, &shown->workspaces);
-    if (!status) status = read_places(document, "persistent", region, &shown->persistent);
-    if (!status) status = read_spaces(document, region, shown);
-    return status ? status : read_graph(document, &shown->graph);
+    if (status == TARN_OK) status = read_text(document, "name", region, &shown->name);
+    if (status == TARN_OK) status = read_text(document, "method", region, &shown->method);
+    if (status == TARN_OK) status = read_hash(document, "source_hash", &shown->source_hash);
+    if (status == TARN_OK) status = read_hash(document, "graph_hash", &shown->graph_hash);
+    if (status == TARN_OK) status = read_size(document, "alignment", &shown->alignment);
+    if (status == TARN_OK) status = read_size(document, "footprint_bytes", &shown->footprint);
+    if (status == TARN_OK) status = read_bound(document, &shown->bound);
+    if (status == TARN_OK) status = count_launches(document, &shown->launches);
+    if (status == TARN_OK) status = count_list(document, "waits", &shown->waits);
+    if (status == TARN_OK) status = count_list(document, "boundary_waits", &shown->boundary_waits);
+    if (status == TARN_OK) status = read_places(document, "storages", region, &shown->storages);
+    if (status == TARN_OK) status = read_places(document, "workspaces", region, &shown->workspaces);
+    if (status == TARN_OK) status = read_places(document, "persistent", region, &shown->persistent);
+    if (status == TARN_OK) status = read_spaces(document, region, shown);
+    return status != TARN_OK ? status : read_graph(document, &shown->graph);
 }
 
 enum tarn_status tarn_plan_outline_load(const char *path, struct tarn_plan_outline **outline,
@@ -170,7 +170,7 @@ enum tarn_status tarn_plan_outline_load(const char *path, struct tarn_plan_outli
     if (!made) return tarn_error_no_memory(error);
     enum tarn_status status =
         tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
-    if (!status) status = read_outline(&document, made);
+    if (status == TARN_OK) status = read_outline(&document, made);
     tarn_json_close(&document, text);
     if (status == TARN_OK)
         *outline = &made->shown;

@@ -26,7 +26,7 @@
 static enum tarn_status read_op(const struct tarn_json_at *at, uint32_t count, uint32_t *op)
 {
     enum tarn_status status = tarn_json_id(at, op);
-    if (!status && *op >= count)
+    if (status == TARN_OK && *op >= count)
         status = tarn_json_bad(at, "there is no op %" PRIu32 "; the graph has %" PRIu32 " ops", *op,
                                count);
     return status;
@@ -37,7 +37,7 @@ static enum tarn_status read_stream(const struct tarn_json_at *at, struct tarn_p
     uint32_t s = (uint32_t)at->index, begin = plan->list_begin[s];
     size_t count = 0;
     enum tarn_status status = tarn_json_array(at, &count);
-    if (!status && count > plan->graph->ops_count - begin)
+    if (status == TARN_OK && count > plan->graph->ops_count - begin)
         return tarn_json_bad(at, "the lists have more ops than the graph");
     struct tarn_json_at op = tarn_json_items(at);
     while (tarn_json_next(&op, &status))
@@ -67,7 +67,7 @@ static enum tarn_status plan_read_streams(const struct tarn_json_at *at, struct 
 static enum tarn_status read_count(const struct tarn_json_at *at, uint64_t max, size_t *count)
 {
     enum tarn_status status = tarn_json_array(at, count);
-    if (!status && *count > max)
+    if (status == TARN_OK && *count > max)
         status = tarn_json_bad(at, "has %zu records, at most %" PRIu64 " make sense", *count, max);
     return status;
 }
@@ -77,7 +77,7 @@ static enum tarn_status check_record(const struct tarn_json_at *at, size_t count
 {
     size_t found = 0;
     enum tarn_status status = tarn_json_array(at, &found);
-    if (!status && found != count)
+    if (status == TARN_OK && found != count)
         status = tarn_json_bad(at, "must be %s, not a list of %zu", what, found);
     return status;
 }
@@ -91,7 +91,7 @@ static enum tarn_status read_wait(const struct tarn_json_at *at, const struct ta
     struct tarn_json_at op = tarn_json_items(at);
     while (tarn_json_next(&op, &status))
         status = read_op(&op, graph->ops_count, op.index == 0 ? &wait->op : &wait->on);
-    if (!status && graph->ops[wait->op].stream == graph->ops[wait->on].stream)
+    if (status == TARN_OK && graph->ops[wait->op].stream == graph->ops[wait->on].stream)
         status =
             tarn_json_bad(at, "%s and %s are in one stream, where order needs no wait",
                           tarn_op_label(graph, wait->op).text, tarn_op_label(graph, wait->on).text);
@@ -114,7 +114,7 @@ static enum tarn_status refuse_twins(const struct tarn_json_at *at, struct tarn_
     struct tarn_wait *sorted = tarn_region_copy(region, waits, count, sizeof *sorted);
     if (!sorted) return tarn_error_no_memory(at->report->error);
     qsort(sorted, count, sizeof *sorted, compare_waits);
-    for (size_t i = 1; i < count && !status; i++) {
+    for (size_t i = 1; i < count && status == TARN_OK; i++) {
         if (compare_waits(&sorted[i - 1], &sorted[i]) == 0)
             status = tarn_json_bad(at, "[%" PRIu32 ",%" PRIu32 "] is there twice", sorted[i].op,
                                    sorted[i].on);
@@ -135,7 +135,7 @@ static enum tarn_status plan_read_waits(const struct tarn_json_at *at, struct ta
     struct tarn_json_at wait = tarn_json_items(at);
     while (tarn_json_next(&wait, &status))
         status = read_wait(&wait, plan->graph, &(*waits)[wait.index]);
-    return status ? status : refuse_twins(at, &plan->region, *waits, count);
+    return status != TARN_OK ? status : refuse_twins(at, &plan->region, *waits, count);
 }
 
 /* ---- Places ---- */
@@ -150,7 +150,7 @@ static enum tarn_status read_place(const struct tarn_json_at *at, uint32_t ids_c
             status = tarn_json_integer(&item, item.index == 1 ? &place->offset : &place->size);
         else
             status = tarn_json_id(&item, &place->id);
-        if (!status && place->id >= ids_count)
+        if (status == TARN_OK && place->id >= ids_count)
             status =
                 tarn_json_bad(&item, "there is no such id; the graph's end at %" PRIu32, ids_count);
     }
@@ -187,7 +187,7 @@ enum tarn_status tarn_plan_read_places(const struct tarn_json_at *at, uint32_t i
     struct tarn_json_at place = tarn_json_items(at);
     while (tarn_json_next(&place, &status))
         status = read_place(&place, ids_count, &(*places)[place.index]);
-    return status ? status : sort_places(at, *places, count);
+    return status != TARN_OK ? status : sort_places(at, *places, count);
 }
 
 /* What a plan claims of its bound, and of each memory space: certificates and sizes, in range and
@@ -235,21 +235,21 @@ static enum tarn_status read_certificate(const struct tarn_json_at *at, struct t
     uint32_t streams_count = plan->graph->streams_count;
     size_t count = 0;
     enum tarn_status status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
-    if (!status) status = read_numbers(&fields[0], plan, &claim->threshold, &count);
-    if (!status && count != streams_count)
+    if (status == TARN_OK) status = read_numbers(&fields[0], plan, &claim->threshold, &count);
+    if (status == TARN_OK && count != streams_count)
         status = tarn_json_bad(&fields[0], "%zu numbers for a graph of %" PRIu32 " streams", count,
                                streams_count);
-    if (!status)
+    if (status == TARN_OK)
         status = read_ids(&fields[1], plan, "tensor", plan->graph->tensors_count, &claim->gaps,
                           &claim->gaps_count);
     size_t arms_count = 0;
-    if (!status && fields[3].value)
+    if (status == TARN_OK && fields[3].value)
         status = read_numbers(&fields[3], plan, &claim->arms, &arms_count);
-    if (!status && arms_count != plan->graph->conditionals_count)
+    if (status == TARN_OK && arms_count != plan->graph->conditionals_count)
         status = tarn_json_bad(at, "arms of %zu conditionals for a graph of %" PRIu32, arms_count,
                                plan->graph->conditionals_count);
     claim->arms_count = (uint32_t)arms_count;
-    if (status || !fields[2].value) return status; /* the cut goes through no op */
+    if (status != TARN_OK || !fields[2].value) return status; /* the cut goes through no op */
     return read_ids(&fields[2], plan, "stream", streams_count, &claim->inside,
                     &claim->inside_count);
 }
@@ -280,10 +280,10 @@ static enum tarn_status read_space(const struct tarn_json_at *at, struct tarn_pl
     struct tarn_json_at fields[TARN_COUNT_OF(names)];
     const char *method = NULL;
     enum tarn_status status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
-    if (!status) status = tarn_json_string(&fields[0], &method);
-    if (!status) status = tarn_json_integer(&fields[1], &space->footprint);
-    if (!status) status = tarn_json_integer(&fields[2], &space->persistent);
-    if (!status) status = plan_read_claim(&fields[3], &fields[4], plan, &space->claim);
+    if (status == TARN_OK) status = tarn_json_string(&fields[0], &method);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[1], &space->footprint);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[2], &space->persistent);
+    if (status == TARN_OK) status = plan_read_claim(&fields[3], &fields[4], plan, &space->claim);
     if (status != TARN_OK) return status;
     space->method = tarn_region_string(&plan->region, method);
     return space->method ? TARN_OK : tarn_error_no_memory(at->report->error);
@@ -391,7 +391,7 @@ static enum tarn_status read_hash(const struct tarn_json_at *at, struct tarn_has
 {
     const char *text = NULL;
     enum tarn_status status = tarn_json_string(at, &text);
-    if (!status && !tarn_hash_parse(text, hash))
+    if (status == TARN_OK && !tarn_hash_parse(text, hash))
         status = tarn_json_bad(at, "must be 32 lower-case hexadecimal digits, not %s",
                                tarn_quote(text).text);
     return status;
@@ -401,7 +401,7 @@ static enum tarn_status read_pad_groups(const struct tarn_json_at *at, struct ta
 {
     const char *word = NULL;
     enum tarn_status status = tarn_json_string(at, &word);
-    if (status || !word) return status;
+    if (status != TARN_OK || !word) return status;
     bool is_padded = strcmp(word, "padded") == 0;
     plan->pad_groups = is_padded ? TARN_GROUPS_PADDED : TARN_GROUPS_EXACT;
     if (is_padded || strcmp(word, "exact") == 0) return TARN_OK;
@@ -427,8 +427,8 @@ static enum tarn_status read_graph(struct loader *loader)
     const struct tarn_json_at *graph = &loader->fields[GRAPH], *at = &loader->fields[GRAPH_HASH];
     struct tarn_hash hash = {{0}};
     enum tarn_status status = read_hash(&loader->fields[SOURCE_HASH], &plan->source_hash);
-    if (!status) status = read_hash(at, &hash);
-    if (!status) status = read_pad_groups(&loader->fields[PAD_GROUPS], plan);
+    if (status == TARN_OK) status = read_hash(at, &hash);
+    if (status == TARN_OK) status = read_pad_groups(&loader->fields[PAD_GROUPS], plan);
     if (status != TARN_OK) return status;
     plan->transformed = graph->value && !tarn_json_is_null(graph);
     if (!plan->transformed) {
@@ -437,8 +437,8 @@ static enum tarn_status read_graph(struct loader *loader)
         return tarn_json_bad(at, "differs from source_hash, but the plan has no graph of its own");
     }
     status = tarn_graph_decode_inside(graph, &plan->graph);
-    if (!status) status = take_names(loader);
-    if (!status && !tarn_hash_equal(hash, plan->graph->hash))
+    if (status == TARN_OK) status = take_names(loader);
+    if (status == TARN_OK && !tarn_hash_equal(hash, plan->graph->hash))
         status = tarn_json_bad(at, "is not the hash of the graph in the plan, %s",
                                tarn_hash_format(plan->graph->hash).text);
     return status;
@@ -450,15 +450,16 @@ static enum tarn_status read_head(struct loader *loader)
     const struct tarn_json_at *fields = loader->fields;
     const char *name = NULL, *method = NULL;
     enum tarn_status status = tarn_json_string(&fields[NAME], &name);
-    if (!status) status = tarn_json_string(&fields[METHOD], &method);
-    if (!status && fields[ASKED].value)
+    if (status == TARN_OK) status = tarn_json_string(&fields[METHOD], &method);
+    if (status == TARN_OK && fields[ASKED].value)
         status = tarn_json_keep(&fields[ASKED], &plan->region, &plan->asked);
-    if (!status) status = tarn_json_integer(&fields[ALIGNMENT], &plan->alignment);
-    if (!status && !tarn_is_power_of_two(plan->alignment))
+    if (status == TARN_OK) status = tarn_json_integer(&fields[ALIGNMENT], &plan->alignment);
+    if (status == TARN_OK && !tarn_is_power_of_two(plan->alignment))
         status = tarn_json_bad(&fields[ALIGNMENT], "must be a power of two, not %" PRIu64,
                                plan->alignment);
-    if (!status) status = tarn_json_integer(&fields[FOOTPRINT], &plan->footprint);
-    if (!status) status = plan_read_claim(&fields[BOUND], &fields[CERTIFICATE], plan, &plan->claim);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[FOOTPRINT], &plan->footprint);
+    if (status == TARN_OK)
+        status = plan_read_claim(&fields[BOUND], &fields[CERTIFICATE], plan, &plan->claim);
     if (status != TARN_OK) return status;
     plan->method = tarn_region_string(&plan->region, method);
     return plan->method ? TARN_OK : tarn_error_no_memory(loader->report.error);
@@ -484,23 +485,24 @@ static enum tarn_status read_lists(struct loader *loader)
     const struct tarn_json_at *fields = loader->fields;
     uint32_t ops = plan->graph->ops_count, tensors = plan->graph->tensors_count;
     enum tarn_status status = plan_read_streams(&fields[STREAMS], plan);
-    if (!status) status = plan_read_waits(&fields[WAITS], plan, &plan->waits, &plan->waits_count);
-    if (!status)
+    if (status == TARN_OK)
+        status = plan_read_waits(&fields[WAITS], plan, &plan->waits, &plan->waits_count);
+    if (status == TARN_OK)
         status = plan_read_waits(&fields[BOUNDARY_WAITS], plan, &plan->boundary_waits,
                                  &plan->boundary_waits_count);
-    if (!status)
+    if (status == TARN_OK)
         status = tarn_plan_read_places(&fields[STORAGES], tensors, &plan->region, &plan->storages,
                                        &plan->storages_count);
-    if (!status)
+    if (status == TARN_OK)
         status = tarn_plan_read_places(&fields[WORKSPACES], ops, &plan->region, &plan->workspaces,
                                        &plan->workspaces_count);
-    if (!status)
+    if (status == TARN_OK)
         status = tarn_plan_read_places(&fields[PERSISTENT], tensors, &plan->region,
                                        &plan->places_persistent, &plan->places_persistent_count);
     if (status != TARN_OK) return status;
     plan->persistent = persistent_end(plan);
     status = tarn_json_integer(&fields[PERSISTENT_BYTES], &plan->persistent);
-    if (status || !fields[SPACES].value) return status;
+    if (status != TARN_OK || !fields[SPACES].value) return status;
     return plan_read_spaces(&fields[SPACES], plan);
 }
 
@@ -510,14 +512,14 @@ static enum tarn_status read_plan(struct loader *loader, const struct tarn_json_
                                   bool of_any_graph)
 {
     enum tarn_status status = tarn_json_check_format(document, "tarn.plan");
-    if (!status)
+    if (status == TARN_OK)
         status =
             tarn_json_fields(document, plan_fields, TARN_COUNT_OF(plan_fields), loader->fields);
-    if (!status) status = read_graph(loader);
+    if (status == TARN_OK) status = read_graph(loader);
     bool is_foreign = !tarn_hash_equal(loader->plan->source_hash, loader->source->hash);
     if (status != TARN_OK || (is_foreign && !of_any_graph)) return status;
     status = read_head(loader);
-    return status ? status : read_lists(loader);
+    return status != TARN_OK ? status : read_lists(loader);
 }
 
 /* NULL, with the status, when it cannot be read. */
@@ -589,7 +591,7 @@ enum tarn_status tarn_plan_read(const struct tarn_reader *given, struct tarn_gra
     if (!graph || !plan) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
-    return status ? status : load_plan(&reader, graph, trust, options, plan, error);
+    return status != TARN_OK ? status : load_plan(&reader, graph, trust, options, plan, error);
 }
 
 enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,

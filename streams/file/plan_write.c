@@ -162,5 +162,5 @@ enum tarn_status tarn_plan_write(const struct tarn_plan *plan, const struct tarn
     if (!plan) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     enum tarn_status status = tarn_writer_check(&writer, given, __func__, error);
-    return status ? status : give_plan(plan, &writer, error);
+    return status != TARN_OK ? status : give_plan(plan, &writer, error);
 }

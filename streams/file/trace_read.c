@@ -19,10 +19,10 @@ static enum tarn_status read_time(const struct tarn_json_at *at, uint64_t *ns)
 {
     double microseconds = -1;
     enum tarn_status status = tarn_json_real(at, &microseconds);
-    if (!status && !(microseconds >= 0 && microseconds <= MICROSECONDS_MAX))
+    if (status == TARN_OK && !(microseconds >= 0 && microseconds <= MICROSECONDS_MAX))
         return tarn_json_bad(at, "must be a number of microseconds, not negative and below %llu",
                              (unsigned long long)MICROSECONDS_MAX);
-    if (!status) *ns = (uint64_t)(microseconds * 1000 + 0.5);
+    if (status == TARN_OK) *ns = (uint64_t)(microseconds * 1000 + 0.5);
     return status;
 }
 
@@ -43,9 +43,9 @@ static enum tarn_status read_event(const struct tarn_json_at *event, struct entr
     struct tarn_trace_entry *entry = &entries->items[entries->count++];
     uint64_t length_ns = 0;
     enum tarn_status status = tarn_json_id(&op, &entry->op);
-    if (!status) status = tarn_json_integer(&iteration, &entry->iteration);
-    if (!status) status = read_time(&begin, &entry->begin_ns);
-    if (!status) status = read_time(&length, &length_ns);
+    if (status == TARN_OK) status = tarn_json_integer(&iteration, &entry->iteration);
+    if (status == TARN_OK) status = read_time(&begin, &entry->begin_ns);
+    if (status == TARN_OK) status = read_time(&length, &length_ns);
     entry->end_ns = entry->begin_ns + length_ns;
     return status;
 }
@@ -78,7 +78,7 @@ enum tarn_status tarn_trace_load(const char *path, struct tarn_trace_entry **ent
     tarn_error_clear(error);
     enum tarn_status status =
         tarn_json_load(&report, &(struct tarn_reader){.name = path}, &text, &document);
-    if (!status) status = read_events(&document, &read);
+    if (status == TARN_OK) status = read_events(&document, &read);
     tarn_json_close(&document, text);
     if (status != TARN_OK) {
         tarn_free(read.items);

@@ -227,19 +227,19 @@ static enum tarn_status complete(struct tarn_builder *builder)
 {
     struct tarn_graph *graph = builder->graph;
     enum tarn_status status = builder->error.status;
-    if (!status) status = tarn_derive_control(graph, builder->arcs, builder->arcs_count);
-    if (!status) status = tarn_validate_records(graph, builder->groups, &builder->report);
-    if (!status) status = tarn_derive_implementations(graph);
-    if (!status) status = tarn_derive_streams(graph);
-    if (!status) status = tarn_derive_arcs(graph);
-    if (!status) status = tarn_derive_order(graph, &builder->report);
-    if (!status) status = tarn_derive_storages(graph, &builder->report);
-    if (!status) status = tarn_validate_races(graph, &builder->report);
-    if (!status)
+    if (status == TARN_OK) status = tarn_derive_control(graph, builder->arcs, builder->arcs_count);
+    if (status == TARN_OK) status = tarn_validate_records(graph, builder->groups, &builder->report);
+    if (status == TARN_OK) status = tarn_derive_implementations(graph);
+    if (status == TARN_OK) status = tarn_derive_streams(graph);
+    if (status == TARN_OK) status = tarn_derive_arcs(graph);
+    if (status == TARN_OK) status = tarn_derive_order(graph, &builder->report);
+    if (status == TARN_OK) status = tarn_derive_storages(graph, &builder->report);
+    if (status == TARN_OK) status = tarn_validate_races(graph, &builder->report);
+    if (status == TARN_OK)
         status = tarn_derive_layout(graph, builder->groups, builder->padded, &builder->report);
-    if (!status) status = tarn_derive_common(graph);
-    if (!status) graph->hash = tarn_hash_of_graph(graph);
-    if (!status && !tarn_graph_trim(graph)) status = TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_derive_common(graph);
+    if (status == TARN_OK) graph->hash = tarn_hash_of_graph(graph);
+    if (status == TARN_OK && !tarn_graph_trim(graph)) status = TARN_SYSTEM;
     if (status == TARN_SYSTEM) tarn_error_no_memory(&builder->error);
     return status;
 }

@@ -96,7 +96,7 @@ static enum tarn_status find_all(struct names *names)
     names->own = tarn_region_take(&scratch, graph->tensors_count, sizeof *names->own);
     names->round = tarn_region_take(&scratch, graph->tensors_count, sizeof *names->round);
     if (scratch.is_exhausted) status = TARN_SYSTEM;
-    for (uint32_t v = 0; v < graph->ops_count && !status; v++) {
+    for (uint32_t v = 0; v < graph->ops_count && status == TARN_OK; v++) {
         if (wants_common(&graph->ops[v])) status = find_common(names, v);
     }
     tarn_region_finish(&scratch);

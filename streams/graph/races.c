@@ -225,7 +225,7 @@ enum tarn_status tarn_validate_races(const struct tarn_graph *graph,
 {
     struct walk walk = {.graph = graph, .report = report};
     enum tarn_status status = check_size(graph, report);
-    if (!status && !walk_init(&walk)) status = TARN_SYSTEM;
+    if (status == TARN_OK && !walk_init(&walk)) status = TARN_SYSTEM;
     for (uint32_t a = 0; status == TARN_OK && a < graph->storages_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         status = check_producer(&walk, a);

@@ -303,12 +303,13 @@ static enum tarn_status check_names(struct tarn_graph *graph, const struct tarn_
         const struct tarn_graph_op *op = &graph->ops[v];
         const struct tarn_op_extra *extra = tarn_extra(op);
         status = check_numbers(graph, report, v);
-        if (!status) status = check_ids(graph, report, v, "inputs", op->inputs, op->inputs_count);
-        if (!status)
+        if (status == TARN_OK)
+            status = check_ids(graph, report, v, "inputs", op->inputs, op->inputs_count);
+        if (status == TARN_OK)
             status = check_ids(graph, report, v, "outputs", tarn_outputs(op), op->outputs_count);
-        if (!status)
+        if (status == TARN_OK)
             status = check_ids(graph, report, v, "control", extra->control, extra->control_count);
-        if (!status) status = claim_outputs(graph, report, v);
+        if (status == TARN_OK) status = claim_outputs(graph, report, v);
     }
     return status;
 }
@@ -320,10 +321,10 @@ static enum tarn_status check_ops(struct tarn_graph *graph, const struct tarn_re
     struct tarn_region scratch = {.chunks = NULL};
     uint32_t *mark = tarn_region_take(&scratch, graph->tensors_count, sizeof *mark);
     if (!mark) return TARN_SYSTEM;
-    for (uint32_t v = 0; !status && v < graph->ops_count; v++) {
+    for (uint32_t v = 0; status == TARN_OK && v < graph->ops_count; v++) {
         status = check_arcs(graph, report, v);
-        if (!status && graph->ops[v].move) status = check_move(graph, report, v);
-        if (!status && graph->ops[v].view) status = check_view(graph, report, v, mark);
+        if (status == TARN_OK && graph->ops[v].move) status = check_move(graph, report, v);
+        if (status == TARN_OK && graph->ops[v].view) status = check_view(graph, report, v, mark);
     }
     tarn_region_finish(&scratch);
     return status;
@@ -409,7 +410,7 @@ static enum tarn_status check_groups(const struct tarn_graph *graph,
     struct tarn_region scratch = {.chunks = NULL};
     uint32_t *group_of = tarn_region_take(&scratch, graph->tensors_count, sizeof *group_of);
     enum tarn_status status = group_of ? TARN_OK : TARN_SYSTEM;
-    for (uint32_t g = 0; !status && g < graph->groups_count; g++)
+    for (uint32_t g = 0; status == TARN_OK && g < graph->groups_count; g++)
         status = check_group(graph, report, groups, g, group_of);
     tarn_region_finish(&scratch);
     return status;
@@ -441,12 +442,12 @@ enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct ta
                                        const struct tarn_report *report)
 {
     enum tarn_status status = check_tensors(graph, report);
-    if (!status) status = check_ops(graph, report);
-    if (!status) status = tarn_validate_choices(graph, report);
-    if (!status) status = check_producers(graph, report);
-    if (!status) status = tarn_validate_branches(graph, report);
-    if (!status) status = tarn_validate_spaces(graph, report);
-    if (!status) status = check_groups(graph, report, groups);
-    if (!status) status = check_sums(graph, report);
+    if (status == TARN_OK) status = check_ops(graph, report);
+    if (status == TARN_OK) status = tarn_validate_choices(graph, report);
+    if (status == TARN_OK) status = check_producers(graph, report);
+    if (status == TARN_OK) status = tarn_validate_branches(graph, report);
+    if (status == TARN_OK) status = tarn_validate_spaces(graph, report);
+    if (status == TARN_OK) status = check_groups(graph, report, groups);
+    if (status == TARN_OK) status = check_sums(graph, report);
     return status;
 }

@@ -115,7 +115,7 @@ static enum tarn_status check_implementations(const struct tarn_graph *graph,
             return bad_implementation(graph, report, v, i, "workspace",
                                       "with a workspace above 2^53 - 1");
         enum tarn_status status = check_part(graph, report, v, i, made);
-        if (!status) status = check_reads(graph, report, v, i, made);
+        if (status == TARN_OK) status = check_reads(graph, report, v, i, made);
         if (status != TARN_OK) return status;
     }
     for (uint32_t k = 0; k < extra->common_count; k++) {
@@ -143,9 +143,9 @@ enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
     struct tarn_region scratch = {.chunks = NULL};
     struct marks marks = {tarn_region_take(&scratch, graph->tensors_count, sizeof *marks.of), 0};
     if (!marks.of) return TARN_SYSTEM;
-    for (uint32_t v = 0; !status && v < graph->ops_count; v++) {
+    for (uint32_t v = 0; status == TARN_OK && v < graph->ops_count; v++) {
         status = check_inplace(graph, report, v, &marks);
-        if (!status) status = check_implementations(graph, report, v, &marks);
+        if (status == TARN_OK) status = check_implementations(graph, report, v, &marks);
     }
     tarn_region_finish(&scratch);
     return status;
@@ -203,9 +203,10 @@ static enum tarn_status check_arms_of(const struct tarn_graph *graph,
 enum tarn_status tarn_validate_branches(struct tarn_graph *graph, const struct tarn_report *report)
 {
     enum tarn_status status = TARN_OK;
-    for (uint32_t v = 0; !status && v < graph->ops_count; v++)
+    for (uint32_t v = 0; status == TARN_OK && v < graph->ops_count; v++)
         status = check_branch(graph, report, v);
-    for (uint32_t v = 0; !status && graph->conditionals_count > 0 && v < graph->ops_count; v++)
+    for (uint32_t v = 0; status == TARN_OK && graph->conditionals_count > 0 && v < graph->ops_count;
+         v++)
         status = check_arms_of(graph, report, v);
     return status;
 }

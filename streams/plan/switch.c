@@ -223,13 +223,13 @@ enum tarn_status tarn_switch_waits(const struct tarn_switch *pair, struct tarn_r
     struct tarn_wait *reduced = NULL;
     *waits = NULL;
     enum tarn_status status = tarn_plan_program(pair->from, &needs.from, error);
-    if (!status) status = tarn_plan_program(pair->to, &needs.to, error);
-    if (!status && needs_init(&needs) && join(&joined, &needs) &&
+    if (status == TARN_OK) status = tarn_plan_program(pair->to, &needs.to, error);
+    if (status == TARN_OK && needs_init(&needs) && join(&joined, &needs) &&
         tarn_events_reduce(&joined.graph, &working, &reduced, count) == TARN_OK) {
         keep_crossing(&needs, reduced, count);
         *waits = tarn_region_copy(region, reduced, *count, sizeof **waits);
     }
     tarn_region_finish(&working);
-    if (status) return status;
+    if (status != TARN_OK) return status;
     return *waits ? TARN_OK : tarn_error_no_memory(error);
 }

@@ -101,10 +101,10 @@ enum tarn_status tarn_switch_match(const struct tarn_plan *from, const struct ta
     struct named *f_names = sort_names(f, &working), *t_names = sort_names(t, &working);
     *same = tarn_region_take(region, t_count, sizeof **same);
     enum tarn_status status = f_names && t_names && *same ? TARN_OK : tarn_error_no_memory(error);
-    if (!status) status = tarn_switch_check_spaces(f, t, error);
-    if (!status) status = check_names(f, f_names, error);
-    if (!status) status = check_names(t, t_names, error);
-    for (uint32_t i = 0, k = 0; i < t_count && !status; i++) {
+    if (status == TARN_OK) status = tarn_switch_check_spaces(f, t, error);
+    if (status == TARN_OK) status = check_names(f, f_names, error);
+    if (status == TARN_OK) status = check_names(t, t_names, error);
+    for (uint32_t i = 0, k = 0; i < t_count && status == TARN_OK; i++) {
         while (k < f_count && strcmp(f_names[k].name, t_names[i].name) < 0) k++;
         bool is_same = k < f_count && strcmp(f_names[k].name, t_names[i].name) == 0;
         (*same)[t_names[i].storage - t->planned_count] = is_same ? f_names[k].storage : TARN_NONE;
@@ -163,10 +163,10 @@ enum tarn_status tarn_switch_check_layout(const struct tarn_switch *pair, struct
         tarn_extents_init(&sweep.sides[0], pair->from, f->planned_count, f->storages_count,
                           &region) &&
         tarn_extents_init(&sweep.sides[1], pair->to, t->planned_count, t->storages_count, &region);
-    if (!status && !has_memory) status = tarn_error_no_memory(error);
-    while (!status && tarn_sweep_next(&sweep)) {
+    if (status == TARN_OK && !has_memory) status = tarn_error_no_memory(error);
+    while (status == TARN_OK && tarn_sweep_next(&sweep)) {
         const struct tarn_extents *others = &sweep.sides[1 - sweep.side];
-        for (uint32_t i = 0; i < others->active_count && !status; i++) {
+        for (uint32_t i = 0; i < others->active_count && status == TARN_OK; i++) {
             uint32_t other = others->active[i].storage, met = sweep.met.storage;
             status = sweep.side ? check_place(pair, other, met, error)
                                 : check_place(pair, met, other, error);

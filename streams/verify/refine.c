@@ -35,7 +35,7 @@ enum tarn_status tarn_verify_refinement(const struct tarn_verification *verifica
         bool comparable = tarn_refine_shape(&comparison);
         status = comparison.verdict->no_memory ? TARN_SYSTEM : TARN_OK;
         if (comparable) status = tarn_refine_versions(&comparison);
-        if (comparable && !status) status = tarn_refine_control(&comparison);
+        if (comparable && status == TARN_OK) status = tarn_refine_control(&comparison);
     }
     tarn_region_release(region, mark);
     return status;

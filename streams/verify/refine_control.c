@@ -52,7 +52,7 @@ static enum tarn_status check_runs(struct control_check *check)
 {
     const struct tarn_comparison *comparison = check->comparison;
     enum tarn_status status = TARN_OK;
-    for (uint32_t i = 0; i < comparison->program->steps_count && !status; i++) {
+    for (uint32_t i = 0; i < comparison->program->steps_count && status == TARN_OK; i++) {
         tarn_past_enter(&check->past, comparison->program->order[i]);
         const struct tarn_program_step *step = check->past.step;
         if (check->source.graph && tarn_refine_is_primary(comparison, step->op))
@@ -117,10 +117,10 @@ static enum tarn_status check_all(struct tarn_comparison *comparison, bool sourc
     enum tarn_status status = TARN_OK;
     if (source)
         status = tarn_control_init(&check.source, region, comparison->source, streams_count);
-    if (final && !status)
+    if (final && status == TARN_OK)
         status = tarn_control_init(&check.final, region, comparison->final, streams_count);
-    if (!status) status = tarn_past_init(&check.past, region, comparison->program);
-    if (!status) status = check_runs(&check);
+    if (status == TARN_OK) status = tarn_past_init(&check.past, region, comparison->program);
+    if (status == TARN_OK) status = check_runs(&check);
     return status;
 }
 
@@ -132,7 +132,7 @@ enum tarn_status tarn_refine_control(struct tarn_comparison *comparison)
     if (!source && !final) return TARN_OK; /* most graphs: no clocks are needed */
     struct tarn_region_mark mark = tarn_region_mark(comparison->region);
     enum tarn_status status = is_changed ? check_records(comparison) : TARN_OK;
-    if (!status) status = check_all(comparison, source, final);
+    if (status == TARN_OK) status = check_all(comparison, source, final);
     tarn_region_release(comparison->region, mark);
     return status;
 }

@@ -210,7 +210,7 @@ static enum tarn_status check_options(struct tarn_assign_options *options, struc
     if (words)
         status = tarn_options_words(words, options->communication_words_count,
                                     "communication words", error);
-    if (!status && copies)
+    if (status == TARN_OK && copies)
         status = tarn_options_words(copies, options->copy_words_count, "copy words", error);
     return status;
 }

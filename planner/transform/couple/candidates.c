@@ -276,7 +276,7 @@ enum tarn_status tarn_candidates_find(struct tarn_candidates *candidates,
                             .limits = limits};
     candidates->count = 0;
     enum tarn_status status = finder_init(&finder, &region, coupled);
-    for (uint32_t c = 0; !status && c < coupled->graph.streams_count; c++) {
+    for (uint32_t c = 0; status == TARN_OK && c < coupled->graph.streams_count; c++) {
         uint32_t left = coupled->graph.streams_count - c; /* an equal share for each */
         finder.work_max = finder.work + (limits->work - finder.work) / left;
         look_into(&finder, c, candidates);

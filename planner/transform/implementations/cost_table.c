@@ -128,13 +128,14 @@ static enum tarn_status read_model(struct reading *reading)
     char *const *cells = reading->cells;
     *row = (struct tarn_model_row){.line = reading->line, .replaces_kept = *cells[6] != 0};
     enum tarn_status status = read_name(reading, cells[0], &row->kind);
-    if (!status) status = read_name(reading, cells[1], &row->implementation);
-    if (!status) status = read_factor(reading, cells[2], WHOLE_MAX, &row->time);
-    if (!status) status = read_factor(reading, cells[3], WHOLE_MAX, &row->workspace);
-    if (!status) status = read_need(reading, cells[4], &row->input);
-    if (!status) status = read_need(reading, cells[5], &row->output);
-    if (!status && row->replaces_kept) status = read_factor(reading, cells[6], 1, &row->keeps);
-    if (!status) reading->table->models_count++;
+    if (status == TARN_OK) status = read_name(reading, cells[1], &row->implementation);
+    if (status == TARN_OK) status = read_factor(reading, cells[2], WHOLE_MAX, &row->time);
+    if (status == TARN_OK) status = read_factor(reading, cells[3], WHOLE_MAX, &row->workspace);
+    if (status == TARN_OK) status = read_need(reading, cells[4], &row->input);
+    if (status == TARN_OK) status = read_need(reading, cells[5], &row->output);
+    if (status == TARN_OK && row->replaces_kept)
+        status = read_factor(reading, cells[6], 1, &row->keeps);
+    if (status == TARN_OK) reading->table->models_count++;
     return status;
 }
 
@@ -144,10 +145,10 @@ static enum tarn_status read_measured(struct reading *reading)
     char *const *cells = reading->cells;
     *row = (struct tarn_measured_row){.line = reading->line, .implementation = ""};
     enum tarn_status status = read_name(reading, cells[0], &row->op);
-    if (!status && *cells[1]) status = read_name(reading, cells[1], &row->implementation);
-    if (!status) status = read_number(reading, cells[2], &row->ns);
-    if (!status) status = read_number(reading, cells[3], &row->workspace);
-    if (!status) reading->table->measured_count++;
+    if (status == TARN_OK && *cells[1]) status = read_name(reading, cells[1], &row->implementation);
+    if (status == TARN_OK) status = read_number(reading, cells[2], &row->ns);
+    if (status == TARN_OK) status = read_number(reading, cells[3], &row->workspace);
+    if (status == TARN_OK) reading->table->measured_count++;
     return status;
 }
 
@@ -337,7 +338,7 @@ enum tarn_status tarn_cost_table_read(const struct tarn_reader *given,
     if (!table) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
     enum tarn_status status = tarn_reader_check(&reader, given, __func__, error);
-    return status ? status : load(&reader, table, error);
+    return status != TARN_OK ? status : load(&reader, table, error);
 }
 
 void tarn_cost_table_destroy(struct tarn_cost_table *table)

@@ -95,10 +95,10 @@ static enum tarn_status add_to_op(struct tarn_additions *additions, uint32_t v, 
     bool has_costs = additions->costs && !additions->graph->ops[v].view;
     enum tarn_status status = TARN_OK;
     if (has_costs) status = take_measured(additions, v, MEASURED_AS_WRITTEN);
-    if (!status && has_costs) status = tarn_additions_add_rows(additions, v);
-    if (!status && has_costs) status = take_measured(additions, v, MEASURED_WHOLE);
-    if (!status && split) status = tarn_split_backward(additions, v);
-    if (!status && has_costs) status = take_measured(additions, v, MEASURED_PART);
+    if (status == TARN_OK && has_costs) status = tarn_additions_add_rows(additions, v);
+    if (status == TARN_OK && has_costs) status = take_measured(additions, v, MEASURED_WHOLE);
+    if (status == TARN_OK && split) status = tarn_split_backward(additions, v);
+    if (status == TARN_OK && has_costs) status = take_measured(additions, v, MEASURED_PART);
     if (additions->ops[v].count > tarn_extra(&additions->graph->ops[v])->implementations_count)
         additions->report.ops++;
     assert(tarn_addition_is_valid(additions, v));
@@ -154,10 +154,10 @@ enum tarn_status tarn_graph_implementations(struct tarn_graph *graph,
     struct tarn_region region = {.chunks = NULL};
     struct tarn_additions additions;
     status = tarn_additions_init(&additions, &region, graph, options.costs);
-    if (!status && options.costs) status = check_measured(&additions, error);
-    for (uint32_t v = 0; !status && v < graph->ops_count; v++)
+    if (status == TARN_OK && options.costs) status = check_measured(&additions, error);
+    for (uint32_t v = 0; status == TARN_OK && v < graph->ops_count; v++)
         status = add_to_op(&additions, v, options.split_backward);
-    if (!status) status = build(&additions, graph, result, error);
+    if (status == TARN_OK) status = build(&additions, graph, result, error);
     if (status == TARN_SYSTEM) tarn_error_no_memory(error);
     if (status == TARN_OK)
         tarn_report_give(options.report, options.report_size, &additions.report,
@@ -198,7 +198,7 @@ static enum tarn_status take_costs(struct tarn_additions *additions,
     struct tarn_addition *addition = &additions->ops[given->op];
     if (given->cost != TARN_AS_IT_IS) addition->cost = given->cost;
     if (given->workspace != TARN_AS_IT_IS) addition->workspace = given->workspace;
-    for (size_t i = 0; !status && i < given->implementations_count; i++) {
+    for (size_t i = 0; status == TARN_OK && i < given->implementations_count; i++) {
         const struct tarn_implementation *added = &given->implementations[i];
         if ((added->inputs.count > 0 && !added->inputs.ids) ||
             (added->outputs.count > 0 && !added->outputs.ids))
@@ -219,9 +219,10 @@ enum tarn_status tarn_graph_with_costs(struct tarn_graph *graph, const struct ta
     struct tarn_additions additions;
     tarn_error_clear(error);
     enum tarn_status status = tarn_additions_init(&additions, &region, graph, NULL);
-    for (size_t i = 0; !status && i < count; i++) status = take_costs(&additions, &costs[i], error);
+    for (size_t i = 0; status == TARN_OK && i < count; i++)
+        status = take_costs(&additions, &costs[i], error);
     additions.report.measured = count > 0; /* something may have changed */
-    if (!status) status = build(&additions, graph, result, error);
+    if (status == TARN_OK) status = build(&additions, graph, result, error);
     if (status == TARN_SYSTEM) tarn_error_no_memory(error);
     tarn_region_finish(&region);
     return status;

@@ -279,11 +279,12 @@ enum tarn_status tarn_reordering_init(struct tarn_reordering *reordering,
     reordering->trial = tarn_region_take(region, count, sizeof *reordering->trial);
     reordering->cut = tarn_region_take(region, count, sizeof *reordering->cut);
     enum tarn_status status = tarn_reorder_greedy_init(&reordering->greedy, region, model);
-    if (!status) status = tarn_reorder_bound_init(&reordering->bound, region, model);
-    if (!status)
+    if (status == TARN_OK) status = tarn_reorder_bound_init(&reordering->bound, region, model);
+    if (status == TARN_OK)
         status =
             tarn_reorder_exact_init(&reordering->exact, region, &reordering->greedy.state, VISITS);
-    if (!status) status = tarn_reorder_postpone_init(&reordering->postpone, region, model);
+    if (status == TARN_OK)
+        status = tarn_reorder_postpone_init(&reordering->postpone, region, model);
     if (status != TARN_OK) return status;
     for (uint32_t v = 0; v < model->nodes_count; v++) reordering->best[v] = v;
     reordering->score = score_of(reordering, reordering->best, reordering->step);

@@ -74,9 +74,11 @@ enum tarn_status tarn_weighing_init(struct tarn_weighing *weighing, struct tarn_
     *view = tarn_graph_view(graph);
     const struct tarn_constraints *constraints = &weighing->constraints;
     enum tarn_status status = copy_records(weighing);
-    if (!status) status = tarn_constraints_init(&weighing->constraints, region, graph);
-    if (!status) status = take_arcs(weighing, &constraints->predecessors, &view->predecessors);
-    if (!status) status = take_arcs(weighing, &constraints->successors, &view->successors);
+    if (status == TARN_OK) status = tarn_constraints_init(&weighing->constraints, region, graph);
+    if (status == TARN_OK)
+        status = take_arcs(weighing, &constraints->predecessors, &view->predecessors);
+    if (status == TARN_OK)
+        status = take_arcs(weighing, &constraints->successors, &view->successors);
     return status;
 }
 

@@ -111,7 +111,7 @@ static enum tarn_status check_storages(const struct proof *proof, uint32_t a, ui
     uint32_t count = y->persistent ? y->users_count : 1;
     for (uint32_t k = 0; k < count; k++) {
         uint32_t v = y->persistent ? tarn_storage_users(proof->pair->to->graph, y)[k] : y->producer;
-        for (uint32_t i = 0; i < x->users_count && !status; i++)
+        for (uint32_t i = 0; i < x->users_count && status == TARN_OK; i++)
             status = check_pair(proof, a, tarn_storage_users(proof->pair->from->graph, x)[i], b, v,
                                 error);
     }
@@ -162,7 +162,7 @@ static enum tarn_status check_planned(const struct proof *proof, struct tarn_err
     enum tarn_status status = TARN_OK;
     for (uint32_t b = 0; b < proof->pair->to->graph->planned_count; b++) {
         struct span own = span_of(proof->pair->to, b);
-        for (uint32_t i = count_below(proof, own.space, own.end); i-- > 0 && !status;) {
+        for (uint32_t i = count_below(proof, own.space, own.end); i-- > 0 && status == TARN_OK;) {
             if (proof->spans[i].space < own.space || proof->spans[i].highest <= own.begin) break;
             if (proof->spans[i].end > own.begin)
                 status = check_storages(proof, proof->spans[i].storage, b, error);
@@ -175,7 +175,7 @@ static enum tarn_status check_persistent(const struct proof *proof, struct tarn_
 {
     const struct tarn_graph *to = proof->pair->to->graph;
     enum tarn_status status = TARN_OK;
-    for (uint32_t b = to->planned_count; b < to->storages_count && !status; b++) {
+    for (uint32_t b = to->planned_count; b < to->storages_count && status == TARN_OK; b++) {
         uint32_t a = proof->pair->same[b - to->planned_count];
         if (a != TARN_NONE) status = check_storages(proof, a, b, error);
     }
@@ -201,14 +201,14 @@ enum tarn_status tarn_switch_verify(const struct tarn_switch *pair, const struct
 {
     struct proof proof = {.pair = pair};
     enum tarn_status status = tarn_plan_program(pair->from, &proof.from, error);
-    if (!status) status = tarn_plan_program(pair->to, &proof.to, error);
-    if (!status && !proof_init(&proof)) status = tarn_error_no_memory(error);
-    if (!status) {
+    if (status == TARN_OK) status = tarn_plan_program(pair->to, &proof.to, error);
+    if (status == TARN_OK && !proof_init(&proof)) status = tarn_error_no_memory(error);
+    if (status == TARN_OK) {
         sort_spans(&proof);
         run_clocks(&proof, waits, count);
         status = check_planned(&proof, error);
     }
-    if (!status) status = check_persistent(&proof, error);
+    if (status == TARN_OK) status = check_persistent(&proof, error);
     tarn_region_finish(&proof.region);
     return status;
 }
