@@ -190,7 +190,7 @@ static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_gr
     count_executions(schedule, &attempt->report);
     enum tarn_status status = tarn_budgeting_time(budgeting, graph, &attempt->time_ns);
     if (status == TARN_OK) status = place_within(budgeting, attempt);
-    if (attempt->footprint < budgeting->told) /* by luck: see tarn_recompute_within */
+    if (attempt->footprint < budgeting->smallest) /* by luck: see tarn_budgeting_search */
         attempt->footprint = budgeting->options.budget + budgeting->options.alignment;
     if (status != TARN_OK) tarn_planned_finish(&attempt->made);
     return status;
@@ -468,7 +468,7 @@ static enum tarn_status offer_least(struct tarn_budgeting *budgeting, struct mak
 static const struct tarn_schedule *find_schedule(struct tarn_budgeting *budgeting, uint64_t target,
                                                  enum tarn_recompute_streams rule)
 {
-    if (budgeting->scripted.count > 0) return &budgeting->scripted;
+    if (budgeting->fixed_schedule.count > 0) return &budgeting->fixed_schedule;
     const struct tarn_schedule *schedule =
         tarn_evaluate_whole(budgeting->evaluator, &budgeting->policy, target, rule);
     if (!schedule || schedule->peak < UINT64_MAX) return schedule;
@@ -484,7 +484,8 @@ static bool is_hopeless(const struct tarn_budgeting *budgeting, const struct mak
     uint64_t peak = making->schedule->peak;
     if (tarn_budgeting_minimises(budgeting))
         return making->best->made.graph && peak > making->best->footprint;
-    return budgeting->descent.least.made.graph && peak > budgeting->options.budget && peak > target;
+    return budgeting->descent.smallest.made.graph && peak > budgeting->options.budget &&
+           peak > target;
 }
 
 static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t target,

@@ -1,4 +1,12 @@
-/* Attempts at a budget: graphs made of a policy, placed and simulated. */
+/* Attempts at a budget: graphs made of a policy, placed and simulated. The words:
+ *
+ *     policy    which versions of storages to keep, and by which implementations ops run
+ *               (transform/recompute/recompute.h)
+ *     cut       a place in the list at which a policy drops a version whatever the passes are, or
+ *               computes it again
+ *     rule      on which stream what is computed again runs; a policy and a rule make a graph
+ *     schedule  the list of runs of ops that a policy and a rule lead to
+ *     descent   the search for the smallest footprint, which depends on no budget */
 #ifndef TARN_PLANNER_BUDGET_ATTEMPT_H
 #define TARN_PLANNER_BUDGET_ATTEMPT_H
 
@@ -28,20 +36,20 @@ enum tarn_budget_aim {
     TARN_AIM_SMALLEST_QUICK /* the same, by the first rule alone */
 };
 
-/* On the way to the least footprint. */
+/* On the way to the smallest footprint. */
 enum tarn_descent_stage {
-    TARN_DESCENT_SEGMENTS,  /* by Chen's segments, without any search */
-    TARN_DESCENT_ROUNDS,    /* searches for the smallest peak */
-    TARN_DESCENT_QUESTIONS, /* for what is just below the least so far */
-    TARN_DESCENT_ORDER,     /* the least so far in another order */
+    TARN_DESCENT_SEGMENTS, /* by Chen's segments, without any search */
+    TARN_DESCENT_ROUNDS,   /* searches for the smallest peak */
+    TARN_DESCENT_BELOW,    /* searches for peaks just below the smallest footprint so far */
+    TARN_DESCENT_ORDER,    /* the smallest graph so far, in another order of ops */
     TARN_DESCENT_COMPLETE
 };
 
 struct tarn_descent {
-    struct tarn_attempt least; /* so far */
+    struct tarn_attempt smallest; /* so far */
     enum tarn_descent_stage stage;
-    uint32_t count;            /* of the rounds, or of the questions */
-    uint32_t searches;         /* so far */
+    uint32_t count;            /* of the searches of this stage */
+    uint32_t searches;         /* of all stages */
     struct tarn_policy policy; /* of the last round */
 };
 
@@ -51,7 +59,7 @@ struct tarn_budgeting {
     unsigned classes; /* that the search may use: a sum of enum tarn_budget_class */
     unsigned rules;   /* of what may run again: a sum of enum tarn_repeat_rule */
     const struct tarn_plan_options *planning; /* what will place the result; NULL: defaults */
-    /* How what comes of a policy is put in another order; NULL: not at all. */
+    /* How the graph of a policy is put in another order of ops; NULL: not at all. */
     const struct tarn_reorder_options *reorder;
     struct tarn_graph *graph;
     struct tarn_region region; /* of the model, the evaluator and the policy */
@@ -59,17 +67,17 @@ struct tarn_budgeting {
     struct tarn_evaluator *evaluator;
     struct tarn_policy policy;
     struct tarn_policy plain; /* the same without cuts, where it has any */
-    struct tarn_region script_region;
-    struct tarn_schedule scripted; /* what counts instead of the policy, if it has executions */
-    uint64_t placed, before_ns;    /* of the graph that came in */
-    uint64_t asked;                /* the budget before it was rounded down to what can be met */
-    bool is_lowered;               /* it is what a capacity of the graph leaves, not the caller's */
-    bool ignores_capacity;         /* of the graph's first memory space; so do the searches for the
-                                      smallest footprint */
-    enum tarn_budget_aim aim;      /* of the search under way */
+    struct tarn_region fixed_region;
+    struct tarn_schedule fixed_schedule;  /* used instead of the policy's, if it has executions */
+    uint64_t footprint_before, before_ns; /* of the graph that came in */
+    uint64_t asked;           /* the budget before it was rounded down to what can be met */
+    bool is_lowered;          /* it is what a capacity of the graph leaves, not the caller's */
+    bool ignores_capacity;    /* of the graph's first memory space; so do the searches for the
+                                 smallest footprint */
+    enum tarn_budget_aim aim; /* of the search under way */
     bool patient; /* a little search for a placement, if that may be all that is missing */
     struct tarn_descent descent;
-    uint64_t told;                 /* the least, once the descent is complete; 0: not yet */
+    uint64_t smallest;             /* footprint, once the descent is complete; 0: not yet */
     uint32_t searches;             /* so far, those of the descent left out */
     uint64_t evaluations;          /* of all searches */
     uint64_t arc_steps;            /* of all choices of arcs */
@@ -107,33 +115,33 @@ bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget);
 void tarn_attempt_keep_better(struct tarn_attempt *best, struct tarn_attempt *other,
                               uint64_t budget);
 
-/* Makes what the policy comes to and keeps the best in `best`, with recomputations on the
- * streams of each rule. `target`: the peak that the policy was searched for, in bytes. `front`: the
- * fastest, even if it does not fit; without its graph. */
+/* Makes the graphs of the policy, one for each rule, and keeps the best of them in `best`.
+ * `target`: the peak that the policy was searched for, in bytes. `front`: the fastest attempt, even
+ * if it does not fit; without its graph. */
 enum tarn_status tarn_attempt_make(struct tarn_budgeting *budgeting, uint64_t target,
                                    struct tarn_attempt *best, struct tarn_attempt *front);
 
-/* The same work in another order, as small as it can be placed, where that makes the footprint
- * smaller and takes no more time; else *ordered stays empty. Its graph is the caller's. */
+/* The same work in another order, as small as it can be placed, if that makes the footprint smaller
+ * and takes no more time; else *ordered stays empty. Its graph is the caller's. */
 enum tarn_status tarn_attempt_reorder(struct tarn_budgeting *budgeting,
                                       const struct tarn_attempt *attempt,
                                       struct tarn_attempt *ordered);
 
-/* ---- Which peaks the search for a policy is asked for: for a budget, and for the least ---- */
+/* ---- Which peaks a policy is searched for (target.c) ---- */
 
-/* Keeps in `best` the best that is found for the budget, from the policy, which becomes
- * that of the last search. `refine`: it is nearly right for the budget. Status: TARN_OK also where
- * nothing fits. */
-enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bool refine,
+/* Keeps in `best` the best attempt that is found for the budget, starting from the policy, which
+ * becomes that of the last search. `refine`: the policy is nearly right for the budget. TARN_OK
+ * also if no attempt fits. */
+enum tarn_status tarn_budgeting_try_targets(struct tarn_budgeting *budgeting, bool refine,
                                             struct tarn_attempt *best);
 
-/* Goes on with the descent until it has come to `enough` bytes, which then is its least so far, or
- * to its end, where the least is told: one number, whatever the budget is. */
-enum tarn_status tarn_recompute_least(struct tarn_budgeting *budgeting, uint64_t enough);
+/* Continues the descent until its smallest footprint is at most `enough` bytes, or until it is
+ * complete; then `smallest` is set, one number that does not depend on the budget. */
+enum tarn_status tarn_budgeting_descend(struct tarn_budgeting *budgeting, uint64_t enough);
 
-/* What keeps to the budget, or, where nothing does, the least; where the time was over before
- * either was known, what there is. `best` is empty at first; its graph is the caller's, also where
- * the status is an error. */
-enum tarn_status tarn_recompute_within(struct tarn_budgeting *budgeting, struct tarn_attempt *best);
+/* Finds the attempt that keeps to the budget; if none does, the one with the smallest footprint; if
+ * time ends before either is known, the best so far. `best` is empty at first; its graph is the
+ * caller's, also if the status is an error. */
+enum tarn_status tarn_budgeting_search(struct tarn_budgeting *budgeting, struct tarn_attempt *best);
 
 #endif

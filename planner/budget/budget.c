@@ -124,8 +124,8 @@ static enum tarn_status init(struct tarn_budgeting *budgeting)
 
 static void finish(struct tarn_budgeting *budgeting)
 {
-    tarn_planned_finish(&budgeting->descent.least.made);
-    tarn_region_finish(&budgeting->script_region);
+    tarn_planned_finish(&budgeting->descent.smallest.made);
+    tarn_region_finish(&budgeting->fixed_region);
     tarn_region_finish(&budgeting->region);
 }
 
@@ -154,7 +154,7 @@ static enum tarn_status place_first(struct tarn_budgeting *budgeting)
     set_budget(budgeting, budgeting->options.budget);
     enum tarn_status status = tarn_budgeting_plan_quickly(budgeting, budgeting->graph, &plan);
     if (status != TARN_OK) return status;
-    budgeting->placed = tarn_plan_footprint(plan);
+    budgeting->footprint_before = tarn_plan_footprint(plan);
     keep_to_capacity(budgeting, plan);
     tarn_plan_destroy(plan);
     return TARN_OK;
@@ -189,7 +189,7 @@ static void give_report(const struct tarn_budgeting *budgeting, const struct tar
     struct tarn_budget_report report = attempt->report;
     report.evaluations = budgeting->evaluations;
     report.budget = budgeting->asked;
-    report.footprint_before = budgeting->placed;
+    report.footprint_before = budgeting->footprint_before;
     report.footprint = attempt->footprint;
     report.time_before_ns = budgeting->before_ns;
     report.time_ns = attempt->time_ns;
@@ -232,14 +232,14 @@ static void ask(const struct question *question, struct tarn_graph *graph,
     options.method = method;
     budgeting.reorder = question->planning ? question->planning->reorder : NULL;
     enum tarn_status status = begin(&budgeting, &options, question->left_out);
-    if (status == TARN_OK) status = tarn_recompute_within(&budgeting, &best);
+    if (status == TARN_OK) status = tarn_budgeting_search(&budgeting, &best);
     if (status == TARN_OK) give_report(&budgeting, &best, &answer->report, sizeof answer->report);
     if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
         status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
                                                             : refuse(&budgeting, &best);
     assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
     answer->status = status;
-    answer->near_least = budgeting.told > 0;
+    answer->near_least = budgeting.smallest > 0;
     if (status == TARN_OK)
         answer->made = best.made;
     else
@@ -502,7 +502,7 @@ static enum tarn_status find_point(struct tarn_budgeting *budgeting, uint64_t bu
                                    struct tarn_attempt *best, unsigned char *row, size_t size)
 {
     set_budget(budgeting, budget);
-    enum tarn_status status = tarn_recompute_try_targets(budgeting, true, best);
+    enum tarn_status status = tarn_budgeting_try_targets(budgeting, true, best);
     if (status == TARN_OK) give_report(budgeting, best, row, size);
     return status;
 }
@@ -511,21 +511,22 @@ static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct tar
                                     const struct call *call)
 {
     size_t count = call->rows_count, size = call->row_size;
-    enum tarn_status status = tarn_recompute_least(budgeting, 0);
+    enum tarn_status status = tarn_budgeting_descend(budgeting, 0);
     if (status != TARN_OK || count == 0) return status;
-    if (budgeting->told == 0 && !budgeting->descent.least.made.graph)
+    if (budgeting->smallest == 0 && !budgeting->descent.smallest.made.graph)
         return give_up_curve(budgeting);
-    *best = budgeting->descent.least;
-    budgeting->descent.least.made = (struct tarn_planned){0};
+    *best = budgeting->descent.smallest;
+    budgeting->descent.smallest.made = (struct tarn_planned){0};
     uint64_t least = best->footprint,
-             span = budgeting->placed > least ? budgeting->placed - least : 0;
+             span = budgeting->footprint_before > least ? budgeting->footprint_before - least : 0;
     set_budget(budgeting, least);
     give_report(budgeting, best, call->rows + (count - 1) * size, size);
     for (size_t i = count - 1; i-- > 0 && status == TARN_OK;) {
         double share = (double)i / (double)(count - 1);
         if (tarn_deadline_is_over(&budgeting->deadline)) return give_up_curve(budgeting);
-        status = find_point(budgeting, budgeting->placed - (uint64_t)((double)span * share), best,
-                            call->rows + i * size, size);
+        status =
+            find_point(budgeting, budgeting->footprint_before - (uint64_t)((double)span * share),
+                       best, call->rows + i * size, size);
     }
     return status;
 }

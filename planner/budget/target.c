@@ -32,22 +32,22 @@ static bool is_over(const struct tarn_budgeting *budgeting)
 
 static void forget_script(struct tarn_budgeting *budgeting)
 {
-    budgeting->scripted = (struct tarn_schedule){.count = 0};
-    tarn_region_finish(&budgeting->script_region);
+    budgeting->fixed_schedule = (struct tarn_schedule){.count = 0};
+    tarn_region_finish(&budgeting->fixed_region);
 }
 
 /* Small graphs are searched to the end. false: this is none, or it has not come to the end. */
 static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_t target,
                                        const struct tarn_budget_limits *limits, bool *found)
 {
-    struct tarn_region *region = &budgeting->script_region;
+    struct tarn_region *region = &budgeting->fixed_region;
     struct tarn_script script;
     *found = false;
     enum tarn_status status = tarn_budget_exact(&budgeting->model, target, limits, region, &script,
                                                 &budgeting->evaluations);
     if (status != TARN_OK || script.count == 0) return status;
-    status = tarn_script_run(&budgeting->scripted, region, &budgeting->model, &script);
-    *found = status == TARN_OK && budgeting->scripted.peak != UINT64_MAX;
+    status = tarn_script_run(&budgeting->fixed_schedule, region, &budgeting->model, &script);
+    *found = status == TARN_OK && budgeting->fixed_schedule.peak != UINT64_MAX;
     if (!*found) forget_script(budgeting);
     return status;
 }
@@ -57,16 +57,16 @@ static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t t
                                     const struct tarn_budget_limits *limits,
                                     struct tarn_budget_outcome *outcome)
 {
-    bool scripted = budgeting->scripted.count > 0;
-    if (scripted) {
-        outcome->peak = budgeting->scripted.peak;
-        outcome->time_ns = budgeting->scripted.time_ns;
+    bool fixed_schedule = budgeting->fixed_schedule.count > 0;
+    if (fixed_schedule) {
+        outcome->peak = budgeting->fixed_schedule.peak;
+        outcome->time_ns = budgeting->fixed_schedule.time_ns;
     }
     if (outcome->peak <= target) return TARN_OK;
     tarn_policy_copy(&budgeting->model, &budgeting->plain, &budgeting->policy);
     enum tarn_status status = tarn_budget_cut(&budgeting->model, target, limits, &budgeting->region,
                                               &budgeting->policy, outcome);
-    if (scripted && budgeting->policy.cuts_count > 0) forget_script(budgeting);
+    if (fixed_schedule && budgeting->policy.cuts_count > 0) forget_script(budgeting);
     return status;
 }
 
@@ -149,7 +149,7 @@ static enum tarn_status try_target(struct tarn_budgeting *budgeting, uint64_t ta
     return status;
 }
 
-enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bool refine,
+enum tarn_status tarn_budgeting_try_targets(struct tarn_budgeting *budgeting, bool refine,
                                             struct tarn_attempt *best)
 {
     uint64_t target = budgeting->options.budget, next;
@@ -179,7 +179,7 @@ static enum tarn_status take_segments(struct tarn_budgeting *budgeting)
     tarn_policy_reset(&budgeting->policy, &budgeting->model);
     if (tarn_policy_chen(&budgeting->model, &budgeting->policy) != TARN_OK)
         return tarn_error_no_memory(budgeting->error);
-    return tarn_attempt_make(budgeting, 1, &budgeting->descent.least, &front);
+    return tarn_attempt_make(budgeting, 1, &budgeting->descent.smallest, &front);
 }
 
 /* Where a round starts: from keeping everything, then, where that is allowed, from segments, then
@@ -201,19 +201,19 @@ static enum tarn_status start_round(struct tarn_budgeting *budgeting)
 static enum tarn_status search_round(struct tarn_budgeting *budgeting)
 {
     struct tarn_descent *descent = &budgeting->descent;
-    struct tarn_attempt front, *least = &descent->least;
+    struct tarn_attempt front, *least = &descent->smallest;
     uint64_t before = least->made.graph ? least->footprint : UINT64_MAX;
     bool first = descent->count < 2, searches = budgeting->options.method == TARN_BUDGET_SEARCH;
     enum tarn_status status = start_round(budgeting);
     if (status == TARN_OK) status = search(budgeting, 1, !first);
     bool equal = descent->count > 0 &&
                  tarn_policy_is_equal(&budgeting->model, &descent->policy, &budgeting->policy);
-    bool scripted = budgeting->scripted.count > 0;
+    bool fixed_schedule = budgeting->fixed_schedule.count > 0;
     if (status == TARN_OK && !equal) status = make(budgeting, 1, least, &front);
     tarn_policy_copy(&budgeting->model, &descent->policy, &budgeting->policy);
     bool settled = !first && (equal || least->footprint >= before);
-    if (settled || scripted || ++descent->count == LEAST_ROUNDS || !searches) {
-        descent->stage = searches ? TARN_DESCENT_QUESTIONS : TARN_DESCENT_ORDER;
+    if (settled || fixed_schedule || ++descent->count == LEAST_ROUNDS || !searches) {
+        descent->stage = searches ? TARN_DESCENT_BELOW : TARN_DESCENT_ORDER;
         descent->count = 0;
     }
     return status;
@@ -226,13 +226,13 @@ static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting)
     struct tarn_attempt below = {0};
     bool found = false;
     enum tarn_status status = TARN_OK;
-    if (descent->least.footprint > budgeting->model.alignment) {
+    if (descent->smallest.footprint > budgeting->model.alignment) {
         tarn_policy_reset(&budgeting->policy, &budgeting->model);
-        budgeting->options.budget = descent->least.footprint - budgeting->model.alignment;
-        status = tarn_recompute_try_targets(budgeting, false, &below);
+        budgeting->options.budget = descent->smallest.footprint - budgeting->model.alignment;
+        status = tarn_budgeting_try_targets(budgeting, false, &below);
         found = status == TARN_OK && tarn_attempt_fits(&below, budgeting->options.budget);
     }
-    if (found) tarn_attempt_keep_better(&descent->least, &below, 0);
+    if (found) tarn_attempt_keep_better(&descent->smallest, &below, 0);
     if (!found || ++descent->count == QUESTIONS) descent->stage = TARN_DESCENT_ORDER;
     tarn_planned_finish(&below.made);
     return status;
@@ -242,16 +242,16 @@ static enum tarn_status reorder_least(struct tarn_budgeting *budgeting)
 {
     struct tarn_descent *descent = &budgeting->descent;
     struct tarn_attempt ordered;
-    enum tarn_status status = tarn_attempt_reorder(budgeting, &descent->least, &ordered);
+    enum tarn_status status = tarn_attempt_reorder(budgeting, &descent->smallest, &ordered);
     if (status == TARN_OK && ordered.made.graph)
-        tarn_attempt_keep_better(&descent->least, &ordered, 0);
+        tarn_attempt_keep_better(&descent->smallest, &ordered, 0);
     descent->stage = TARN_DESCENT_COMPLETE;
     return status;
 }
 
 static enum tarn_budget_aim aim_of(enum tarn_descent_stage stage)
 {
-    if (stage == TARN_DESCENT_QUESTIONS) return TARN_AIM_LOWER;
+    if (stage == TARN_DESCENT_BELOW) return TARN_AIM_LOWER;
     return stage == TARN_DESCENT_SEGMENTS ? TARN_AIM_SMALLEST_QUICK : TARN_AIM_SMALLEST;
 }
 
@@ -261,24 +261,24 @@ static enum tarn_status run_stage(struct tarn_budgeting *budgeting)
     uint64_t budget = budgeting->options.budget;
     assert(budgeting->aim == TARN_AIM_BUDGET);
     budgeting->aim = aim_of(stage);
-    enum tarn_status status = stage == TARN_DESCENT_SEGMENTS    ? take_segments(budgeting)
-                              : stage == TARN_DESCENT_ROUNDS    ? search_round(budgeting)
-                              : stage == TARN_DESCENT_QUESTIONS ? ask_for_less(budgeting)
-                                                                : reorder_least(budgeting);
+    enum tarn_status status = stage == TARN_DESCENT_SEGMENTS ? take_segments(budgeting)
+                              : stage == TARN_DESCENT_ROUNDS ? search_round(budgeting)
+                              : stage == TARN_DESCENT_BELOW  ? ask_for_less(budgeting)
+                                                             : reorder_least(budgeting);
     budgeting->aim = TARN_AIM_BUDGET;
     budgeting->options.budget = budget;
     return status;
 }
 
-enum tarn_status tarn_recompute_least(struct tarn_budgeting *budgeting, uint64_t enough)
+enum tarn_status tarn_budgeting_descend(struct tarn_budgeting *budgeting, uint64_t enough)
 {
     struct tarn_descent *descent = &budgeting->descent;
     enum tarn_status status = TARN_OK;
     while (status == TARN_OK && descent->stage != TARN_DESCENT_COMPLETE &&
-           !tarn_attempt_fits(&descent->least, enough) && !is_over(budgeting))
+           !tarn_attempt_fits(&descent->smallest, enough) && !is_over(budgeting))
         status = run_stage(budgeting);
     if (descent->stage == TARN_DESCENT_COMPLETE && !is_over(budgeting))
-        budgeting->told = descent->least.footprint;
+        budgeting->smallest = descent->smallest.footprint;
     return status;
 }
 
@@ -311,8 +311,8 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
 static void take_least(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     tarn_planned_finish(&best->made);
-    *best = budgeting->descent.least;
-    budgeting->descent.least.made = (struct tarn_planned){0};
+    *best = budgeting->descent.smallest;
+    budgeting->descent.smallest.made = (struct tarn_planned){0};
 }
 
 /* No plan may be below the least, see above. */
@@ -320,9 +320,9 @@ static enum tarn_status is_above_least(struct tarn_budgeting *budgeting, uint64_
                                        bool *above)
 {
     enum tarn_status status = TARN_OK;
-    if (budgeting->told == 0) status = tarn_recompute_least(budgeting, footprint);
-    *above = budgeting->told > 0 ? budgeting->told <= footprint
-                                 : tarn_attempt_fits(&budgeting->descent.least, footprint);
+    if (budgeting->smallest == 0) status = tarn_budgeting_descend(budgeting, footprint);
+    *above = budgeting->smallest > 0 ? budgeting->smallest <= footprint
+                                     : tarn_attempt_fits(&budgeting->descent.smallest, footprint);
     return status;
 }
 
@@ -351,7 +351,7 @@ static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct ta
 static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;
-    uint64_t step = budgeting->placed / STEPS, next;
+    uint64_t step = budgeting->footprint_before / STEPS, next;
     enum tarn_status status = TARN_OK;
     bool small = budgeting->model.ops_count <= PROBED_OPS;
     if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 ||
@@ -363,7 +363,7 @@ static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tar
     for (uint32_t i = 0; i < PROBES && step_number > 0 && status == TARN_OK; i++, step_number--) {
         uint64_t target = step_number * step;
         if (is_over(budgeting) || best->time_ns <= budgeting->before_ns) break;
-        if (target < budgeting->told) break;
+        if (target < budgeting->smallest) break;
         budgeting->searches = SEARCHES_FULL;
         tarn_policy_reset(&budgeting->policy, &budgeting->model);
         status = try_target(budgeting, target, false, best, &next);
@@ -385,7 +385,7 @@ static enum tarn_status take_as_it_is(struct tarn_budgeting *budgeting, struct t
 {
     struct tarn_attempt front;
     *done = false;
-    if (budgeting->placed > budgeting->options.budget || has_choices(&budgeting->model) ||
+    if (budgeting->footprint_before > budgeting->options.budget || has_choices(&budgeting->model) ||
         budgeting->options.budget == TARN_BUDGET_UNLIMITED)
         return TARN_OK;
     forget_script(budgeting);
@@ -404,24 +404,24 @@ static enum tarn_status search_within(struct tarn_budgeting *budgeting, struct t
     bool done;
     enum tarn_status status = take_as_it_is(budgeting, best, &done);
     tarn_policy_reset(&budgeting->policy, &budgeting->model);
-    if (status == TARN_OK && !done) status = tarn_recompute_try_targets(budgeting, false, best);
+    if (status == TARN_OK && !done) status = tarn_budgeting_try_targets(budgeting, false, best);
     if (status != TARN_OK || budget == TARN_BUDGET_UNLIMITED) return status;
     bool fits = tarn_attempt_fits(best, budget);
-    status = tarn_recompute_least(budgeting, fits ? best->footprint : 0);
+    status = tarn_budgeting_descend(budgeting, fits ? best->footprint : 0);
     if (status == TARN_OK && fits) status = probe_below(budgeting, best);
-    if (status != TARN_OK || (fits && best->footprint >= budgeting->told)) return status;
-    if (!tarn_attempt_fits(&budgeting->descent.least, budget)) return TARN_OK;
+    if (status != TARN_OK || (fits && best->footprint >= budgeting->smallest)) return status;
+    if (!tarn_attempt_fits(&budgeting->descent.smallest, budget)) return TARN_OK;
     take_least(budgeting, best);
     return budgeting->options.method == TARN_BUDGET_SEARCH ? halve(budgeting, best) : TARN_OK;
 }
 
-enum tarn_status tarn_recompute_within(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
+enum tarn_status tarn_budgeting_search(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;
     enum tarn_status status = TARN_OK;
-    if (budget != TARN_BUDGET_UNLIMITED) status = tarn_recompute_least(budgeting, budget);
+    if (budget != TARN_BUDGET_UNLIMITED) status = tarn_budgeting_descend(budgeting, budget);
     if (status != TARN_OK) return status;
-    if (budgeting->told > budget) {
+    if (budgeting->smallest > budget) {
         take_least(budgeting, best);
         return TARN_OK;
     }

@@ -9,7 +9,7 @@ program=$2 tarn=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 number=0
-echo "1..23"
+echo "1..27"
 
 # Several ranks may share a core, and root may run them (in containers).
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
