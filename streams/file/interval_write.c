@@ -18,6 +18,7 @@ struct answer {
     bool named_steps; /* steps are the ops' names */
     bool named_ids;   /* ids are the tensors' names */
     bool aligned;     /* some tensor has an alignment of its own */
+    bool hinted;      /* some tensor prefers an offset */
 };
 
 static bool parse_step(const char *name, uint64_t *step)
@@ -79,6 +80,13 @@ static enum tarn_status look_at_ids(struct answer *answer, struct tarn_error *er
     return TARN_OK;
 }
 
+static void print_hint(const struct tarn_graph_tensor *tensor, FILE *file)
+{
+    fputc(',', file);
+    if (tensor->offset_rule == TARN_OFFSET_PREFERRED)
+        fprintf(file, "%" PRIu64, tensor->wanted_offset);
+}
+
 static void print_buffer(const struct answer *answer, uint32_t a, FILE *file)
 {
     const struct tarn_graph *graph = answer->graph;
@@ -94,6 +102,7 @@ static void print_buffer(const struct answer *answer, uint32_t a, FILE *file)
     if (answer->aligned)
         fprintf(file, ",%" PRIu32,
                 tarn_own_alignment(graph, storage) > 0 ? tarn_own_alignment(graph, storage) : 1);
+    if (answer->hinted) print_hint(&graph->tensors[storage->tensor], file);
     if (answer->offset) fprintf(file, ",%" PRIu64, answer->offset[a]);
     fputc('\n', file);
 }
@@ -101,8 +110,8 @@ static void print_buffer(const struct answer *answer, uint32_t a, FILE *file)
 static void print_answer(const void *subject, FILE *file)
 {
     const struct answer *answer = subject;
-    fprintf(file, "id,lower,upper,size%s%s\n", answer->aligned ? ",alignment" : "",
-            answer->offset ? ",offset" : "");
+    fprintf(file, "id,lower,upper,size%s%s%s\n", answer->aligned ? ",alignment" : "",
+            answer->hinted ? ",hint" : "", answer->offset ? ",offset" : "");
     for (uint32_t a = 0; a < answer->graph->planned_count; a++) print_buffer(answer, a, file);
 }
 
@@ -127,6 +136,11 @@ static enum tarn_status refuse_graph(const struct tarn_graph *graph, const char 
                 "%s: intervals cannot express the workspace of %s; save the graph as "
                 "JSON",
                 path, tarn_op_label(graph, storage->producer).text);
+        if (graph->tensors[storage->tensor].offset_rule == TARN_OFFSET_FIXED)
+            return tarn_error_set(error, TARN_USAGE,
+                                  "%s: intervals cannot express that the offset of %s is fixed; "
+                                  "save the graph as JSON",
+                                  path, tarn_storage_label(graph, a).text);
         if (storage->group != TARN_NONE && graph->groups[storage->group].storages_count > 1)
             return tarn_error_set(
                 error, TARN_USAGE,
@@ -150,7 +164,9 @@ enum tarn_status tarn_interval_give(const struct tarn_graph *graph, const uint64
     if (status != TARN_OK) return status;
     answer.named_steps = has_named_steps(graph);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[graph->storages[a].tensor];
         if (tarn_own_alignment(graph, &graph->storages[a]) > 0) answer.aligned = true;
+        if (tensor->offset_rule == TARN_OFFSET_PREFERRED) answer.hinted = true;
     }
     return tarn_text_give(writer, print_answer, &answer, error);
 }
