@@ -293,6 +293,12 @@ static bool is_locked(const void *bytes, uint64_t size)
     return false;
 }
 
+/* Neither memory of a device nor locked: a copy of it waits for the stream. */
+static bool is_pageable(const void *bytes, uint64_t size)
+{
+    return !fake_find_block(bytes, size) && !is_locked(bytes, size);
+}
+
 /* Any device may be current: a copy goes by its addresses. */
 static unsigned enqueue_copy(tarn_cuda_stream stream, const struct copy *copy,
                              void (*function)(void *), const void *of_device)
@@ -328,8 +334,9 @@ FAKE_DEFINE(MemcpyAsync,
     bool is_in = fake_find_block(to, size);
     if (!code && !has_direction(&copy, kind)) code = FAKE_INVALID_VALUE;
     if (!code) code = enqueue_copy(stream, &copy, run_copy, is_in ? to : from);
-    if (!code && !fake_stream(stream)->capture && !is_locked(is_in ? from : to, size)) {
-        fake_wait_stream(fake_stream(stream)); /* pageable */
+    if (!code && !fake_stream(stream)->capture &&
+        (is_pageable(to, size) || is_pageable(from, size))) {
+        fake_wait_stream(fake_stream(stream));
         code = fake.sticky;
     }
     return fake_leave(code);
