@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/explain.md: what `tarn explain` and `tarn compare` answer for four example graphs, or those that are named.
+"""Prints docs/measured/explain.md: the answers of `tarn explain` and `tarn compare` for four example graphs, or for the named ones.
 
-    docs/make_explain.py build/tarn [NAME...] > docs/explain.md"""
+    docs/make_explain.py build/tarn [NAME...] > docs/measured/explain.md"""
 import json
 import os
 import subprocess
@@ -21,7 +21,7 @@ def run(*words):
 
 
 def show(folder, *words):
-    """The command as one types it, and what it answers."""
+    """Prints the command as a user types it, and its answer."""
     text = run(*[word.replace("$", folder + "/") if word.startswith("$") else word for word in words])
     shown = " ".join(word[1:] if word.startswith("$") else word for word in words)
     print(f"    $ tarn {shown}")
@@ -30,10 +30,11 @@ def show(folder, *words):
     print()
 
 
-print("""# Questions to a plan
+print("""# Questions about a plan
 
-Made by `docs/make_explain.py build/tarn > docs/explain.md`. Long lines are cut here; `--json` has everything. Plans are made with
-`tarn plan GRAPH -o NAME.plan --effort 1000`, so that no clock has a part in them. What each word means: `tarn explain --help-all`.
+Made by `docs/make_explain.py build/tarn > docs/measured/explain.md`. Long lines are cut here;
+`--json` prints all of them. `tarn plan GRAPH -o NAME.plan --effort 1000` makes the plans, so that
+no clock affects them. `tarn explain --help-all` defines each word.
 """)
 with tempfile.TemporaryDirectory() as folder:
     for name in GRAPHS:
@@ -47,14 +48,14 @@ with tempfile.TemporaryDirectory() as folder:
                    if "tensor_id" in row]
         after = next((f"tensor:{row['tensor_id']}" for row in json.loads(run("explain", graph, plan, largest[0], "--json"))["bytes_after"]
                       if "tensor_id" in row and not row["other_iteration"]), None)
-        print(f"## {short}\n\nWhy is the arena that large, and what would help?\n")
+        print(f"## {short}\n\nWhy is the arena this large, and which options make it smaller?\n")
         show(folder, "explain", graph, f"${short}.plan")
-        print("Who uses the largest storage of the certificate, and who has its bytes before and after it?\n")
+        print("Which ops use the largest storage of the certificate, and which storages have its bytes before and\nafter it?\n")
         show(folder, "explain", graph, f"${short}.plan", largest[0])
         if after:
-            print("Why may the next one have these bytes?\n")
+            print("Why may the next storage have these bytes?\n")
             show(folder, "explain", graph, f"${short}.plan", largest[0], after)
-        print("Why may the two largest of the certificate not share any?\n")
+        print("Why may the two largest storages of the certificate not share bytes?\n")
         show(folder, "explain", graph, f"${short}.plan", largest[0], largest[1])
         print("Is a plan by the paper's method worse?\n")
         show(folder, "compare", f"${short}.plan", f"${short}_paper.plan")

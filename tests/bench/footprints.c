@@ -1,8 +1,8 @@
-/* The table of docs/footprints.md: what every baseline method needs for every graph of a folder,
- * next to the sum of all storages and the serial list-order peak. No timings: the same folder gives
- * the same text.
+/* Prints docs/measured/footprints.md: the footprint of every baseline method on every graph of a
+ * folder, beside the sum of all storages and the serial list-order peak. It contains no times: the
+ * same folder always gives the same text.
  *
- *   footprints FOLDER > docs/footprints.md */
+ *   footprints FOLDER > docs/measured/footprints.md */
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -154,15 +154,17 @@ static void print_document(const struct row *rows, int count)
            "Made by `footprints FOLDER` (`tests/bench/footprints.c`) over %d graphs, alignment "
            "512.\nDo not edit.\n\n"
            "## Methods\n\n"
-           "On how many graphs a method is the best of the twenty and their `:paper` variants, and "
-           "how far it is\nabove the best footprint of the graph.\n\n",
+           "The number of graphs on which a method reaches the smallest footprint of the twenty "
+           "methods and\ntheir `:paper` variants, and how far the method is above the smallest "
+           "footprint of a graph.\n\n",
            count);
     print_standings(rows, count);
     printf("\n## Graphs\n\n"
-           "*sum*: every planned storage on its own. *peak*: the most bytes alive in one step of "
-           "list order, not\na bound when there are several streams. *best*: the least footprint. "
-           "The other columns are\nfootprints in percent of the peak, S: Single Object, M: Many "
-           "Objects; first-fit / best-fit where they\ndiffer. MB are 10^6 bytes.\n\n");
+           "*sum*: every planned storage has bytes of its own. *peak*: the maximum bytes alive in "
+           "one step of\nlist order, which is no bound if there are several streams. *best*: the "
+           "smallest footprint. The\nother columns are footprints in percent of the peak, S: "
+           "Single Object, M: Many Objects; first-fit /\nbest-fit if they differ. MB are 10^6 "
+           "bytes.\n\n");
     print_table(rows, count);
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Budgets by computing again, by moves, and by both: measures, and prints the table of docs/measured/offload.md.
+"""Measures budgets by computing again, by moves, and by both, and prints the table of docs/measured/offload.md.
 
     offload_table.py measure RESULTS.jsonl GRAPH...    appends a line for each plan; what is there already is left out
-    offload_table.py table RESULTS.jsonl [FILE]        the table, behind the text of a file
+    offload_table.py table RESULTS.jsonl [FILE]        the table, after the text of a file
 
 TARN names the command, BUDGETS and RATES what is tried (percent of the footprint without a budget; GB/s each way)."""
 import json
@@ -98,8 +98,8 @@ def compare(found):
         faster += both < best - 0.05
         slower += both > best + 0.05
         neither += min(best, both) > 0.05
-    print(f"\nOf {cells} cells that some way meets both together are faster than the better single way in {faster}, slower in "
-          f"{slower}; in {neither} no way is free.")
+    print(f"\n{cells} cells are met by some way. Both together are faster than the better single way in {faster} of them and\n"
+          f"slower in {slower}. In {neither} cells no way is free.")
 
 
 if sys.argv[1] == "measure":

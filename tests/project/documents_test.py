@@ -15,7 +15,7 @@ from cases import run as run_tests, test
 source, tarn = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 build = os.path.dirname(tarn)
 documents = sorted(["README.md", "CONTRIBUTING.md", "SECURITY.md"] + [
-    os.path.relpath(path, source) for pattern in ("docs/*.md", "examples/**/*.md") for path in glob.glob(os.path.join(source, pattern), recursive=True)])
+    os.path.relpath(path, source) for pattern in ("docs/**/*.md", "examples/**/*.md") for path in glob.glob(os.path.join(source, pattern), recursive=True)])
 rooms = ("streams", "planner", "runtime", "cli")
 
 
@@ -69,8 +69,8 @@ NOT_RUN_HERE = {
     "TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/python/torch/tables.py": "half an hour with PyTorch; torch runs it on a small network",
     "TARN_LIBRARY=build/libtarn.so TARN_REQUIRE=torch-models tests/with_torch.sh": "minutes with PyTorch and libraries of models",
     "python": "torch runs these blocks",
-    "tarn explain": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",
-    "tarn compare": "of docs/explain.md: what_explain_answers_is_as_it_is_shown",
+    "tarn explain": "of docs/measured/explain.md: what_explain_answers_is_as_it_is_shown",
+    "tarn compare": "of docs/measured/explain.md: what_explain_answers_is_as_it_is_shown",
 }
 # What the words in capitals of a command stand for; a verb may have its own.
 STANDS_FOR = {"GRAPH": "examples/graphs/figure2.json", "PLAN": "figure2.plan", "ORDER": "order.json", "FILE": "picture.html", "G": "changed.json",
@@ -89,7 +89,7 @@ def commands(path):
 
 
 def is_run_here(path, command):
-    return path != "docs/explain.md" and not any(command.startswith(beginning) for beginning in NOT_RUN_HERE if not beginning.startswith("tarn "))
+    return path != "docs/measured/explain.md" and not any(command.startswith(beginning) for beginning in NOT_RUN_HERE if not beginning.startswith("tarn "))
 
 
 def filled_in(command):
@@ -150,7 +150,7 @@ def every_command_of_a_document_works():
 def what_explain_answers_is_as_it_is_shown():
     """Of two of the four graphs; the others take longer."""
     done = subprocess.run([sys.executable, os.path.join(source, "docs/make_explain.py"), tarn, "alexnet", "resnet50"], capture_output=True, text=True, check=True)
-    shown = {section.split("\n")[0]: section.strip() for section in read("docs/explain.md").split("\n## ")[1:]}
+    shown = {section.split("\n")[0]: section.strip() for section in read("docs/measured/explain.md").split("\n## ")[1:]}
     made = {section.split("\n")[0]: section.strip() for section in done.stdout.split("\n## ")[1:]}
     assert set(shown) == {"alexnet", "resnet50", "bert", "googlenet"} and len(made) == 2
     for name, section in made.items():
