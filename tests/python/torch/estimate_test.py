@@ -589,7 +589,7 @@ def the_module_of_the_command_is_called_like_the_function():
 
 
 def what_the_page_shows_works():
-    page = (Path(__file__).parents[2] / "docs/estimate.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/estimate.md").read_text(encoding="utf-8")
     blocks = [textwrap.dedent(block) for block in re.findall(r"(?<=\n\n)(?:    .*\n|\n(?=    ))+", page)]
     code, profile = blocks[0], [block for block in blocks if "step.profile.save" in block][0]
     told, names = io.StringIO(), {}
