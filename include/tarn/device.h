@@ -85,8 +85,8 @@ struct tarn_device_table {
     int (*host_memory_create)(void *self, uint64_t size, void **memory);
     void (*host_memory_destroy)(void *self, void *memory, uint64_t size);
 
-    /* ---- Queues and events (NULL for the host device, which schedules its streams itself) ---- A
-     * queue runs its work one item after another, in order. An event is recorded on one queue and
+    /* ---- Queues and events (NULL for the host device, which schedules its streams itself) ----
+     * A queue runs its work one item after another, in order. An event is recorded on one queue and
      * waited for on another: work enqueued after the wait starts after everything enqueued before
      * the latest record that was enqueued before the wait. An event may be recorded again while
      * waits for its earlier record are pending; they keep waiting for the earlier record. An event
@@ -107,21 +107,22 @@ struct tarn_device_table {
      * call the device or wait for other queues. */
     int (*launch)(void *self, void *queue, void (*function)(void *argument), void *argument);
 
-    /* ---- Capture and replay (optional, all or none) ---- Between begin and end nothing runs: work
-     * enqueued on `queue`, and on queues that wait for an event recorded in the capture, becomes a
-     * graph. Before the end, `queue` has waited for all of these queues. The same thread makes all
-     * calls. If a call fails in between, capture_end is still called; it then fails and leaves no
-     * graph, and the queues are as before. An event recorded in a capture is recorded again before
-     * any wait or query outside of the capture. A launch runs after earlier work on `queue`,
-     * including earlier launches of the same graph, and before later work. */
+    /* ---- Capture and replay (optional, all or none) ----
+     * Between begin and end nothing runs: work enqueued on `queue`, and on queues that wait for an
+     * event recorded in the capture, becomes a graph. Before the end, `queue` has waited for all of
+     * these queues. The same thread makes all calls. If a call fails in between, capture_end is
+     * still called; it then fails and leaves no graph, and the queues are as before. An event
+     * recorded in a capture is recorded again before any wait or query outside of the capture. A
+     * launch runs after earlier work on `queue`, including earlier launches of the same graph, and
+     * before later work. */
     int (*capture_begin)(void *self, void *queue);
     int (*capture_end)(void *self, void *queue, void **graph);
     int (*graph_launch)(void *self, void *graph, void *queue);
     void (*graph_destroy)(void *self, void *graph);
 
-    /* ---- Time stamps (optional, all or none; for traces) ---- A stamp is a record that keeps the
-     * time at which it is reached. Elapsed is called after both were reached: it returns the
-     * nanoseconds of real time between them. */
+    /* ---- Time stamps (optional, all or none; for traces) ----
+     * A stamp is a record that keeps the time at which it is reached. Elapsed is called after both
+     * were reached: it returns the nanoseconds of real time between them. */
     int (*stamp_create)(void *self, void **stamp);
     void (*stamp_destroy)(void *self, void *stamp);
     int (*stamp_record)(void *self, void *stamp, void *queue);
@@ -135,27 +136,28 @@ struct tarn_device_table {
     /* A tensor or workspace lives at these bytes of `memory`. */
     void (*memory_name)(void *self, void *memory, uint64_t offset, uint64_t size, const char *name);
 
-    /* ---- Checking kernels (optional, both or none) ---- Needed for checked execution if memory is
-     * not on_host or there is no `launch`. `seeds` and `wrongs` are allocations (or regions) of
-     * 8-byte words, read and written when the kernel runs. The pattern of seeds[seed] is the
-     * little-endian words seeds[seed] + i * TARN_PATTERN_STEP, i = 0, 1, ..., cut at `size` bytes.
-     * Compare lowers wrongs[wrong] to the index of the first byte that differs from the pattern, if
-     * there is one and it is smaller than the present value. */
+    /* ---- Checking kernels (optional, both or none) ----
+     * Needed for checked execution if memory is not on_host or there is no `launch`. `seeds` and
+     * `wrongs` are allocations (or regions) of 8-byte words, read and written when the kernel runs.
+     * The pattern of seeds[seed] is the little-endian words seeds[seed] + i * TARN_PATTERN_STEP, i
+     * = 0, 1, ..., cut at `size` bytes. Compare lowers wrongs[wrong] to the index of the first byte
+     * that differs from the pattern, if there is one and it is smaller than the present value. */
     int (*pattern_fill)(void *self, void *queue, void *bytes, uint64_t size, const void *seeds,
                         uint64_t seed);
     int (*pattern_compare)(void *self, void *queue, const void *bytes, uint64_t size,
                            const void *seeds, uint64_t seed, void *wrongs, uint64_t wrong);
 
-    /* ---- Errors ---- From any thread, for any code. The text is static, and never NULL. */
+    /* ---- Errors ----
+     * From any thread, for any code. The text is static, and never NULL. */
     const char *(*error_text)(void *self, int code);
     enum tarn_error_class (*error_class)(void *self, int code);
 
-    /* ---- Memory spaces (optional, all or none; a table may end before them) ---- For devices with
-     * several kinds of memory. Graphs may declare spaces; each has its own allocation. These
-     * functions are then called instead of memory_limits, memory_create and memory_destroy, for
-     * every space of such a graph, including spaces of kind device. Without them, memory_create
-     * serves all spaces. Regions, copies, fill and kernels take addresses in any space. A device
-     * without a requested kind of memory either gives another kind or fails. */
+    /* ---- Memory spaces (optional, all or none; a table may end before them) ----
+     * For devices with several kinds of memory. Graphs may declare spaces; each has its own
+     * allocation. These functions are then called instead of memory_limits, memory_create and
+     * memory_destroy, for every space of such a graph, including spaces of kind device. Without
+     * them, memory_create serves all spaces. Regions, copies, fill and kernels take addresses in
+     * any space. A device without a requested kind of memory either gives another kind or fails. */
     int (*space_limits)(void *self, const struct tarn_memory_space *space,
                         struct tarn_memory_limits *limits);
     int (*space_create)(void *self, const struct tarn_memory_space *space, uint64_t size,
@@ -163,20 +165,21 @@ struct tarn_device_table {
     void (*space_destroy)(void *self, const struct tarn_memory_space *space, void *memory,
                           uint64_t size);
 
-    /* ---- Depth of queues (a table may end before it) ---- How many kernels of one kind (launches,
-     * checking kernels, or captured graphs) a queue always takes, even while it waits; the call for
-     * the next kernel may wait for room. Records and waits do not count. If kinds alternate, or one
-     * is used for the first time, the room may end earlier. 0: limited by memory only. A submit
-     * that waits for events or a queue of its caller uses this number, see
-     * tarn_session_submit_with. */
+    /* ---- Depth of queues (a table may end before it) ----
+     * How many kernels of one kind (launches, checking kernels, or captured graphs) a queue always
+     * takes, even while it waits; the call for the next kernel may wait for room. Records and waits
+     * do not count. If kinds alternate, or one is used for the first time, the room may end
+     * earlier. 0: limited by memory only. A submit that waits for events or a queue of its caller
+     * uses this number, see tarn_session_submit_with. */
     uint32_t queue_depth;
 
-    /* ---- Copies on a queue (optional; a table may end before it) ---- Enqueues a copy of `size`
-     * bytes on `queue`, between two storages of the session that do not overlap, in any spaces;
-     * `to` and `from` are what kernels get for them. It returns at once, and may be captured.
-     * Sessions run moves (struct tarn_op_info) with it, without a bound kernel; if it is missing,
-     * moves need a kernel. On the host device, which has no queues, `queue` is NULL, the thread
-     * that runs the stream calls it, and the copy is done when it returns. */
+    /* ---- Copies on a queue (optional; a table may end before it) ----
+     * Enqueues a copy of `size` bytes on `queue`, between two storages of the session that do not
+     * overlap, in any spaces; `to` and `from` are what kernels get for them. It returns at once,
+     * and may be captured. Sessions run moves (struct tarn_op_info) with it, without a bound
+     * kernel; if it is missing, moves need a kernel. On the host device, which has no queues,
+     * `queue` is NULL, the thread that runs the stream calls it, and the copy is done when it
+     * returns. */
     int (*copy_enqueue)(void *self, void *queue, void *to, const void *from, uint64_t size);
 };
 
@@ -187,12 +190,13 @@ struct tarn_device {
     void *self;
 };
 
-/* ---- Where the devices of this library take memory from ---- A source of memory for arenas, so
- * that other software may use the same memory: ncclMemAlloc (NCCL registers it), a pool that other
- * processes or devices may open, pinned memory of the host, huge pages. Offsets in an arena follow
- * from the plan alone: ranks with equal plans have every tensor at equal offsets from the base, at
- * any base address. Memory that exists already needs no source: see the option `memory` of sessions
- * and arenas. Any thread that creates or destroys a session or an arena may call it. */
+/* ---- Where the devices of this library take memory from ----
+ * A source of memory for arenas, so that other software may use the same memory: ncclMemAlloc (NCCL
+ * registers it), a pool that other processes or devices may open, pinned memory of the host, huge
+ * pages. Offsets in an arena follow from the plan alone: ranks with equal plans have every tensor
+ * at equal offsets from the base, at any base address. Memory that exists already needs no source:
+ * see the option `memory` of sessions and arenas. Any thread that creates or destroys a session or
+ * an arena may call it. */
 struct tarn_memory_source {
     size_t struct_size;
     /* Allocates `size` bytes with any contents. Returns 0 or an error code of the device (CUDA: a
@@ -256,9 +260,10 @@ TARN_API struct tarn_device tarn_device_host(const struct tarn_host_options *opt
  * before the fork; otherwise a child knows only processors and binds nothing. Any thread. */
 TARN_API uint32_t tarn_host_cores(void);
 
-/* ---- Events of the host ---- A counter that only grows. Threads of the caller and submits of
- * sessions (tarn_session_submit_with) wait for values of it and raise it. A wait may come before
- * any raise of that value is submitted. All calls from any thread. */
+/* ---- Events of the host ----
+ * A counter that only grows. Threads of the caller and submits of sessions
+ * (tarn_session_submit_with) wait for values of it and raise it. A wait may come before any raise
+ * of that value is submitted. All calls from any thread. */
 struct tarn_host_event;
 /* Creates an event whose counter is 0. TARN_SYSTEM: no memory. */
 TARN_API enum tarn_status tarn_host_event_create(struct tarn_host_event **event,

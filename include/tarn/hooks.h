@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-/* ---- Memory ---- Allocates the library's memory on the host: graphs, plans, sessions without
- * their arenas, searches, texts, memory for copies (tarn_session_host_memory_create). Not allocated
- * through it: arenas (tarn_memory_source of device.h); memory of device libraries and OpenMP;
- * memory of hwloc while it reads the machine (tarn_host_cores); memory of jansson while JSON is
- * read or written (a few MiB at most, freed by the same call; the embedder may set
- * json_set_alloc_funcs, the library never calls it); and memory of the C library for threads, files
- * and sorting. */
+/* ---- Memory ----
+ * Allocates the library's memory on the host: graphs, plans, sessions without their arenas,
+ * searches, texts, memory for copies (tarn_session_host_memory_create). Not allocated through it:
+ * arenas (tarn_memory_source of device.h); memory of device libraries and OpenMP; memory of hwloc
+ * while it reads the machine (tarn_host_cores); memory of jansson while JSON is read or written (a
+ * few MiB at most, freed by the same call; the embedder may set json_set_alloc_funcs, the library
+ * never calls it); and memory of the C library for threads, files and sorting. */
 struct tarn_allocator {
     size_t struct_size;
     void *user;
@@ -42,9 +42,10 @@ TARN_API enum tarn_status tarn_set_allocator(const struct tarn_allocator *alloca
  * and traces. free() works as well if no allocator is set. NULL: does nothing. */
 TARN_API void tarn_free(void *memory);
 
-/* ---- Log ---- Events that no call returns: the system granted less than the library requested
- * (threads, huge pages, cores of its own), and choices of the library. Errors are not logged; they
- * are in struct tarn_error. */
+/* ---- Log ----
+ * Events that no call returns: the system granted less than the library requested (threads, huge
+ * pages, cores of its own), and choices of the library. Errors are not logged; they are in struct
+ * tarn_error. */
 enum tarn_log_level {
     TARN_LOG_WARNING, /* it works, but not as well as it could */
     TARN_LOG_INFO

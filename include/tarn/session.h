@@ -119,25 +119,27 @@ struct tarn_session_options {
     bool stamps;     /* also record the device's times of enqueued commands, if the device has
                       * stamps; costs two stamps a command; not in a capture */
 
-    /* ---- An arena that sessions share (arena.h) ---- NULL, or an arena that was made for the plan
-     * and on the device. It has the memory, and decides whether persistent tensors are bound by the
-     * caller: those options must not be given then. A submit waits on the device for the turns of
-     * other sessions. It is refused while another session has work that it has not waited for, if
-     * this session cannot wait for that work on the device. Copies and checks are refused while any
-     * other session on the arena has work that it has not waited for. */
+    /* ---- An arena that sessions share (arena.h) ----
+     * NULL, or an arena that was made for the plan and on the device. It has the memory, and
+     * decides whether persistent tensors are bound by the caller: those options must not be given
+     * then. A submit waits on the device for the turns of other sessions. It is refused while
+     * another session has work that it has not waited for, if this session cannot wait for that
+     * work on the device. Copies and checks are refused while any other session on the arena has
+     * work that it has not waited for. */
     struct tarn_arena *arena;
 
-    /* ---- Queues of the caller ---- By stream of the plan's graph: a queue of the session's device
-     * (a cudaStream_t) that the stream uses, or NULL: the session makes one. NULL: the session
-     * makes all queues. The caller keeps the queues alive as long as the device, may enqueue other
-     * work between submits, and must not give two streams the same queue. Work of a stream runs
-     * after earlier work on its queue. Other streams do not wait for that earlier work: see
-     * tarn_session_submit_with. */
+    /* ---- Queues of the caller ----
+     * By stream of the plan's graph: a queue of the session's device (a cudaStream_t) that the
+     * stream uses, or NULL: the session makes one. NULL: the session makes all queues. The caller
+     * keeps the queues alive as long as the device, may enqueue other work between submits, and
+     * must not give two streams the same queue. Work of a stream runs after earlier work on its
+     * queue. Other streams do not wait for that earlier work: see tarn_session_submit_with. */
     void *const *queues;
 
-    /* ---- Memory spaces ---- By space of the plan's graph: the same as `memory` and `memory_size`,
-     * which are for space 0; if they are given, this entry of space 0 is not. Sizes and alignments
-     * as tarn_session_needs says. Spaces beyond the count: the session allocates. */
+    /* ---- Memory spaces ----
+     * By space of the plan's graph: the same as `memory` and `memory_size`, which are for space 0;
+     * if they are given, this entry of space 0 is not. Sizes and alignments as tarn_session_needs
+     * says. Spaces beyond the count: the session allocates. */
     const struct tarn_space_memory *space_memory;
     size_t space_memory_count;
 };

@@ -77,8 +77,8 @@ struct tarn_transform_control {
                                       __VA_ARGS__})
 #endif
 
-/* ---- Assign ---- Assigns ops to streams, for a graph without streams or instead of the graph's
- * streams. */
+/* ---- Assign ----
+ * Assigns ops to streams, for a graph without streams or instead of the graph's streams. */
 
 enum tarn_assign_mode {
     /* List scheduling by the ops' costs over some compute streams, a communication stream and a
@@ -133,10 +133,11 @@ TARN_API enum tarn_status tarn_graph_assign(struct tarn_graph *graph,
                                             const struct tarn_assign_options *options,
                                             struct tarn_graph **result, struct tarn_error *error);
 
-/* ---- Budget ---- Makes a plan fit a budget of bytes: forward results that the backward pass needs
- * are dropped and recomputed, and ops run by other implementations. The search looks for the
- * smallest modelled time at which the plan fits. Ops of the result name the op that they come from;
- * a recomputed op has its own outputs, which name the tensors that they hold again. See
+/* ---- Budget ----
+ * Makes a plan fit a budget of bytes: forward results that the backward pass needs are dropped and
+ * recomputed, and ops run by other implementations. The search looks for the smallest modelled time
+ * at which the plan fits. Ops of the result name the op that they come from; a recomputed op has
+ * its own outputs, which name the tensors that they hold again. See
  * planner/transform/recompute/recompute.h.
  *
  * A plan with both a budget and reordering is the better of two: the budget in the order that
@@ -225,14 +226,15 @@ static inline enum tarn_status tarn_budget_curve_save(const struct tarn_graph *g
     return tarn_budget_curve_save_sized(graph, rows, sizeof *rows, count, path, error);
 }
 
-/* ---- Offload ---- Moves storages that idle between two uses to another memory, mostly the host's:
- * one added stream copies them there, another one copies them back in time (struct tarn_op_info,
- * `move`). Requested in plan options. With a budget in these, each storage is kept, recomputed,
- * made by another implementation, or moved, for the smallest modelled time found; never more than
- * by moves alone, or without moves. Without a budget, storages are moved if that delays no op, as
- * long as the arena gets smaller. The times at which bytes become free and are reused depend on
- * ops, not on clock times. So if copies take longer than the options say, the plan is as safe and
- * as small, but slower. */
+/* ---- Offload ----
+ * Moves storages that idle between two uses to another memory, mostly the host's: one added stream
+ * copies them there, another one copies them back in time (struct tarn_op_info, `move`). Requested
+ * in plan options. With a budget in these, each storage is kept, recomputed, made by another
+ * implementation, or moved, for the smallest modelled time found; never more than by moves alone,
+ * or without moves. Without a budget, storages are moved if that delays no op, as long as the arena
+ * gets smaller. The times at which bytes become free and are reused depend on ops, not on clock
+ * times. So if copies take longer than the options say, the plan is as safe and as small, but
+ * slower. */
 
 /* The kinds of storages that may move. Persistent tensors then lie in the other memory, and are in
  * the first one only around their uses: there they take bytes of the arena, no longer of the
@@ -282,9 +284,10 @@ struct tarn_offload_options {
                                     __VA_ARGS__})
 #endif
 
-/* ---- Reorder ---- Finds an order of the ops in which fewer bytes are alive at once. The input
- * order is always among the candidates: the peak never rises. The result is compared with a lower
- * bound on the peak of every order, from minimum cuts (see planner/transform/reorder/bound.h). */
+/* ---- Reorder ----
+ * Finds an order of the ops in which fewer bytes are alive at once. The input order is always among
+ * the candidates: the peak never rises. The result is compared with a lower bound on the peak of
+ * every order, from minimum cuts (see planner/transform/reorder/bound.h). */
 
 /* The stages of the search for better orders, which can be switched off. */
 enum tarn_reorder_stage {
@@ -343,9 +346,10 @@ TARN_API enum tarn_status tarn_graph_reorder(struct tarn_graph *graph,
                                              const struct tarn_reorder_options *options,
                                              struct tarn_graph **result, struct tarn_error *error);
 
-/* ---- Couple ---- Memory-aware synchronisation: adds waits between streams, so that fewer storages
- * are alive at once. A few events often reduce the memory of a graph of several streams to its
- * serial peak (ops run one after another), at no modelled time (see simulate.h for the model). */
+/* ---- Couple ----
+ * Memory-aware synchronisation: adds waits between streams, so that fewer storages are alive at
+ * once. A few events often reduce the memory of a graph of several streams to its serial peak (ops
+ * run one after another), at no modelled time (see simulate.h for the model). */
 
 /* The result after the first arcs: each row has more arcs and a lower bound than the row before. */
 struct tarn_couple_row {
@@ -390,9 +394,9 @@ TARN_API enum tarn_status tarn_graph_couple(struct tarn_graph *graph,
 /* Frees the report's content, not the report itself. */
 TARN_API void tarn_couple_report_finish(struct tarn_couple_report *report);
 
-/* ---- In-place ---- Lets an op write its output over an input that no op uses afterwards. Never
- * raises the bound: the joint storage is unsafe only with storages that were unsafe with one of the
- * two. */
+/* ---- In-place ----
+ * Lets an op write its output over an input that no op uses afterwards. Never raises the bound: the
+ * joint storage is unsafe only with storages that were unsafe with one of the two. */
 
 struct tarn_in_place_report {
     uint32_t merged; /* outputs that became aliases */
@@ -419,18 +423,19 @@ TARN_API enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
                                               const struct tarn_in_place_options *options,
                                               struct tarn_graph **result, struct tarn_error *error);
 
-/* ---- Padding of groups ---- Makes all contiguous groups exact, or all padded, whatever the graph
- * says. In padded groups all members begin at aligned offsets, which makes placement easier; exact
- * groups have no bytes between members. TARN_USAGE: not a value of the enum. Linear time. */
+/* ---- Padding of groups ----
+ * Makes all contiguous groups exact, or all padded, whatever the graph says. In padded groups all
+ * members begin at aligned offsets, which makes placement easier; exact groups have no bytes
+ * between members. TARN_USAGE: not a value of the enum. Linear time. */
 TARN_API enum tarn_status tarn_graph_pad_groups(struct tarn_graph *graph,
                                                 enum tarn_group_padding padding,
                                                 struct tarn_graph **result,
                                                 struct tarn_error *error);
 
-/* ---- Implementations ---- Adds alternative implementations of ops, from which `budget` chooses.
- * The result is a new source graph that keeps the ops and tensors of the input graph under their
- * ids. It is planned and verified like any source graph; so this is not among the transforms of a
- * plan. */
+/* ---- Implementations ----
+ * Adds alternative implementations of ops, from which `budget` chooses. The result is a new source
+ * graph that keeps the ops and tensors of the input graph under their ids. It is planned and
+ * verified like any source graph; so this is not among the transforms of a plan. */
 
 /* A table of costs, immutable, from a file: rows that model a kind of op, and rows that were
  * measured on an op; see docs/formats.md. */
@@ -502,16 +507,17 @@ TARN_API enum tarn_status tarn_graph_with_costs(struct tarn_graph *graph,
                                                 struct tarn_graph **result,
                                                 struct tarn_error *error);
 
-/* ---- All transforms ---- Runs all transforms that plan options ask for, as tarn_plan_create runs
- * them. Ops of the result name ops of `graph` as their origin. Of the other options only alignment,
- * stop, seconds and heartbeat are used. */
+/* ---- All transforms ----
+ * Runs all transforms that plan options ask for, as tarn_plan_create runs them. Ops of the result
+ * name ops of `graph` as their origin. Of the other options only alignment, stop, seconds and
+ * heartbeat are used. */
 TARN_API enum tarn_status tarn_graph_transform(struct tarn_graph *graph,
                                                const struct tarn_plan_options *options,
                                                struct tarn_graph **result,
                                                struct tarn_error *error);
 
-/* ---- What changed ---- Found by comparing the graphs, so the second graph may come from any
- * source. */
+/* ---- What changed ----
+ * Found by comparing the graphs, so the second graph may come from any source. */
 
 enum tarn_change_kind {
     TARN_MOVED,    /* op: runs at another position in its stream */
