@@ -111,9 +111,9 @@ struct tarn_executor_table {
      * stream has steps. */
     enum tarn_stream_state (*describe)(struct tarn_executor *executor, uint32_t stream, char *text,
                                        size_t size);
-    /* Stops, waits for what is under way, and frees the executor. TARN_DEADLINE, TARN_DEVICE: it
-     * cannot yet be said that all of it has ended, and the executor is still there; until the next
-     * call it calls no device, and no kernel that has not begun. */
+    /* Stops, waits for work under way, and frees the executor. TARN_DEADLINE, TARN_DEVICE: some
+     * work may not have ended, and the executor still exists; until the next call it calls no
+     * device, and starts no kernel. */
     enum tarn_status (*destroy)(struct tarn_executor *executor, uint64_t timeout_ns,
                                 struct tarn_error *error);
 };
@@ -126,14 +126,16 @@ static inline bool tarn_session_calls(const struct tarn_session *session,
     return session->kernels == TARN_KERNELS_CLOSURES && table->launch;
 }
 
-/* The kernel of moves that nobody has bound another one for, on a device that copies; user: the
- * session. It enqueues the copy, also where kernels are closures. */
+/* The default kernel of moves on a device that copies; user: the session. It enqueues the copy,
+ * even if kernels are closures. */
 int tarn_session_move(void *user, const struct tarn_call *call);
-/* The same on a device with queues, at once, for the submit under way. Returns the device's code.
+/* Enqueues a move at once on a device with queues, for the submit under way. Returns the device's
+ * code.
  */
 int tarn_session_enqueue_move(const struct tarn_session *session, tarn_op op);
 
-/* Every move of the plan gets it that has no kernel of its own, if the device copies. */
+/* Binds the default kernel to every move of the plan without its own kernel, if the device
+ * copies. */
 void tarn_session_bind_moves(struct tarn_session *session);
 
 /* Is the op a move that the session runs itself? */
@@ -142,7 +144,8 @@ static inline bool tarn_session_moves(const struct tarn_session *session, tarn_o
     return session->bindings[op].kernel == tarn_session_move;
 }
 
-/* Something may be on a queue from here on. Written once: workers read what is beside it. */
+/* Records that work may be on a queue. Written only once, since workers read neighbouring
+ * fields. */
 static inline void tarn_session_enqueues(struct tarn_session *session)
 {
     if (!session->has_enqueued) session->has_enqueued = true;
@@ -164,7 +167,7 @@ static inline int tarn_session_launch(struct tarn_session *session, tarn_op op, 
     return binding->kernel(binding->user, &session->calls[op]);
 }
 
-/* Notes the ops that do not run with the arms that the session's conditionals take. */
+/* Marks the ops that do not run with the present arms of the session's conditionals. */
 static inline void tarn_session_skip(struct tarn_session *session)
 {
     const struct tarn_graph *graph = session->graph;
