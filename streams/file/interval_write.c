@@ -1,4 +1,4 @@
-/* Interval problems out: the lifetimes of a graph of one stream, under the names that minimalloc
+/* Writes interval problems: the lifetimes of a graph of one stream, under the names that minimalloc
  * and its validator read; see file/interval_read.h. Cost: O(n log n). */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct answer {
     const uint64_t *offset;
     bool named_steps; /* steps are the ops' names */
     bool named_ids;   /* ids are the tensors' names */
-    bool aligned;     /* some tensor has an alignment of its own */
+    bool aligned;     /* some tensor has its own alignment */
 };
 
 static bool parse_step(const char *name, uint64_t *step)
@@ -106,7 +106,7 @@ static void print_answer(const void *subject, FILE *file)
     for (uint32_t a = 0; a < answer->graph->planned_count; a++) print_buffer(answer, a, file);
 }
 
-/* What has no place in a list of intervals. */
+/* Refuses graphs that a list of intervals cannot express. */
 static enum tarn_status refuse_graph(const struct tarn_graph *graph, const char *path,
                                      struct tarn_error *error)
 {
