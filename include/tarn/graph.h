@@ -104,7 +104,8 @@ struct tarn_list {
 #define TARN_OPS(...) TARN_LIST(__VA_ARGS__)
 #endif
 
-/* Where a planned tensor is to lie: anywhere, at a given offset, or there if it costs nothing. */
+/* The rule for a planned tensor's offset: anywhere, at a given offset, or there if it costs
+ * nothing. */
 enum tarn_offset_rule { TARN_OFFSET_FREE, TARN_OFFSET_FIXED, TARN_OFFSET_PREFERRED };
 
 struct tarn_tensor_info {

@@ -329,7 +329,7 @@ struct tarn_certificate {
     size_t streams_count;
     struct tarn_list gaps; /* root tensors */
     /* Streams in which the cut goes through the next launch: the workspace of that op lies before
-     * it, and the outputs behind it (`workspace_first` of an op). Ascending. */
+     * it, and the outputs after it (`workspace_first` of an op). Ascending. */
     struct tarn_list inside;
 };
 /* False if the plan has no certificate; *certificate is all zeros then. */

@@ -30,7 +30,7 @@ static enum tarn_status begin_order(struct tarn_check *check, uint64_t iteration
         return tarn_error_no_memory(error);
     if (!check->device || check->session->program->steps_count == 0) return TARN_OK;
     check->device->queue = check->session->calls[check->session->program->steps[0].op].queue;
-    tarn_session_enqueues(check->session); /* beside the executor */
+    tarn_session_enqueues(check->session); /* outside of the executor */
     return tarn_device_checker_begin(check->device, error);
 }
 

@@ -291,6 +291,6 @@ void tarn_gates_abandon(struct tarn_executor *executor)
     if (!plan) return;
     atomic_store(&plan->has_failed, true);
     for (uint32_t s = 0; s < plan->program->streams_count; s++)
-        atomic_store(&plan->reached[s], INT64_MAX); /* who waits looks again */
+        atomic_store(&plan->reached[s], INT64_MAX); /* waiting sessions check again */
     tarn_listeners_call();
 }

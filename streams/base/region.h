@@ -38,8 +38,8 @@ void *tarn_region_copy(struct tarn_region *region, const void *data, size_t coun
 char *tarn_region_string(struct tarn_region *region, const char *text);
 /* An array that grows: `*room` items of `size` bytes are there at `items` (NULL: none), and at
  * least `count` are wanted. Returns `items` where there is room, or else a copy of twice the
- * length, zero-filled behind the old items, and its length in *room. The old items stay in the
- * region as they were, also where NULL is returned. pre: size > 0. */
+ * length, zero-filled after the old items, and its length in *room. The old items stay in the
+ * region unchanged, even if NULL is returned. pre: size > 0. */
 void *tarn_region_grow(struct tarn_region *region, void *items, size_t *room, size_t count,
                        size_t size);
 

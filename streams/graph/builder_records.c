@@ -215,7 +215,7 @@ void tarn_builder_after_readers(struct tarn_builder *builder, tarn_op writer)
     const struct tarn_graph *graph = tarn_builder_graph(builder);
     if (!graph) return;
     if (writer >= graph->ops_count) {
-        tarn_builder_control(builder, writer, 0); /* tells what is wrong */
+        tarn_builder_control(builder, writer, 0); /* reports the error */
         return;
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) {

@@ -14,7 +14,7 @@ struct tarn_report {
     uint64_t text_max;        /* bytes of text that the file may have; 0: no file */
 };
 
-/* Where a rule is broken. The JSON pointer is reported only if there is a file. */
+/* The place of a broken rule. The JSON pointer is reported only if there is a file. */
 struct tarn_location {
     uint32_t op, tensor; /* TARN_NONE: not concerned */
     char pointer[sizeof((struct tarn_error *)0)->pointer];

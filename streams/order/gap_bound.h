@@ -18,7 +18,7 @@ struct tarn_reserve {
 struct tarn_gap_bound {
     uint64_t bound; /* a multiple of the alignment, as every footprint is */
     uint32_t streams_count;
-    uint32_t *threshold; /* by stream: each right behind an op that is launched, or 0 */
+    uint32_t *threshold; /* by stream: each right after a launched op, or 0 */
     uint32_t gaps_count;
     uint32_t *gaps; /* storages, ascending; NULL: no group has several members */
 };

@@ -383,7 +383,7 @@ static bool is_known(const struct words *words)
 
 /* ---- Questions ---- */
 
-/* The kind itself, or with a number behind a point, as HLO names instructions. */
+/* The kind itself, or with a number after a point, as HLO names instructions. */
 static bool is_whole_kind(const char *kind, const char *whole)
 {
     size_t length = strlen(whole);

@@ -10,7 +10,7 @@
  * distances from the order of the streams.
  *
  *     bytes   iteration k           iteration k + 1
- *     0       a ── b ── c ─────────► a                   producer of a needs who touches c last
+ *     0 a ── b ── c ─────────► a producer of a needs last users of c
  *     512     d ───────────────────► d
  *     weight  read, write ─────────► read, write         read needs write, write needs read
  *
