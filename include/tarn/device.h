@@ -190,13 +190,12 @@ struct tarn_device {
     void *self;
 };
 
-/* ---- Where the devices of this library take memory from ----
- * A source of memory for arenas, so that other software may use the same memory: ncclMemAlloc (NCCL
- * registers it), a pool that other processes or devices may open, pinned memory of the host, huge
- * pages. Offsets in an arena follow from the plan alone: ranks with equal plans have every tensor
- * at equal offsets from the base, at any base address. Memory that exists already needs no source:
- * see the option `memory` of sessions and arenas. Any thread that creates or destroys a session or
- * an arena may call it. */
+/* ---- Memory sources of this library's devices ---- A source of memory for arenas, so that other
+ * software may use the same memory: ncclMemAlloc (NCCL registers it), a pool that other processes
+ * or devices may open, pinned memory of the host, huge pages. Offsets in an arena follow from the
+ * plan alone: ranks with equal plans have every tensor at equal offsets from the base, at any base
+ * address. Memory that exists already needs no source: see the option `memory` of sessions and
+ * arenas. Any thread that creates or destroys a session or an arena may call it. */
 struct tarn_memory_source {
     size_t struct_size;
     /* Allocates `size` bytes with any contents. Returns 0 or an error code of the device (CUDA: a

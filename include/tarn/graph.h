@@ -117,7 +117,7 @@ struct tarn_tensor_info {
     uint64_t offset;    /* of a slice: its first byte in its root's storage; else 0 */
     /* Of a planned root: the byte of its memory space's arena at which it begins. */
     enum tarn_offset_rule offset_rule;
-    uint64_t wanted_offset; /* 0 where it is free */
+    uint64_t wanted_offset; /* 0 if it is free */
 };
 
 /* An alternative way to compute an op, from which transforms may choose.
@@ -416,7 +416,7 @@ struct tarn_pairs {
     uint64_t unsafe;  /* pairs that must not share a byte */
     uint64_t hash;    /* of the set of unsafe pairs, the same for every method */
     double ms;        /* to prepare answers for any pair (for all methods but clocks: the matrix) */
-    double matrix_ms; /* to write the full matrix, where `ms` does not include it; else 0 */
+    double matrix_ms; /* to write the full matrix, if `ms` does not include it; else 0 */
 };
 /* method: "clocks", "ancestors", "ancestors-opt" or "stream-graph". TARN_USAGE: another word, or a
  * build without the methods of papers (-Dpapers=false). */

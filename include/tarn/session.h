@@ -63,9 +63,9 @@ struct tarn_call {
     uint64_t workspace_size;
 };
 
-/* On the host device, and where kernels are closures: do the op's work. On other devices: enqueue
- * it on call->queue and return without blocking. Non-zero stops the session with TARN_DEVICE; the
- * first such code is kept. */
+/* On the host device, and if kernels are closures, it does the op's work. On other devices it
+ * enqueues the work on call->queue and returns without blocking. Non-zero stops the session with
+ * TARN_DEVICE; the first such code is kept. */
 typedef int (*tarn_kernel)(void *user, const struct tarn_call *call);
 
 /* A line of text, without a newline. */
