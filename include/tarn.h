@@ -18,17 +18,17 @@
  * Objects are opaque handles. Graphs and plans are immutable once made and may be shared by
  * threads; builders and sessions belong to one thread at a time.
  *
- * NULL where a call needs something: what returns a status answers TARN_USAGE, a getter 0, NULL,
- * false, TARN_NONE or UINT64_MAX, and every destroy and finish accepts it. tarn_builder_finish
- * takes a NULL builder for one that had no memory (TARN_SYSTEM). `error` may always be NULL; other
- * arguments may where their comment says so.
+ * If a required argument is NULL, a function with a status returns TARN_USAGE and a getter returns
+ * 0, NULL, false, TARN_NONE or UINT64_MAX. Every destroy and finish accepts NULL.
+ * tarn_builder_finish takes a NULL builder to be one that could not be allocated (TARN_SYSTEM).
+ * `error` may always be NULL; other arguments may be NULL if their comment says so.
  *
- * Forks: between calls the library keeps no locks, and no threads but those of sessions and, of
- * each thread that has planned, a pool of OpenMP's, which the planner leaves alone in a child. A
- * forked child may use graphs and plans of its parent and make new ones, also where other threads
- * of the parent were inside the library; it may make sessions where none of them was making one. A
- * session of the parent is of no use to the child, not even to be destroyed: its threads and queues
- * are not there.
+ * Forks: between calls the library holds no locks. It keeps no threads except the threads of
+ * sessions and one OpenMP pool for each thread that has planned; the planner does not use such a
+ * pool in a child. A forked child may use graphs and plans of its parent and make new ones, even if
+ * other threads of the parent were inside the library. It may make sessions if no thread of the
+ * parent was making one at the fork. A child must not use a session of the parent, not even to
+ * destroy it: the session's threads and queues do not exist there.
  * Sizes and offsets are bytes in uint64_t unless a name says otherwise.
  */
 #ifndef TARN_H

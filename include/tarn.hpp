@@ -1,9 +1,7 @@
-// Tarn for C++17: owners, lists and options over the C functions of tarn.h, header-only.
-//
-// Owners are moved, not copied, and destroy what they own; get() gives the C handle for every call
-// that has no member here. What fails throws tarn::exception; the form that takes a tarn_error
-// never throws and leaves an empty owner instead, and is all there is where exceptions are switched
-// off.
+// Tarn for C++17: owners, lists and options over the C functions of tarn.h, header-only. Owners are
+// moved, not copied, and destroy what they own; get() gives the C handle for every call without a
+// member here. A failing call throws tarn::exception. The form that takes a tarn_error never throws
+// and leaves an empty owner instead. It is the only form if exceptions are switched off.
 #ifndef TARN_HPP
 #define TARN_HPP
 
@@ -50,7 +48,7 @@ inline void check(tarn_status status, const tarn_error &error)
 
 // ---- Lists and options ----
 
-// Borrowed, contiguous values; C++20's std::span as far as it is needed here.
+// Borrowed, contiguous values; the subset of C++20's std::span that is needed here.
 template <class T> class span
 {
   public:
@@ -180,7 +178,7 @@ class graph
     detail::owner<tarn_graph, tarn_graph_destroy> handle_;
 };
 
-// The first rule that a call breaks is told by finish, which uses the builder up.
+// finish reports the first rule that a call broke; it consumes the builder.
 class builder
 {
   public:
@@ -201,7 +199,7 @@ class builder
     {
         return tarn_builder_tensor(get(), &info);
     }
-    // A memory space; the first one is that of what names none.
+    // Adds a memory space; tensors and workspaces that name no space are in the first one.
     tarn_space space(const tarn_space_info &info) noexcept
     {
         return tarn_builder_space(get(), &info);
@@ -241,7 +239,8 @@ class builder
     {
         tarn_builder_control(get(), later, earlier);
     }
-    // After all that read what the op overwrites, see tarn_builder_after_readers.
+    // Orders the op after all readers of the storages that it overwrites, see
+    // tarn_builder_after_readers.
     void after_readers(tarn_op writer) noexcept { tarn_builder_after_readers(get(), writer); }
     void group(tarn_list tensors) noexcept { tarn_builder_group(get(), tensors); }
     void group_padded(tarn_list tensors) noexcept { tarn_builder_group_padded(get(), tensors); }
@@ -286,7 +285,7 @@ class plan
         tarn_plan_load(path.c_str(), source.get(), TARN_VERIFY, nullptr, &loaded, &error);
         return plan(loaded);
     }
-    // allowed: what the plan may do beyond what its graph says
+    // allowed: permissions of the plan beyond its graph
     static plan load(const std::string &path, const graph &source,
                      const tarn_verify_options &allowed, tarn_error &error) noexcept
     {
@@ -385,7 +384,7 @@ class plan
 
 namespace detail
 {
-// The handles of what `part` finds in each of many, for calls that take many.
+// The handles of the objects that `part` finds in each element of many.
 template <class T, class Many, class Part>
 std::vector<T *> handles(const Many &many, const Part &part)
 {
@@ -416,7 +415,7 @@ std::vector<plan> family(const Graphs &graphs, const tarn_plan_options *options,
     return detail::plan_family(detail::handles<tarn_graph>(graphs, detail::itself()), options,
                                error);
 }
-// Of graphs that are parts of something else: `part` is a member, or a function that finds one:
+// For graphs that are parts of other objects: `part` is a member, or a function that finds one:
 // tarn::family_of(buckets, &bucket::graph, nullptr, error).
 template <class Many, class Part>
 std::vector<plan> family_of(const Many &many, const Part &part, const tarn_plan_options *options,
@@ -464,7 +463,7 @@ class arena
     detail::owner<tarn_arena, tarn_arena_destroy> handle_;
 };
 
-// A counter that only grows, see struct tarn_host_event; at(n) is the moment at which it is n.
+// A counter that only grows, see struct tarn_host_event; at(n) is the event that it reaches n.
 class host_event
 {
   public:
@@ -479,7 +478,7 @@ class host_event
     void raise(std::uint64_t value) noexcept { tarn_host_event_raise(get(), value); }
     std::uint64_t value() const noexcept { return tarn_host_event_value(get()); }
     tarn_event at(std::uint64_t value) const noexcept { return {get(), value}; }
-    // False: the time was over.
+    // False: the timeout was reached.
     bool wait(std::uint64_t value, std::uint64_t timeout_ns = TARN_FOREVER) noexcept
     {
         return tarn_host_event_wait(get(), value, timeout_ns, nullptr) == TARN_OK;
@@ -522,7 +521,7 @@ class session
     session(session &&) noexcept = default;
     session &operator=(session &&other) noexcept
     {
-        handle_ = std::move(other.handle_); // first: it ends what uses the kernels
+        handle_ = std::move(other.handle_); // first: the destroyed session may use the kernels
         kernels_ = std::move(other.kernels_);
         return *this;
     }
@@ -538,13 +537,13 @@ class session
 
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     tarn_session *get() const noexcept { return handle_.get(); }
-    // By the source graph's op.
+    // Binds by the source graph's op.
     [[nodiscard]] tarn_status bind(tarn_op origin, kernel function, tarn_error &error)
     {
         kernels_->push_back(std::move(function));
         return tarn_session_bind(get(), origin, call, &kernels_->back(), &error);
     }
-    // For every op without a kernel of its own.
+    // Binds for every op without its own kernel.
     [[nodiscard]] tarn_status bind_default(kernel function, tarn_error &error)
     {
         kernels_->push_back(std::move(function));
@@ -581,13 +580,13 @@ class session
     }
 #endif
     void *address(tarn_tensor tensor) const noexcept { return tarn_session_address(get(), tensor); }
-    // From the next submit on; see tarn_session_bind_memory.
+    // Starting with the next submit; see tarn_session_bind_memory.
     [[nodiscard]] tarn_status bind_memory(tarn_tensor tensor, void *memory,
                                           tarn_error &error) noexcept
     {
         return tarn_session_bind_memory(get(), tensor, memory, &error);
     }
-    // Between events of others; see tarn_submit_options.
+    // Submits between events of other software; see tarn_submit_options.
     [[nodiscard]] tarn_status submit(std::uint64_t iterations, events waits, events signals,
                                      tarn_error &error, void *queue = nullptr,
                                      tarn_ticket *ticket = nullptr) noexcept

@@ -1,5 +1,5 @@
-/* Bytes in and out: what the functions that load and save do with files, done with memory and with
- * functions of the caller. */
+/* Readers and writers: load from and save to memory or functions of the caller, instead of
+ * files. */
 #ifndef TARN_BYTES_H
 #define TARN_BYTES_H
 
@@ -11,29 +11,30 @@
 extern "C" {
 #endif
 
-/* Where a text comes from: `bytes`, or, where they are NULL, `read`. Compressed or not, as in a
- * file. Used during the call only. */
+/* Source of a text: `bytes`, or, if they are NULL, `read`. Compressed or not, as in a file. Used
+ * during the call only. */
 struct tarn_reader {
     size_t struct_size;
-    const char *name; /* in messages; its ending counts as that of a file's name. NULL: "memory" */
+    const char *name; /* used in messages; its ending selects the format, as in a file's name. NULL:
+                       * "memory" */
     const void *bytes;
     size_t size; /* of `bytes` */
-    /* Writes up to `room` bytes to `to`, and tells how many; 0: the end; below 0: TARN_SYSTEM. */
+    /* Writes up to `room` bytes to `to` and returns how many; 0: the end; below 0: TARN_SYSTEM. */
     ptrdiff_t (*read)(void *user, void *to, size_t room);
     void *user; /* of `read` */
 };
 
-/* Where a text goes to: `write`, or, where it is NULL, `bytes`. */
+/* Destination of a text: `write`, or, if it is NULL, `bytes`. */
 struct tarn_writer {
     size_t struct_size;
-    const char *name; /* in messages; its ending counts as that of a file's name, ".gz" compresses.
-                         NULL: "memory" */
-    /* Takes all `size` bytes, perhaps not the last ones; 0: done; otherwise TARN_SYSTEM. */
+    const char *name; /* used in messages; its ending selects the format, as in a file's name; ".gz"
+                       *                         compresses. NULL: "memory" */
+    /* Takes all `size` bytes; more calls may follow. Returns 0; any other value: TARN_SYSTEM. */
     int (*write)(void *user, const void *bytes, size_t size);
     void *user;  /* of `write` */
     void *bytes; /* with room for `room` bytes. TARN_USAGE: too little; then nothing is written */
     size_t room;
-    size_t *size; /* of the text; also where the room is too small. NULL: not wanted */
+    size_t *size; /* size of the text, even if the room is too small. NULL: not wanted */
 };
 #ifndef __cplusplus
 #define TARN_READER(...) \

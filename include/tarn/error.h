@@ -17,10 +17,10 @@ extern "C" {
 /* "Not an id" for every kind of id. */
 #define TARN_NONE UINT32_MAX
 
-/* What a call came to. The numbers are also the exit codes of the `tarn` command. */
+/* The result of a call. The numbers are also the exit codes of the `tarn` command. */
 enum tarn_status {
     TARN_OK = 0,
-    TARN_DOES_NOT_FIT = 1, /* the plan needs more than the capacity that was asked for */
+    TARN_DOES_NOT_FIT = 1, /* the plan needs more than the given capacity */
     TARN_USAGE = 2,        /* an argument of the call itself is wrong */
     TARN_BAD_INPUT = 3,    /* a graph, plan or order is malformed or breaks a rule */
     TARN_DEVICE = 4,       /* the device or an op's kernel reported an error */
@@ -31,17 +31,17 @@ enum tarn_status {
     TARN_INTERRUPTED = 130 /* stopped by the user */
 };
 
-/* Details of the first error of a call; the caller owns it and passes NULL when the status is
- * enough. Every call that takes one empties it first. `text` is one line without a final newline,
- * UTF-8, and safe to print (TARN_PLAIN of text.h), as is `pointer`.
+/* Details of the first error of a call; the caller owns it and passes NULL if the status is enough.
+ * Every call that takes one clears it first. `text` is one line without a final newline, UTF-8, and
+ * safe to print (TARN_PLAIN of text.h), as is `pointer`.
  */
 struct tarn_error {
     enum tarn_status status;
-    int device_code;   /* what the device or kernel returned; of files errno; else 0 */
+    int device_code;   /* code of the device or kernel; for files errno; else 0 */
     uint32_t line;     /* 1-based, in the file, for syntax errors; else 0 */
     uint32_t column;   /* 1-based; else 0 */
-    uint32_t op;       /* TARN_NONE when no op is concerned */
-    uint32_t tensor;   /* TARN_NONE when no tensor is concerned */
+    uint32_t op;       /* TARN_NONE if no op is concerned */
+    uint32_t tensor;   /* TARN_NONE if no tensor is concerned */
     char pointer[128]; /* JSON pointer (RFC 6901) into the file, or "" */
     char text[512];
 };
@@ -49,7 +49,7 @@ struct tarn_error {
 /* A word for a status, for example "bad input"; static. */
 TARN_API const char *tarn_status_text(enum tarn_status status);
 
-/* The version of these headers, and as one number, which grows from version to version. */
+/* The version of these headers, in parts and as one number, which grows from version to version. */
 #define TARN_VERSION_MAJOR 0
 #define TARN_VERSION_MINOR 1
 #define TARN_VERSION_PATCH 0

@@ -1,9 +1,9 @@
 /* A model of the streams at work: when every op runs, and how much memory is alive when.
  *
  * The model is discrete-event: a stream runs its launched ops in order, one at a time, each for its
- * `cost`; an op begins when the op before it in its stream has ended and every event that it waits
- * for has been seen, `wait_ns` after the op behind the event has ended. Nothing else takes time and
- * no op slows another one down. The model tells plans apart; it does not foretell a clock.
+ * `cost`. An op begins when the op before it in its stream has ended and every event that it waits
+ * for has been seen, `wait_ns` after the event's op has ended. Nothing else takes time and no op
+ * slows another op down. The model compares plans; it does not predict real times.
  */
 #ifndef TARN_SIMULATE_H
 #define TARN_SIMULATE_H
@@ -14,33 +14,34 @@
 extern "C" {
 #endif
 
-/* A usual price of an event wait between two streams of an accelerator. */
+/* A usual cost of an event wait between two streams of an accelerator. */
 #define TARN_WAIT_NS 3000
 
-/* From `ns` on, until the next step, planned storages that are alive reserve `bytes`. */
+/* Starting at `ns`, until the next step, planned storages that are alive reserve `bytes`. */
 struct tarn_memory_step {
     uint64_t ns;
     uint64_t bytes;
 };
 
-/* Everything belongs to the simulation. A storage is alive from the begin of the op that writes it
- * first to the end of the op that touches it last (an output to the end of the iteration), and
- * counts with the bytes that it reserves in a plan of the alignment asked for. Views are not
- * launched: they begin and end when the op before them in their stream ends.
+/* The result; it owns its arrays. A storage is alive from the start of the first op that writes it
+ * to the end of the last op that uses it (an output to the end of the iteration). It counts with
+ * the bytes that it reserves in a plan of the given alignment. Views are not launched: they begin
+ * and end when the op before them in their stream ends.
  */
 struct tarn_simulation {
     size_t struct_size;
     uint64_t makespan_ns; /* the longest chain of costs and waits: the modelled critical path */
     uint64_t serial_ns;   /* all launched ops one after another, without waits */
-    uint64_t peak;        /* most bytes reserved at a moment of this timing */
+    uint64_t peak;        /* maximum of bytes reserved at a moment of this timing */
     uint64_t peak_ns;     /* the first such moment */
     /* Over all legal timings (any costs, any delays): a legal timing reaches `worst` bytes, and
-     * none exceeds `worst_bound`. Where they differ the truth lies between: to find it is NP-hard.
+     * none exceeds `worst_bound`. If they differ, the maximum lies between them; to find it is
+     * NP-hard.
      */
     uint64_t worst, worst_bound;
     uint32_t streams_count, ops_count;
     size_t steps_count;
-    const uint64_t *busy_ns;              /* by stream: what it spends inside ops */
+    const uint64_t *busy_ns;              /* by stream: time inside ops */
     const uint64_t *begin_ns;             /* by op */
     const uint64_t *end_ns;               /* by op */
     const struct tarn_memory_step *steps; /* the memory over time; the first at 0 */

@@ -1,10 +1,10 @@
-/* Checked execution: tarn_session_check. Persistent storages get their initial patterns, the
- * session runs with checking kernels that know from the graph alone what they must find
- * (expected.h), on its streams or as one linear order (linear.h), and in the end what must still be
- * there is looked at. The kernels are the host's where it can reach the memory (check/kernel.h),
- * else the device's (check/device.h), a window of iterations at a time. Cost: every byte that the
- * ops read is compared once and every byte that they write is written once, plus 8 bytes per access
- * and iteration of a window. */
+/* Checked execution: tarn_session_check. Persistent storages get their initial patterns. The
+ * session runs with checking kernels, whose expected contents come from the graph alone
+ * (expected.h), on its streams or as one linear order (linear.h). At the end the final contents are
+ * checked. The host's kernels are used if it can reach the memory (check/kernel.h), else the
+ * device's (check/device.h), a window of iterations at a time. Cost: every byte that the ops read
+ * is compared once and every byte that they write is written once, plus 8 bytes per access and
+ * iteration of a window. */
 #include <string.h>
 
 #include "check.h"
@@ -14,7 +14,7 @@
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
-#define DEVICE_ROWS 4u /* iterations of a window, at most, where a device checks */
+#define DEVICE_ROWS 4u /* maximum iterations of a window if a device checks */
 
 /* ---- Set-up ---- */
 
@@ -46,7 +46,7 @@ static void bind_checker(const struct tarn_check *check)
     session->kernels = check->device ? TARN_KERNELS_INLINE : TARN_KERNELS_CLOSURES;
 }
 
-/* Takes the checking kernels off the session, unless one of them may still run. */
+/* Unbinds the checking kernels, unless one of them may still run. */
 static void unbind_checker(struct tarn_session *session)
 {
     if (session->refused) return;
@@ -62,14 +62,14 @@ static void check_finish(struct tarn_check *check)
     tarn_region_finish(&check->region);
 }
 
-/* Iterations that the device's kernels check before the host reads what they found: one captured
+/* Iterations that the device's kernels check before the host reads the findings: one captured
  * block, or a few, so that iterations overlap. */
 static uint64_t rows_of(const struct tarn_check *check)
 {
     const struct tarn_session_options *options = &check->session->settings.options;
     uint64_t rows = tarn_expected_window(&check->checker->expected);
     if (options->capture) return options->unroll > 0 ? options->unroll : 1;
-    if (check->options.order) { /* a legal one has a step of each iteration */
+    if (check->options.order) { /* a legal order has a step of each iteration */
         rows = tarn_check_order_iterations(&check->options);
         if (rows > check->options.order_count) rows = check->options.order_count;
         return rows > 0 ? rows : 1;
@@ -85,7 +85,8 @@ static bool host_reaches(const struct tarn_session *session)
            (tarn_device_is_host(session->device) || session->device.table->launch);
 }
 
-/* What a kernel may need after the check has ended, as after a deadline. The session keeps it. */
+/* Data that a kernel may need after the check has ended, for example after a deadline. The session
+ * keeps it. */
 struct kept {
     struct tarn_checker checker;
     struct tarn_device_checker device;
@@ -119,8 +120,8 @@ static enum tarn_status check_open(struct tarn_check *check, struct kept *kept,
     return status;
 }
 
-/* The checker stays with the session: a kernel may still be at work after a deadline, and what one
- * check leaves in the arena would hide from the next what is missing. */
+/* The checker stays with the session, since a kernel may still run after a deadline. Bytes that one
+ * check leaves in the arena could hide missing writes from the next check. */
 static enum tarn_status check_init(struct tarn_check *check, struct tarn_session *session,
                                    const struct tarn_check_options *options,
                                    struct tarn_error *error)
@@ -141,9 +142,9 @@ static enum tarn_status check_init(struct tarn_check *check, struct tarn_session
     return status;
 }
 
-/* ---- What must be there in the end ---- */
+/* ---- Final contents ---- */
 
-/* Looks at everything that outlives the run. */
+/* Checks every storage that outlives the run. */
 static enum tarn_status inspect_finals(struct tarn_check *check, struct tarn_error *error)
 {
     const struct tarn_graph *graph = check->session->graph;
@@ -182,7 +183,7 @@ static enum tarn_status run_window(struct tarn_check *check, uint64_t iterations
     return status;
 }
 
-/* Other arms in each iteration: the first one of every conditional, then drawn ones. */
+/* Selects the arms of an iteration: the first arm of every conditional, then random ones. */
 static void take_arms(const struct tarn_check *check, uint64_t iteration)
 {
     struct tarn_session *session = check->session;
@@ -209,7 +210,7 @@ static enum tarn_status run_streams(struct tarn_check *check, struct tarn_error 
     while (left > 0) {
         uint64_t iterations = left < window ? left : window;
         if (left < window && check->device && check->session->settings.options.capture)
-            iterations = 1; /* what fills no block is launched one by one */
+            iterations = 1; /* iterations that fill no block are launched one by one */
         if (check->session->arms) {
             iterations = 1;
             take_arms(check, check->options.iterations - left);

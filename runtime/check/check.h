@@ -15,7 +15,7 @@ struct tarn_check {
     struct tarn_device_checker *device; /* kept too; NULL: the host does the work */
     struct tarn_check_options options;
     struct tarn_linear linear; /* how far the streams are */
-    uint64_t *finals;          /* by part: seed of what must be there in the end, 0: none */
+    uint64_t *finals;          /* by part: seed of the expected final content, 0: none */
     struct tarn_check_report report;
     uint64_t deadline_ns;
 };
@@ -23,16 +23,16 @@ struct tarn_check {
 /* Nanoseconds until the deadline; TARN_FOREVER without one. */
 uint64_t tarn_check_time_left(const struct tarn_check *check);
 
-/* Iterations whose expectations are there at a time. */
+/* Number of iterations in a window of expectations. */
 uint64_t tarn_check_window(const struct tarn_check *check);
 
-/* Counts what ran in the window and finds the version that each part has now. */
+/* Adds the window's ops to the report and finds the present version of each part. */
 void tarn_check_settle(struct tarn_check *check);
 
-/* Tells what the checker has found. */
+/* Reports the checker's finding. */
 enum tarn_status tarn_check_failed(const struct tarn_check *check, struct tarn_error *error);
 
-/* The order of the options, or one drawn with their seed. */
+/* Runs the order of the options, or one drawn with their seed. */
 enum tarn_status tarn_check_run_given_order(struct tarn_check *check, struct tarn_error *error);
 enum tarn_status tarn_check_run_random_order(struct tarn_check *check, struct tarn_error *error);
 

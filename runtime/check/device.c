@@ -5,9 +5,9 @@
  *     wrongs:  [ found at its start ][ found at its end ]     smallest wrong byte; read after it
  *
  * so the kernels' arguments are the same for every window, and a captured block can be replayed
- * with new seeds. As on the host, a workspace is looked at once more at the op's end, and
- * everything is where an op's own storages share bytes. Cost: 32 bytes per access and row, and one
- * call of the device per look and write. */
+ * with new seeds. As on the host, a workspace is compared once more at the op's end, and so are all
+ * storages if an op's own storages share bytes. Cost: 32 bytes per access and row, and one call of
+ * the device per comparison and write. */
 #include "device.h"
 
 #include <assert.h>
@@ -100,8 +100,8 @@ static void *address_of(const struct tarn_session *session, uint32_t part)
     return (unsigned char *)session->memory.addresses[record->storage] + record->offset;
 }
 
-/* Compares access i with its seed at the start (end = 0) or at the end of the op (1). `seed` says
- * which of its two it must hold. */
+/* Compares access i with its seed at the start (end = 0) or at the end of the op (1). `seed`
+ * selects which of its two seeds it must hold. */
 static int compare(const struct enqueueing *to, uint32_t i, unsigned seed, unsigned end)
 {
     const struct tarn_session *session = to->made->session;

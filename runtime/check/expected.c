@@ -1,7 +1,6 @@
 /* The symbolic half of checked execution: docs/how-it-works.md, "Checked execution". One walk over
  * the list order per iteration, O(inputs + outputs) each, 8 bytes per access and iteration of the
- * window. Nothing here looks at a plan, so what it expects cannot be wrong in the same way as a
- * plan. */
+ * window. It never reads a plan, so its expectations cannot have the same errors as a plan. */
 #include "expected.h"
 
 #include <assert.h>
@@ -16,7 +15,7 @@
 /* Appends accesses, one per part and op. */
 struct collector {
     struct tarn_expected *expected;
-    uint32_t *seen; /* by part: 1 + its access, valid when that belongs to the current op */
+    uint32_t *seen; /* by part: 1 + its access, valid if that belongs to the current op */
     uint32_t count;
     uint32_t op_begin;
 };
@@ -103,7 +102,7 @@ static enum tarn_status collect_accesses(struct tarn_expected *expected, struct 
     return is_complete ? TARN_OK : TARN_SYSTEM;
 }
 
-/* ---- What the digest takes in ---- */
+/* ---- Inputs of the digest ---- */
 
 static void mix_all(struct tarn_expected *expected, uint32_t op)
 {

@@ -1,11 +1,11 @@
-/* Checking kernels: the executing half of checked execution. An op's bytes are compared before
- * anything is written, and a workspace is looked at once more at the op's end (or before the
- * outputs are written, where it ends before they begin), so that whatever overwrites it in between
- * is seen; an op whose own storages share bytes looks at all of them again, as its reads and writes
- * would mix. Runs at memory speed; allocates nothing.
+/* Checking kernels: the executing half of checked execution. An op's bytes are compared before any
+ * write. A workspace is compared once more at the op's end (or before the outputs are written, if
+ * it ends before they begin), so that overwrites in between are found. An op whose own storages
+ * share bytes compares all of them again, as its reads and writes would mix. Runs at memory speed;
+ * allocates nothing.
  *
- * The first wrong byte is described in full: who read it, what it should be, and, where the bytes
- * found are a whole piece of some other version's pattern, who wrote them. */
+ * The first wrong byte is described in full: its reader, its expected value, and its writer, if the
+ * bytes found are a whole piece of another version's pattern. */
 #include "kernel.h"
 
 #include <assert.h>
@@ -69,7 +69,7 @@ enum tarn_status tarn_checker_init(struct tarn_checker *checker, struct tarn_ses
 
 void tarn_checker_finish(struct tarn_checker *checker) { tarn_expected_finish(&checker->expected); }
 
-/* ---- What went wrong ---- */
+/* ---- Findings ---- */
 
 static unsigned char *address_of(const struct tarn_checker *checker, uint32_t part)
 {
@@ -77,16 +77,16 @@ static unsigned char *address_of(const struct tarn_checker *checker, uint32_t pa
     return checker->addresses[record->storage] + record->offset;
 }
 
-/* A wrong byte, or the part that cannot hold what it must. */
+/* A wrong byte, or a part that cannot hold its content. */
 struct finding {
-    uint32_t op; /* who looked; TARN_NONE: the final inspection */
+    uint32_t op; /* the reader; TARN_NONE: the final inspection */
     uint64_t iteration;
     uint32_t part;
     uint64_t byte;
-    uint64_t seed; /* of the version that it must hold */
+    uint64_t seed; /* of the expected version */
 };
 
-/* Only the first to claim describes its failure. */
+/* Only the first thread that claims the failure describes it. */
 static bool claim_failure(struct tarn_checker *checker)
 {
     int unclaimed = 0;
@@ -104,8 +104,8 @@ static void write_who_looked(const struct tarn_checker *checker, const struct fi
                  (unsigned long long)finding->iteration);
 }
 
-/* Are the bytes from `address` on those that a part would hold there? Asks for at least four
- * equal bytes, since fewer are too often equal by chance. */
+/* Do the bytes at `address` equal a part's content there? Requires at least four equal bytes, since
+ * fewer are too often equal by chance. */
 static bool is_piece_of(const struct tarn_checker *checker, uint32_t part, uint64_t seed,
                         const unsigned char *address)
 {
@@ -118,7 +118,7 @@ static bool is_piece_of(const struct tarn_checker *checker, uint32_t part, uint6
     return equal >= 4;
 }
 
-/* Writes who wrote the bytes at `address`, when one of the op's writes explains them. */
+/* Describes the writer of the bytes at `address`, if one of the op's writes explains them. */
 static bool explain_by_op(const struct tarn_checker *checker, const unsigned char *address,
                           uint32_t op, uint64_t iteration, char text[static 320])
 {
@@ -139,7 +139,7 @@ static bool explain_by_op(const struct tarn_checker *checker, const unsigned cha
     return false;
 }
 
-/* Looks at every write of the iterations around the finding. */
+/* Checks every write of the iterations around the finding. */
 static void explain(const struct tarn_checker *checker, const struct finding *finding,
                     char text[static 320])
 {
@@ -197,7 +197,7 @@ void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t itera
     if (claim_failure(checker)) publish_failure(checker, &finding, "wrong");
 }
 
-/* ---- Looking and writing ---- */
+/* ---- Comparing and writing ---- */
 
 static bool holds(struct tarn_checker *checker, const struct finding *finding)
 {
@@ -244,7 +244,7 @@ static bool reads_hold(struct tarn_checker *checker, const struct tarn_call *cal
     return true;
 }
 
-/* Writes the workspace, or everything else, or, where it is all the same, both. */
+/* Which parts to write: the workspace, the outputs, or both. */
 enum part { WORKSPACE = 1, OUTPUTS = 2 };
 
 static void write_part(struct tarn_checker *checker, uint32_t op, uint64_t digest, unsigned parts)
@@ -263,7 +263,7 @@ static void write_part(struct tarn_checker *checker, uint32_t op, uint64_t diges
     }
 }
 
-/* The workspace when its time ends; everything, when the op's storages share bytes. */
+/* Compares the workspace when its lifetime ends; all storages, if the op's storages share bytes. */
 static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call, uint64_t digest,
                       unsigned parts)
 {
@@ -313,7 +313,7 @@ int tarn_checker_kernel(void *user, const struct tarn_call *call)
     write_part(checker, call->op, digest, in_turn ? WORKSPACE : WORKSPACE | OUTPUTS);
     if (call->workspace) delay(checker, tarn_seed_mix(draw, 1));
     if (in_turn) {
-        bool clashes = checker->clashes[call->op]; /* what it reads may be gone */
+        bool clashes = checker->clashes[call->op]; /* its inputs may be overwritten */
         if (clashes && !reads_hold(checker, call)) return WRONG_BYTE;
         if (!end_holds(checker, call, digest, WORKSPACE)) return WRONG_BYTE;
         write_part(checker, call->op, digest, OUTPUTS);

@@ -1,7 +1,7 @@
-/* Linear orders: a program's streams advanced by hand. A stream's launches are numbered through all
- * iterations, launch n being place n % length of iteration n / length; a wait is then one
- * comparison with the other stream's number. Cost per step: its waits; drawing looks at every
- * stream in the worst case. */
+/* Linear orders: advances a program's streams one step at a time. A stream's launches are numbered
+ * through all iterations, launch n being position n % length of iteration n / length; a wait is
+ * then one comparison with the other stream's number. Cost per step: its waits; drawing checks
+ * every stream in the worst case. */
 #include "linear.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ struct tarn_step tarn_linear_next(const struct tarn_linear *linear, uint32_t str
     return (struct tarn_step){next_step(linear, stream)->op, (uint32_t)iteration};
 }
 
-/* The wait that holds up the stream's next step, or NULL. */
+/* The wait that blocks the stream's next step, or NULL. */
 static const struct tarn_program_wait *first_open_wait(const struct tarn_linear *linear,
                                                        uint32_t stream)
 {

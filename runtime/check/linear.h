@@ -1,4 +1,4 @@
-/* Legal linear orders of a program: which stream may go next when ops run one after another. */
+/* Legal linear orders of a program: which stream may run next if ops run one after another. */
 #ifndef TARN_RUNTIME_CHECK_LINEAR_H
 #define TARN_RUNTIME_CHECK_LINEAR_H
 
@@ -25,11 +25,11 @@ static inline uint32_t tarn_linear_length(const struct tarn_linear *linear, uint
 /* The stream's next step. The stream must not be empty. */
 struct tarn_step tarn_linear_next(const struct tarn_linear *linear, uint32_t stream);
 
-/* Is nothing that the stream's next step waits for still to be done? */
+/* Are all waits of the stream's next step met? */
 bool tarn_linear_is_ready(const struct tarn_linear *linear, uint32_t stream);
 
 /* Checks that the steps are a legal beginning of the program's iterations, and counts them into
- * `done`. TARN_BAD_INPUT: `error` points at the step and names what it comes too early for. */
+ * `done`. TARN_BAD_INPUT: `error` names the step and the step that must come before it. */
 enum tarn_status tarn_linear_follow(struct tarn_linear *linear, const struct tarn_step *steps,
                                     size_t count, struct tarn_error *error);
 
@@ -43,7 +43,7 @@ struct tarn_draw {
 enum tarn_status tarn_draw_init(struct tarn_draw *draw, struct tarn_region *region,
                                 uint32_t streams_count, uint64_t seed);
 
-/* The next of the steps of the first `iterations` iterations, or false when all are done. */
+/* Draws the next step of the first `iterations` iterations; false if all are done. */
 bool tarn_draw_step(struct tarn_draw *draw, struct tarn_linear *linear, uint64_t iterations,
                     struct tarn_step *step);
 

@@ -1,6 +1,6 @@
 /* Checked execution as one linear order: given step by step, or drawn. The host launches one op
- * after another on the calling thread; a device works through them in one queue. Cost: as check.c,
- * and the order's own (linear.h). */
+ * after another on the calling thread; a device runs them in one queue. Cost: as check.c, plus the
+ * cost of the order (linear.h). */
 #include "check.h"
 #include "device.h"
 #include "runtime/state/failure.h"
@@ -22,7 +22,7 @@ static enum tarn_status launch(const struct tarn_check *check, struct tarn_step 
     return tarn_check_failed(check, error);
 }
 
-/* A device works through a linear order in one queue. */
+/* A device runs a linear order in one queue. */
 static enum tarn_status begin_order(struct tarn_check *check, uint64_t iterations,
                                     struct tarn_error *error)
 {
@@ -30,7 +30,7 @@ static enum tarn_status begin_order(struct tarn_check *check, uint64_t iteration
         return tarn_error_no_memory(error);
     if (!check->device || check->session->program->steps_count == 0) return TARN_OK;
     check->device->queue = check->session->calls[check->session->program->steps[0].op].queue;
-    tarn_session_enqueues(check->session); /* beside the executor */
+    tarn_session_enqueues(check->session); /* outside of the executor */
     return tarn_device_checker_begin(check->device, error);
 }
 
@@ -69,7 +69,7 @@ enum tarn_status tarn_check_run_given_order(struct tarn_check *check, struct tar
     return end_order(check, status, error);
 }
 
-/* The next iterations to the end; no stream runs ahead of a window. */
+/* Runs the next iterations to the end; no stream runs ahead of a window. */
 static enum tarn_status draw_window(struct tarn_check *check, struct tarn_draw *draw,
                                     uint64_t iterations, struct tarn_error *error)
 {

@@ -1,4 +1,4 @@
-/* Patterns: word i of a pattern is seed + i * STEP. Words of two patterns are equal only where the
+/* Patterns: word i of a pattern is seed + i * STEP. Words of two patterns are equal only if the
  * seeds differ by a multiple of STEP, which mixed seeds practically never do. The addition carries
  * from word to word, so filling and comparing cost one add and one memory access per 8 bytes.
  * Storages inside contiguous groups start at any byte, hence memcpy for words. */
@@ -33,8 +33,8 @@ void tarn_pattern_fill(unsigned char *bytes, uint64_t size, uint64_t seed)
     memcpy(bytes + 8 * words, &word, size % 8);
 }
 
-/* Do `words` words begin with `word` and go on as a pattern? Looks at all of them: a loop without
- * an exit is the fast one. */
+/* Do `words` words begin with `word` and continue as a pattern? Compares all of them: a loop
+ * without an exit is faster. */
 static int block_matches(const unsigned char *bytes, uint64_t words, uint64_t word)
 {
     uint64_t difference = 0;

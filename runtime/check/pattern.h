@@ -1,5 +1,5 @@
-/* Bytes that only their seed explains: what checking kernels write, and how they look at it again.
- * A pattern is a run of 8-byte words, start + i * step, so both directions go at memory speed. */
+/* Patterns that identify their seed: checking kernels write and compare them. A pattern is a run of
+ * 8-byte words, start + i * step, so both run at memory speed. */
 #ifndef TARN_RUNTIME_CHECK_PATTERN_H
 #define TARN_RUNTIME_CHECK_PATTERN_H
 
@@ -10,7 +10,7 @@ uint64_t tarn_seed_mix(uint64_t a, uint64_t b);
 
 void tarn_pattern_fill(unsigned char *bytes, uint64_t size, uint64_t seed);
 
-/* Index of the first byte that is not the pattern's, or `size`. */
+/* Index of the first byte that differs from the pattern, or `size`. */
 uint64_t tarn_pattern_compare(const unsigned char *bytes, uint64_t size, uint64_t seed);
 
 /* Byte i of a pattern. */

@@ -1,5 +1,5 @@
-/* A window of iterations: how long it is, what of it has run, and what that must have left. Cost:
- * settling is O(ops + accesses) for each iteration. */
+/* A window of iterations: its length, the ops that have run, and the contents expected after them.
+ * Cost: settling is O(ops + accesses) for each iteration. */
 #include <assert.h>
 
 #include "check.h"
@@ -49,7 +49,7 @@ static bool is_of_source(const struct tarn_graph *graph, uint32_t op, uint32_t p
     return false; /* a workspace */
 }
 
-/* Does an access write the version that the one before it does, another part of it? */
+/* Does an access write another part of the previous access's version? */
 static bool is_same_version(const struct tarn_graph *graph, const struct tarn_access *access,
                             const struct tarn_access *before)
 {

@@ -1,8 +1,8 @@
-/* Finding the CUDA runtime. One that the process uses already (a framework's) comes first, whatever
- * its version: under a known soname, or inside the program itself. Then the libraries that can be
- * loaded, the configured major version first. A runtime is never unloaded: CUDA's own exit handlers
- * live in it. Source: dlopen(3). Cost: one dlopen and a dlsym per entry point, when a device is
- * opened. */
+/* Finds the CUDA runtime. A runtime that the process uses already (a framework's) comes first,
+ * whatever its version: under a known soname, or inside the program itself. Then the libraries that
+ * can be loaded, the configured major version first. A runtime is never unloaded: CUDA's own exit
+ * handlers live in it. Source: dlopen(3). Cost: one dlopen and a dlsym per entry point when a
+ * device is opened. */
 #include "api.h"
 
 #include <dlfcn.h>
@@ -46,7 +46,7 @@ bool tarn_cuda_candidate(uint32_t number, struct tarn_cuda_candidate *candidate)
     *candidate = (struct tarn_cuda_candidate){.is_repeated = true};
     if (number < MAJORS) {
         name_major(candidate, number, RTLD_NOLOAD);
-        candidate->is_repeated = !candidate->handle; /* then it is loaded further down */
+        candidate->is_repeated = !candidate->handle; /* it is loaded further down */
     } else if (number == MAJORS) {
         void *self = dlopen(NULL, RTLD_NOW);
         bool is_there = self && dlsym(self, "cudaRuntimeGetVersion");

@@ -3,8 +3,8 @@
  *
  * Handles point to the same opaque structs as CUDA's own, and an enumeration is what the platform's
  * C makes of one without negative values, an unsigned int: so each type below is compatible with
- * CUDA's, and tests/runtime/cuda_api_check.c lets the compiler say so where the real header is
- * found. What is declared is the same in CUDA 12 and 13. */
+ * CUDA's. If the real header is found, tests/runtime/cuda_api_check.c lets the compiler check that.
+ * The declarations are the same in CUDA 12 and 13. */
 #ifndef TARN_RUNTIME_CUDA_API_H
 #define TARN_RUNTIME_CUDA_API_H
 
@@ -159,8 +159,8 @@ struct tarn_cuda_launch {
     ENTRY(StreamWaitEvent, (tarn_cuda_stream stream, tarn_cuda_event event, unsigned flags))      \
     ENTRY(ThreadExchangeStreamCaptureMode, (unsigned *mode))
 
-/* How the runtime hands out entry points of the driver: the second since CUDA 12.5, the first until
- * it is removed; NULL where the runtime has none. */
+/* The runtime's functions that return entry points of the driver: the second since CUDA 12.5, the
+ * first until it is removed; NULL if the runtime lacks it. */
 #define TARN_CUDA_LOOKUP_ENTRIES(ENTRY)                                                    \
     ENTRY(GetDriverEntryPoint,                                                             \
           (const char *name, void **entry, unsigned long long flags, unsigned *found))     \
@@ -195,15 +195,16 @@ struct tarn_cuda_api {
     const char *(*GetErrorString)(tarn_cuda_code code);
 };
 
-/* A runtime to try where none is named: one that the process uses, or one that was loaded for it.
+/* A runtime to try if none is named: one that the process uses, or one loaded for it.
  */
 struct tarn_cuda_candidate {
     char name[64];
-    void *handle;     /* of dlopen; NULL: it is not there */
+    void *handle;     /* of dlopen; NULL: not found */
     bool is_repeated; /* nothing to report: not in use, or tried under another number */
 };
 
-/* The candidates in the order in which to try them, from number 0 on; false: there are no more. */
+/* The candidates in the order in which to try them, starting at number 0; false: no more
+ * candidates. */
 bool tarn_cuda_candidate(uint32_t number, struct tarn_cuda_candidate *candidate);
 
 /* A library by path or soname. TARN_DEVICE: it cannot be loaded. */
@@ -211,11 +212,12 @@ enum tarn_status tarn_cuda_candidate_load(const char *library,
                                           struct tarn_cuda_candidate *candidate,
                                           struct tarn_error *error);
 
-/* Finds a candidate's entry points, but for the driver's. TARN_DEVICE when one is missing. */
+/* Finds a candidate's entry points, except the driver's. TARN_DEVICE: one is missing. */
 enum tarn_status tarn_cuda_api_find(const struct tarn_cuda_candidate *candidate,
                                     struct tarn_cuda_api *api, struct tarn_error *error);
 
-/* Finds the driver's entry points, which there are once the runtime has counted the devices. */
+/* Finds the driver's entry points, which are available after the runtime has counted the
+ * devices. */
 tarn_cuda_code tarn_cuda_api_find_driver(struct tarn_cuda_api *api);
 
 /* Both of these for a named library. */

@@ -1,6 +1,6 @@
-/* The checking kernels' image, loaded through the runtime's library calls (CUDA 12.8), so that
- * nothing links cudart: the image is an array of bytes that the build makes of cuda/check.cu. One
- * thread looks at 16 bytes at a time; a grid no larger than what the GPU can hold walks the rest.
+/* Loads the checking kernels' image through the runtime's library calls (CUDA 12.8), so that
+ * nothing links cudart. The image is an array of bytes that the build makes from cuda/check.cu. One
+ * thread compares 16 bytes at a time; a grid no larger than the GPU can hold loops over the rest.
  * Cost of a launch: one runtime call. */
 #include "check.h"
 

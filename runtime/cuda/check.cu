@@ -9,9 +9,9 @@
 #define GROUP 16u
 
 struct split {
-    uint64_t head;   /* single bytes before the first group */
+    uint64_t head; /* single bytes before the first group */
     uint64_t groups;
-    uint64_t tail;   /* single bytes after the last group */
+    uint64_t tail; /* single bytes after the last group */
 };
 
 static __device__ struct split split_bytes(const unsigned char *bytes, uint64_t size)
@@ -85,7 +85,7 @@ extern "C" __global__ void tarn_pattern_compare(const unsigned char *bytes, uint
         if ((low | high) == 0) continue;
         note_wrong(wrong, low ? i + (uint64_t)(__ffsll((long long)low) - 1) / 8
                               : i + 8 + (uint64_t)(__ffsll((long long)high) - 1) / 8);
-        break; /* later groups of this thread lie behind */
+        break; /* later groups of this thread come after it */
     }
     for (uint64_t k = thread_index(); k < split.head + split.tail; k += threads_count()) {
         uint64_t i = single(&split, k);
@@ -93,7 +93,7 @@ extern "C" __global__ void tarn_pattern_compare(const unsigned char *bytes, uint
     }
 }
 
-#ifdef __CUDACC__ /* the others are also tried on the host, which has no such clock */
+#ifdef __CUDACC__ /* the other kernels are also tested on the host, which has no such clock */
 static __device__ uint64_t now_ns(void)
 {
     uint64_t now;

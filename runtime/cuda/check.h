@@ -1,6 +1,6 @@
 /* Checking kernels of the CUDA device (cuda/check.cu): finding them in the image that the build
- * embeds, and launching them. Where Tarn was built without nvcc there is no image, and launching
- * returns "not supported"; where the image does not suit the GPU, launching returns why. */
+ * embeds, and launching them. If Tarn was built without nvcc there is no image, and a launch
+ * returns "not supported"; if the image does not suit the GPU, a launch returns the reason. */
 #ifndef TARN_RUNTIME_CUDA_CHECK_H
 #define TARN_RUNTIME_CUDA_CHECK_H
 
@@ -9,7 +9,7 @@
 #include "api.h"
 
 struct tarn_cuda_check {
-    tarn_cuda_code failure; /* why there are no kernels; 0: there are */
+    tarn_cuda_code failure; /* why there are no kernels; 0: they are loaded */
     tarn_cuda_library library;
     tarn_cuda_kernel fill, compare, spin;
     uint32_t blocks_max; /* enough to keep the whole GPU busy */

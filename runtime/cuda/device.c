@@ -2,10 +2,10 @@
  * table call is one runtime call within a visit (cuda/device.h), and nothing is allocated or looked
  * up per op.
  *
- * Streams do not synchronise with the legacy stream, and Tarn uses none itself: copies have a
- * stream of their own. A capture is thread-local: a kernel callback that allocates or synchronises
- * in its own capture is an error, while other threads (another session, a watchdog's queries) go on
- * undisturbed; the relaxed mode would not see the first, the global mode would forbid the second.
+ * Streams do not synchronise with the legacy stream, and Tarn uses none itself: copies have their
+ * own stream. A capture is thread-local: a kernel callback that allocates or synchronises in its
+ * own capture is an error, while other threads (another session, a watchdog's queries) are not
+ * disturbed. The relaxed mode would not detect the first, the global mode would forbid the second.
  * The nodes of a captured graph keep the priorities of the streams that they were captured on.
  * Source: CUDA Runtime API 13.0, "Stream Management", "Graph Management"; docs/how-it-works.md,
  * "Executors". */
@@ -30,7 +30,7 @@ static int queue_create(void *self, const struct tarn_queue_info *info, void **q
     return tarn_cuda_leave(&visit);
 }
 
-/* What ends something is called whatever came before. */
+/* Destroy functions of CUDA are called even after earlier errors. */
 static void end(struct tarn_cuda_visit *visit, tarn_cuda_code code)
 {
     if (!visit->code) visit->code = code;
@@ -131,7 +131,7 @@ static int capture_begin(void *self, void *queue)
     return tarn_cuda_leave(&visit);
 }
 
-/* Strikes the queue's capture off the list; returns what failed in it. */
+/* Removes the queue's capture from the list; returns the failure in it. */
 static tarn_cuda_code forget_capture(struct tarn_cuda *cuda, void *queue)
 {
     pthread_mutex_lock(&cuda->lock);
@@ -145,7 +145,7 @@ static tarn_cuda_code forget_capture(struct tarn_cuda *cuda, void *queue)
     return failure;
 }
 
-/* Upload: otherwise the first launch would pay for it. */
+/* Uploads the graph: otherwise the first launch would take longer. */
 static tarn_cuda_code instantiate(const struct tarn_cuda_api *api, tarn_cuda_graph captured,
                                   void *queue, tarn_cuda_exec *exec)
 {
@@ -213,7 +213,7 @@ static int stamp_elapsed(void *self, void *from, void *to, double *elapsed_ns)
     return tarn_cuda_leave(&visit);
 }
 
-/* ---- Kernels of the caller's, and names ---- */
+/* ---- Kernels of the caller, and names ---- */
 
 static void range_begin(void *self, const char *name)
 {
@@ -272,8 +272,8 @@ static const char *error_text(void *self, int code)
     return ((struct tarn_cuda *)self)->api.GetErrorString((tarn_cuda_code)code);
 }
 
-/* "Poisoned" are the errors of which CUDA says that the process must be relaunched, and those of a
- * context that is gone. */
+/* Errors are "poisoned" if CUDA says that the process must be relaunched, or if the context is
+ * destroyed. */
 static enum tarn_error_class error_class(void *self, int code)
 {
     (void)self;

@@ -1,4 +1,4 @@
-/* The inside of a CUDA device, shared by the files that implement its table. */
+/* The internal state of a CUDA device, shared by the files that implement its table. */
 #ifndef TARN_RUNTIME_CUDA_DEVICE_H
 #define TARN_RUNTIME_CUDA_DEVICE_H
 
@@ -22,19 +22,19 @@ struct tarn_cuda_capture {
 struct tarn_cuda {
     struct tarn_cuda_api api;
     int ordinal;
-    int device;                       /* the driver's number of it */
+    int device;                       /* the driver's number of the device */
     tarn_cuda_context context;        /* its primary context, retained */
     int priorities[2];                /* of streams: plain, urgent */
     char pci_bus_id[32];              /* "" when unknown */
     bool on_host;                     /* may host code follow the addresses of device memory? */
     tarn_cuda_stream copies;          /* for blocking copies and for the pool */
     tarn_cuda_pool pool;              /* NULL: memory comes from cudaMalloc */
-    struct tarn_memory_source source; /* without functions: it comes from CUDA */
+    struct tarn_memory_source source; /* without functions: memory comes from CUDA */
     struct tarn_cuda_check check;
     struct tarn_cuda_release release;
-    struct tarn_nvtx *nvtx;             /* NULL where no tool listens */
+    struct tarn_nvtx *nvtx;             /* NULL if no tool is attached */
     pthread_mutex_t lock;               /* of what follows */
-    struct tarn_cuda_capture *captures; /* those that have begun and not ended */
+    struct tarn_cuda_capture *captures; /* captures that have begun and not ended */
 };
 
 extern const struct tarn_device_table tarn_cuda_table;
@@ -44,21 +44,21 @@ extern const struct tarn_device_table tarn_cuda_table;
 struct tarn_cuda_visit {
     struct tarn_cuda *cuda;
     const struct tarn_cuda_api *api;
-    tarn_cuda_code code; /* of entering, then of what was done */
-    unsigned mode;       /* the thread's own, towards captures */
+    tarn_cuda_code code; /* of entering, then of the call */
+    unsigned mode;       /* the thread's own capture mode */
     bool is_lent, is_relaxed;
 };
 
-/* Makes the device current in the thread, and its calls no business of captures: those of other
- * threads are neither broken by them nor in their way. */
+/* Makes the device current in the thread, and sets a relaxed capture mode: the thread's calls
+ * neither break captures of other threads nor fail because of them. */
 struct tarn_cuda_visit tarn_cuda_enter(struct tarn_cuda *cuda);
-/* Gives the thread back what it had. The code goes to the session: it is cleared from CUDA's own
- * memory of the thread's last error, which kernels may ask for after their launches, and spoils a
- * capture of this thread. Returns it. */
+/* Restores the thread's state. The code is returned to the session. It is cleared from CUDA's
+ * record of the thread's last error, which kernels may query after their launches, and it spoils a
+ * capture of this thread. */
 int tarn_cuda_leave(struct tarn_cuda_visit *visit);
 
-/* The same for a kernel of the caller's, which calls CUDA itself: the device is current until it is
- * taken back, captures are seen as the thread sees them. */
+/* Prepares the thread for a kernel of the caller, which calls CUDA itself: the device is current
+ * until the second call, and the thread's capture mode is unchanged. */
 void tarn_cuda_lend(struct tarn_cuda *cuda);
 void tarn_cuda_take_back(struct tarn_cuda *cuda);
 

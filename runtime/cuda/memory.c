@@ -1,10 +1,10 @@
 /* Memory of the CUDA device, and copies to and from it. Memory comes from the device's pool, or
- * from cudaMalloc where there is none; copies are blocking, on a stream of their own, so that they
- * wait for nothing else. Host memory is a mapping of pages beside the GPU, registered with CUDA.
- * Memory spaces of kind pinned come from cudaHostAlloc, which takes pages by the thread's memory
- * policy: for the call that prefers the GPU's node. All other spaces are memory of the device:
- * addresses are unified wherever CUDA 12 runs, so kernels, fills and copies, which find their
- * direction by the addresses, take both alike.
+ * from cudaMalloc if there is no pool. Copies are blocking, on their own stream, so that they wait
+ * for no other work. Host memory is a mapping of pages near the GPU, registered with CUDA. Memory
+ * spaces of kind pinned come from cudaHostAlloc, which takes pages by the thread's memory policy:
+ * for the call that prefers the GPU's node. All other spaces are memory of the device: addresses
+ * are unified wherever CUDA 12 runs, so kernels, fills and copies, which find their direction by
+ * the addresses, take both alike.
  * Source: CUDA Runtime API 13.0, "Memory Management", "Stream Ordered Memory Allocator", "Unified
  * Addressing", "API synchronization behavior".
  * Cost: one or two runtime calls each, within a visit (cuda/device.h). */
@@ -14,7 +14,7 @@
 
 #include "runtime/state/topology.h"
 
-#define ALIGNMENT 512u /* what texture addresses need, which cudaMalloc is made for */
+#define ALIGNMENT 512u /* alignment of texture addresses, which cudaMalloc guarantees */
 
 static uint64_t alignment_of(const struct tarn_cuda *cuda)
 {
@@ -40,12 +40,12 @@ static tarn_cuda_code allocate(const struct tarn_cuda *cuda, uint64_t size, void
     tarn_cuda_code code =
         cuda->api.MallocFromPoolAsync(memory, (size_t)size, cuda->pool, cuda->copies);
     if (code) return code;
-    code = cuda->api.StreamSynchronize(cuda->copies); /* from here on it is every stream's */
+    code = cuda->api.StreamSynchronize(cuda->copies); /* afterwards every stream may use it */
     if (code) cuda->api.FreeAsync(*memory, cuda->copies);
     return code;
 }
 
-/* The pool's memory without waiting for anything; what cudaMalloc gave as cuda/release.h says. */
+/* Frees memory of the pool without waiting; memory of cudaMalloc as in cuda/release.h. */
 static void give_back(struct tarn_cuda *cuda, void *memory, uint64_t size)
 {
     if (!cuda->pool) {
@@ -57,7 +57,7 @@ static void give_back(struct tarn_cuda *cuda, void *memory, uint64_t size)
     tarn_cuda_leave(&visit);
 }
 
-/* From the caller's source, which calls CUDA itself. */
+/* Allocates from the caller's source, which calls CUDA itself. */
 static tarn_cuda_code ask_source(struct tarn_cuda *cuda, uint64_t size, void **memory)
 {
     tarn_cuda_lend(cuda);
@@ -156,8 +156,8 @@ void tarn_cuda_space_destroy(void *self, const struct tarn_memory_space *space, 
 
 /* ---- Copies ---- */
 
-/* Until what the copy stream was given is done. Asks twice where that fails: after this, the host's
- * bytes are the caller's again. */
+/* Waits until the copy stream's work has ended. Tries twice if that fails, since the caller may
+ * reuse the host's bytes afterwards. */
 static int finish_copy(struct tarn_cuda_visit *visit)
 {
     tarn_cuda_stream copies = visit->cuda->copies;
@@ -193,7 +193,7 @@ int tarn_cuda_fill(void *self, void *device, unsigned char byte, uint64_t size)
     return finish_copy(&visit);
 }
 
-/* Pages from the NUMA node beside the GPU, then pinned. */
+/* Allocates pages from the NUMA node near the GPU, then pins them. */
 int tarn_cuda_host_memory_create(void *self, uint64_t size, void **memory)
 {
     struct tarn_cuda_visit visit = tarn_cuda_enter(self);

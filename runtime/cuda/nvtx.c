@@ -1,8 +1,8 @@
 /* NVTX 3, the only file that includes its headers: ranges of a domain "tarn", and the memory
  * extension's heaps and regions as compute-sanitizer reads them. An arena becomes a heap when its
  * first tensor is named, since every byte of a heap outside its regions is forbidden. Regions of
- * one arena overlap, as tensors do; what lies in any of them is allowed. Source: NVTX C API
- * Reference 3; "NVTX API for Compute Sanitizer". Cost: without a tool, one test per mark. */
+ * one arena overlap, as tensors do; bytes in any of them are allowed. Source: NVTX C API Reference
+ * 3; "NVTX API for Compute Sanitizer". Cost: without a tool, one test per mark. */
 #include "nvtx.h"
 
 #include <stddef.h>

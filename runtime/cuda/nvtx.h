@@ -1,7 +1,6 @@
 /* NVTX marks: op names for profilers, tensors inside the arena for memory checkers. NVTX is headers
- * only and calls whatever tool the process was started under; without a tool, or without the
- * headers when Tarn was built, there is nothing to mark and tarn_nvtx_create returns NULL. All
- * functions accept NULL. Any thread. */
+ * only and calls the tool that the process was started under. Without a tool, or if Tarn was built
+ * without the headers, tarn_nvtx_create returns NULL. All functions accept NULL. Any thread. */
 #ifndef TARN_RUNTIME_CUDA_NVTX_H
 #define TARN_RUNTIME_CUDA_NVTX_H
 

@@ -1,5 +1,5 @@
-/* Opening a CUDA device: runtime library, driver, device, then what the device table needs.
- * Whatever a machine may lack is noticed here, and reported with a text that says what to do. */
+/* Opens a CUDA device: runtime library, driver, device, then the objects of the device table.
+ * Anything that a machine lacks is detected here, and reported with a text that says what to do. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,10 +24,11 @@ static enum tarn_status refuse(const struct tarn_cuda *cuda, const char *what, t
 
 /* ---- The runtime ---- */
 
-/* Does the driver serve this runtime? It says which CUDA it can serve; 0: there is no driver. */
+/* Does the driver support this runtime? It reports the CUDA version that it supports; 0: no
+ * driver. */
 struct service {
     tarn_cuda_code code; /* of counting the devices */
-    int count;           /* of devices; cudaGetDeviceCount leaves it alone when it fails */
+    int count;           /* of devices; cudaGetDeviceCount does not set it if it fails */
     int driver, runtime; /* versions, as CUDA writes them */
 };
 
@@ -65,7 +66,7 @@ static enum tarn_status refuse_service(const struct tarn_cuda *cuda, const struc
     return refuse(cuda, "counting the devices", service->code, error);
 }
 
-/* Appends to what was tried. */
+/* Appends to the text of libraries tried. */
 __attribute__((format(printf, 2, 3))) static void note(char *tried, const char *format, ...)
 {
     size_t used = strlen(tried);
@@ -112,7 +113,7 @@ static enum tarn_status refuse_all(const struct service *service, const char *tr
                           service->driver / 1000, service->driver % 1000 / 10, tried);
 }
 
-/* The named runtime, or the first that the driver serves. */
+/* The named runtime, or the first that the driver supports. */
 static enum tarn_status find_runtime(struct tarn_cuda *cuda, const char *library,
                                      struct service *service, struct tarn_error *error)
 {
@@ -148,7 +149,8 @@ static enum tarn_status find_device(struct tarn_cuda *cuda, const struct service
     return TARN_OK;
 }
 
-/* Host code can follow device memory on some machines; the runtime knows it of a pointer only. */
+/* Host code can access device memory on some machines; the runtime reports it only for a
+ * pointer. */
 static tarn_cuda_code probe_memory(struct tarn_cuda *cuda)
 {
     struct tarn_cuda_pointer_attributes attributes = {0};
@@ -173,7 +175,8 @@ static tarn_cuda_code create_pool(struct tarn_cuda *cuda)
     return cuda->api.MemPoolSetAttribute(cuda->pool, TARN_CUDA_RELEASE_THRESHOLD, &keep_all);
 }
 
-/* The context that the runtime itself takes; the calling thread's current one stays what it is. */
+/* Retains the context that the runtime itself uses; the calling thread's current context is
+ * unchanged. */
 static tarn_cuda_code retain_context(struct tarn_cuda *cuda)
 {
     tarn_cuda_context context;
@@ -193,7 +196,7 @@ static tarn_cuda_code prepare(struct tarn_cuda *cuda, bool pool, const char **wh
     if (code) return code;
     if (cuda->api.DeviceGetPCIBusId(cuda->pci_bus_id, sizeof cuda->pci_bus_id, cuda->ordinal)) {
         cuda->api.GetLastError();
-        cuda->pci_bus_id[0] = '\0'; /* pinned memory then lies anywhere */
+        cuda->pci_bus_id[0] = '\0'; /* pinned memory is then on any node */
     }
     *what = "allocating a first byte";
     code = probe_memory(cuda);
@@ -237,7 +240,7 @@ static void close_parts(struct tarn_cuda *cuda)
     struct tarn_cuda_visit visit = tarn_cuda_enter(cuda);
     tarn_cuda_check_finish(&cuda->check, &cuda->api);
     if (cuda->copies) {
-        /* What the pool gets back comes through it. Asks twice where that fails. */
+        /* Memory returns to the pool through this stream. Tries twice if that fails. */
         if (cuda->api.StreamSynchronize(cuda->copies)) cuda->api.StreamSynchronize(cuda->copies);
         cuda->api.StreamDestroy(cuda->copies);
     }

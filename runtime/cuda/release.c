@@ -1,7 +1,8 @@
-/* The thread that gives memory back lives only while there is some. It also closes the device: any
- * of the calls that end a pool, a library, a stream or a context may wait for all work on it. If
- * the thread cannot be started, or there is no memory for a note, the caller's thread does the work
- * and waits as long as CUDA does. Cost: one thread started per destroyed allocation, or fewer. */
+/* The thread that frees memory; it lives only while there is memory to free. It also closes the
+ * device: any of the calls that end a pool, a library, a stream or a context may wait for all work
+ * on it. If the thread cannot be started, or memory for its list runs out, the caller's thread does
+ * the work and waits as long as CUDA does. Cost: one thread started per destroyed allocation, or
+ * fewer. */
 #include "release.h"
 
 #include <errno.h>
@@ -41,12 +42,13 @@ static void give_back(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, void
     if (origin == TARN_CUDA_FROM_MAPPING) munmap(memory, (size_t)size);
 }
 
-/* The device is gone when it is over: what its two users share is by itself. */
+/* Shared by the thread and the caller that closes the device; separate, since the device is freed
+ * at the end. */
 struct tarn_cuda_closing {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     void (*close)(struct tarn_cuda *cuda);
-    bool is_over, is_left; /* it was closed; its caller waits no longer */
+    bool is_over, is_left; /* the device was closed; the caller waits no longer */
 };
 
 static void init_condition(pthread_cond_t *condition)
@@ -73,7 +75,7 @@ static void free_closing(struct tarn_cuda_closing *closing)
     tarn_free(closing);
 }
 
-/* By the thread: the last of the two frees what they share. */
+/* Called by the thread: the last of the two frees the shared struct. */
 static void close_device(struct tarn_cuda *cuda, struct tarn_cuda_closing *closing)
 {
     closing->close(cuda);
@@ -85,7 +87,7 @@ static void close_device(struct tarn_cuda *cuda, struct tarn_cuda_closing *closi
     if (is_last) free_closing(closing);
 }
 
-/* By its caller: a second, of which giving memory back may have taken some. */
+/* Called by the caller: waits for a second, less the time already spent on freeing memory. */
 static void leave_closing(struct tarn_cuda_closing *closing, const struct timespec *until)
 {
     int code = 0;
@@ -178,7 +180,7 @@ void tarn_cuda_release_finish(struct tarn_cuda *cuda, void (*close)(struct tarn_
     }
     pthread_mutex_lock(&release->lock);
     while (!closing && release->is_running) pthread_cond_wait(&release->done, &release->lock);
-    release->closing = closing; /* seen by the thread that runs, or by the one that is started */
+    release->closing = closing; /* seen by the running thread, or by a newly started one */
     bool is_taken = closing && (release->is_running || start(cuda));
     pthread_mutex_unlock(&release->lock);
     if (is_taken) {

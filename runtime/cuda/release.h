@@ -1,7 +1,7 @@
-/* Giving memory back. cudaFree and cudaHostUnregister may wait for all work on the device, that of
- * other sessions and of other libraries too, and that work may never end: so a thread does it, for
- * which destroying waits a second and no longer. What was not given back by then is given back as
- * soon as the device lets it; where it never does, it stays taken until the process ends. */
+/* Frees CUDA memory on a separate thread. cudaFree and cudaHostUnregister may wait for all work on
+ * the device, including work of other sessions and libraries, and that work may never end. So a
+ * thread calls them, and destroy waits for it at most a second. Remaining memory is freed as soon
+ * as the device allows it; if it never does, the memory stays allocated until the process ends. */
 #ifndef TARN_RUNTIME_CUDA_RELEASE_H
 #define TARN_RUNTIME_CUDA_RELEASE_H
 
@@ -16,10 +16,11 @@ struct tarn_cuda_closing;
 struct tarn_cuda_release {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t done;
-    struct tarn_cuda_pending *first; /* what is to be given back */
-    bool is_running;                 /* is there a thread? */
-    bool is_stuck; /* a wait has ended in vain since the thread last gave something back */
-    struct tarn_cuda_closing *closing; /* the thread closes the device in the end; NULL: not yet */
+    struct tarn_cuda_pending *first;   /* what is to be given back */
+    bool is_running;                   /* is there a thread? */
+    bool is_stuck;                     /* a wait has timed out since the thread last freed memory */
+    struct tarn_cuda_closing *closing; /* set: the thread closes the device at the end; NULL: not
+                                        * yet */
 };
 
 void tarn_cuda_release_init(struct tarn_cuda_release *release);
@@ -31,13 +32,12 @@ enum tarn_cuda_origin {
     TARN_CUDA_FROM_MAPPING     /* a mapping of pages, registered */
 };
 
-/* Gives `size` bytes back, with their mapping if they have one. Nobody uses them any more. Any
- * thread. */
+/* Frees `size` bytes, with their mapping if they have one. pre: they are not in use. Any thread. */
 void tarn_cuda_release(struct tarn_cuda *cuda, enum tarn_cuda_origin origin, void *memory,
                        uint64_t size);
 
-/* A thread gives back what is left, then calls `close`, whose calls may wait for all work on the
- * device, too. Returns when that is done, or after a second. pre: nobody uses the device. */
+/* A thread frees the remaining memory, then calls `close`, whose calls may wait for all work on the
+ * device, too. Returns when that is done, or after a second. pre: the device is not in use. */
 void tarn_cuda_release_finish(struct tarn_cuda *cuda, void (*close)(struct tarn_cuda *cuda));
 
 #endif

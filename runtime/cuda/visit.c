@@ -1,11 +1,11 @@
-/* What surrounds every call of CUDA: the thread is lent the device's context and a relaxed view of
- * captures, and gets back what it had. Source: CUDA Driver API, "Context Management"; CUDA Runtime
+/* Surrounds every call of CUDA: sets the device's context and the relaxed capture mode in the
+ * thread, and restores both afterwards. Source: CUDA Driver API, "Context Management"; CUDA Runtime
  * API, cudaThreadExchangeStreamCaptureMode. Cost: three cheap calls of CUDA, two more in a thread
  * whose current device is another one. */
 #include "device.h"
 
-/* For each kernel in this thread that has not returned, the last one in the lowest bit: was the
- * context pushed for it? It is current already in all threads that use the device's own. */
+/* A bit for each kernel in this thread that has not returned, the latest in the lowest bit: was the
+ * context pushed for it? It is current already in threads that use the device's own context. */
 static _Thread_local uint64_t pushed;
 
 struct tarn_cuda_visit tarn_cuda_enter(struct tarn_cuda *cuda)
@@ -24,8 +24,8 @@ struct tarn_cuda_visit tarn_cuda_enter(struct tarn_cuda *cuda)
     return visit;
 }
 
-/* The contract says that capture_end fails after any failure in between, CUDA does not: so what
- * fails on the capturing thread is noted here. */
+/* The contract says that capture_end fails after any failure in between, CUDA does not: so failures
+ * on the capturing thread are recorded here. */
 static void spoil_captures(struct tarn_cuda *cuda, tarn_cuda_code code)
 {
     pthread_mutex_lock(&cuda->lock);

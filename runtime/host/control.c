@@ -1,5 +1,5 @@
-/* The host executor's control: the caller's side. It says how far streams may go, waits until they
- * are there, tells where they are when they are late, stops them, and creates and ends the workers
+/* The host executor's control: the caller's side. It sets how far streams may run, waits for them,
+ * reports their positions after a deadline, stops them, and creates and ends the workers
  * (host/executor.c). Cost: waiting is one futex; creation O(steps + waits). */
 #include <assert.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "streams/graph/report.h"
 
 #define REFUSED_NS \
-    UINT64_C(1000000000) /* so long `execute` may refuse tasks while none is at work */
+    UINT64_C(1000000000) /* time for which `execute` may refuse tasks while none is running */
 
 /* ---- Waiting ---- */
 
@@ -60,7 +60,7 @@ static void stop(struct tarn_executor *executor)
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
 }
 
-/* Sleeps until all streams are released after a stop; false when that takes too long. */
+/* Sleeps until all streams are released after a stop; false if that takes too long. */
 static bool drain(struct tarn_executor *executor, uint64_t deadline_ns)
 {
     for (;;) {
@@ -77,7 +77,7 @@ static enum tarn_status failure(const struct tarn_executor *executor, struct tar
     return executor->failure;
 }
 
-/* Where nobody calls when there is something to see, looks now and then. */
+/* If no thread wakes the waiter for an event, the waiter polls: the next time to look. */
 static uint64_t sooner(bool looks, uint64_t deadline_ns)
 {
     uint64_t soon_ns = tarn_now_ns() + TARN_LOOK_NS;
@@ -109,7 +109,7 @@ static enum tarn_status tell_refusals(struct tarn_executor *executor, enum tarn_
                           atomic_load(&executor->refusal));
 }
 
-/* Offers again what was refused, now and then; if nothing else is at work, not for ever. */
+/* Offers refused tasks again from time to time; not for ever if no other task is running. */
 static void try_again(struct tarn_executor *executor)
 {
     if (!atomic_load(&executor->has_missed)) return;
@@ -201,7 +201,7 @@ static enum tarn_status executor_surround(struct tarn_executor *executor,
     return tarn_gates_surround(executor, around, error);
 }
 
-/* Kernels find their addresses in the session. */
+/* Nothing to do: kernels find their addresses in the session. */
 static void executor_rebind(struct tarn_executor *executor) { (void)executor; }
 
 static void executor_cancel(struct tarn_executor *executor)
@@ -213,8 +213,8 @@ static void executor_cancel(struct tarn_executor *executor)
 
 /* ---- Creation and destruction ---- */
 
-/* Sleeps until no thread is left but this one. A kernel, or a call of a device, keeps its thread
- * for as long as it takes. */
+/* Sleeps until all other threads have left. A kernel or a device call that does not return keeps
+ * its thread. */
 static bool have_left(struct tarn_executor *executor, uint64_t deadline_ns)
 {
     for (bool in_time = true;;) {
@@ -240,7 +240,8 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
                                          struct tarn_error *error)
 {
     stop(executor);
-    tarn_listeners_leave(executor); /* other sessions schedule no workers of it any more */
+    tarn_listeners_leave(executor); /* other sessions schedule no workers of this executor any
+                                     * more */
     atomic_store(&executor->quit, true);
     tarn_event_count_wake(&executor->events, TARN_EVERYBODY, UINT32_MAX);
     if (!have_left(executor, tarn_deadline_ns(timeout_ns)))
@@ -251,8 +252,8 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
     return TARN_OK;
 }
 
-/* Streams of the workers come first, those with own threads last. Streams without steps are
- * nobody's: they have always finished. */
+/* Streams of the workers come first, those with own threads last. Streams without steps have no
+ * worker: they have always finished. */
 static void share_streams(struct tarn_executor *executor)
 {
     uint32_t streams_count = executor->program->streams_count;
@@ -304,7 +305,7 @@ static enum tarn_status start_workers(struct tarn_executor *executor, struct tar
     return TARN_OK;
 }
 
-/* Whole cache lines, so that nothing else lies on those of the items. */
+/* Allocates whole cache lines, so that the items share no cache line with other data. */
 static void *take_lines(struct tarn_region *region, size_t count, size_t size)
 {
     assert(size % TARN_LINE == 0);
@@ -324,7 +325,7 @@ static bool allocate_executor(struct tarn_executor *executor)
     return executor->streams && executor->wakes_blocking && executor->shared && executor->topology;
 }
 
-/* Memory of the host device's own, in this session or in the arena that it shares with others. */
+/* Binds memory that the host device allocated, for this session or for its shared arena. */
 static void bind_memory(struct tarn_executor *executor)
 {
     const struct tarn_session *session = executor->session;
@@ -338,7 +339,7 @@ static void bind_memory(struct tarn_executor *executor)
     }
 }
 
-/* Decides how many workers there are, and asks for memory near them. */
+/* Decides the number of workers, and binds memory near them. */
 static bool choose_workers(struct tarn_executor *executor, const struct tarn_host_options *options)
 {
     uint32_t cores = tarn_topology_cores(executor->topology), granted = tarn_cpu_quota();
@@ -356,7 +357,8 @@ static bool choose_workers(struct tarn_executor *executor, const struct tarn_hos
     return executor->workers;
 }
 
-/* Another device without queues brings its own memory, and its `self` is its own affair. */
+/* Another device without queues has its own memory, and its `self` is not a struct
+ * tarn_host_options. */
 static enum tarn_status take_host_options(const struct tarn_session *session,
                                           struct tarn_host_options *options,
                                           struct tarn_error *error)

@@ -1,5 +1,5 @@
 /* A counter on which threads sleep, and which streams of sessions wait for (gate.h). Cost: a raise
- * is one exchange, and a system call where somebody sleeps. */
+ * is one exchange, and a system call if a thread sleeps. */
 #include "gate.h"
 
 #include "listeners.h"

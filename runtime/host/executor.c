@@ -4,18 +4,18 @@
  *               claimed by exchange; the rest written      published      for the claimer, and
  *               before it is given back                    for waiters    for diagnosis
  *
- * Each bracket is a cache line. Progress counts steps since the session's start and is published
- * only after steps that somebody waits for and at the end of an iteration. A worker takes the
+ * Each bracket is a cache line. Progress counts steps since the session's start. It is published
+ * only after steps that another stream waits for and at the end of an iteration. A worker takes the
  * ready, unclaimed stream with the smallest key (iteration · ops + list position). When a stream
- * blocks, its worker first looks for another one to run. After it has given
- * a stream back or published progress, a worker looks at all streams again. These accesses are
- * sequentially consistent, so while any worker is busy no ready stream is missed.
+ * blocks, its worker looks for another stream to run. After it has released a stream or published
+ * progress, a worker checks all streams again. These accesses are sequentially consistent, so while
+ * any worker is busy no ready stream is missed.
  *
  * An idle worker spins for 50 µs, then sleeps on the event count. Handing a stream to another core
- * costs more than an empty op, so every worker learns from what it caught last: where ops took less
- * than a microsecond, it looks less and less often (patience), and the busy worker keeps all
- * streams and their cache lines; where ops are long, it looks all the time. Streams that may block
- * have a thread of their own. Nothing is allocated and no lock is taken after creation. Source:
+ * costs more than an empty op, so every worker adapts to the ops that it ran last. If they took
+ * less than a microsecond, it looks less and less often (patience), and the busy worker keeps all
+ * streams and their cache lines. If they are long, it looks all the time. Each stream that may
+ * block has its own thread. Nothing is allocated and no lock is taken after creation. Source:
  * docs/how-it-works.md, "Executors". Cost: O(1) per op, O(streams) each time that a stream blocks.
  */
 #include "executor.h"
@@ -42,7 +42,8 @@ bool tarn_have_finished(struct tarn_executor *executor, uint64_t target)
     return true;
 }
 
-/* Are the waits of this step met? If not, notes the first that is not for whoever looks next. */
+/* Are the waits of this step met? If not, stores the first wait that is not met, for the next
+ * worker that checks the stream. */
 static bool may_start(struct tarn_executor *executor, struct tarn_host_stream *stream,
                       const struct tarn_program_step *step, uint64_t iteration)
 {
@@ -58,7 +59,8 @@ static bool may_start(struct tarn_executor *executor, struct tarn_host_stream *s
     return true;
 }
 
-/* The best stream that looks ready. It may have changed meanwhile; the claimer checks again. */
+/* The ready stream with the smallest key. Its state may change meanwhile; the worker that claims it
+ * checks again. */
 static struct tarn_host_stream *find_ready(struct tarn_executor *executor, const uint32_t *streams,
                                            uint32_t streams_count)
 {
@@ -79,9 +81,9 @@ static struct tarn_host_stream *find_ready(struct tarn_executor *executor, const
     return best;
 }
 
-/* Whom this wakes calls the next. A call costs microseconds: a worker, which will look for itself
- * when its stream blocks, calls only who wants to be called, and not while the last call is under
- * way. */
+/* Wakes one waiter; each woken waiter wakes the next one. A wake-up costs microseconds, and a busy
+ * worker looks for streams itself when its stream blocks. So it wakes only waiters that registered,
+ * and none while the last wake-up is under way. */
 static void call_worker(struct tarn_worker *worker)
 {
     struct tarn_executor *executor = worker->executor;
@@ -113,7 +115,7 @@ static struct tarn_host_stream *claim(struct tarn_worker *worker)
 
 /* ---- Running a stream ---- */
 
-/* After the step before `count` of this stream: tells those who wait for it. */
+/* After the step before `count` of this stream: wakes the streams that wait for it. */
 static void signal_step(struct tarn_worker *worker, struct tarn_host_stream *stream, int64_t count,
                         bool wakes_blocking)
 {
@@ -159,7 +161,7 @@ static void kernel_failed(struct tarn_executor *executor, uint32_t op, uint64_t 
                        &error);
 }
 
-/* Makes the stream claimable again; the next step is at its place. */
+/* Makes the stream claimable again; `place` is its next step. */
 void tarn_stream_release(struct tarn_executor *executor, struct tarn_host_stream *stream,
                          bool is_blocked)
 {
@@ -176,7 +178,7 @@ void tarn_stream_release(struct tarn_executor *executor, struct tarn_host_stream
         tarn_event_count_wake(&executor->events, TARN_WAITER, UINT32_MAX);
 }
 
-/* Does the gate let it begin? */
+/* Does the gate let the step begin? */
 static bool may_pass(struct tarn_executor *executor, struct tarn_host_stream *stream,
                      const struct tarn_gate *gate, uint32_t step)
 {
@@ -203,7 +205,7 @@ static uint32_t run(struct tarn_worker *worker, struct tarn_host_stream *stream)
     uint64_t iteration = atomic_load_explicit(&stream->iteration, memory_order_relaxed);
     int64_t done = (int64_t)iteration * length; /* steps before this iteration */
     bool is_blocked = false;
-    /* Between being found ready and being claimed, another worker may have run it to its end. The
+    /* Between the search and the claim, another worker may have run the stream to its end. The
      * target is read before the gates: a submit makes its gate before it raises the target. */
     bool has_work = iteration < atomic_load(&executor->target);
     struct tarn_gate *gate = has_work ? tarn_gate_find(executor, stream, iteration) : NULL;
@@ -254,7 +256,7 @@ static void relax(void)
 #endif
 }
 
-/* Leaves ready streams to others for a while; new work from outside ends it. */
+/* Leaves ready streams to other workers for a while; new work from outside ends the pause. */
 static void be_patient(struct tarn_worker *worker)
 {
     unsigned seen = tarn_event_count_read(&worker->executor->events);
@@ -275,9 +277,9 @@ static struct tarn_host_stream *spin(struct tarn_worker *worker)
     return stream;
 }
 
-/* A worker whose patience is as long as it can get is not called: that would cost the busy ones
- * more than its help is worth. It looks by itself now and then while there is work. Coming and
- * going end any call that is under way, so that none is taken for granted that nobody heard. */
+/* A worker with maximum patience is not woken: that would cost the busy workers more than its help
+ * is worth. It polls from time to time while there is work. Registering and leaving both end any
+ * wake-up under way, so that no wake-up that reached no worker is counted as pending. */
 static struct tarn_host_stream *sleep_for_work(struct tarn_worker *worker)
 {
     struct tarn_executor *executor = worker->executor;
@@ -298,7 +300,8 @@ static struct tarn_host_stream *sleep_for_work(struct tarn_worker *worker)
     return stream ? stream : claim(worker);
 }
 
-/* What a worker caught last tells whether the next catch is worth the journey. */
+/* Adapts the worker's patience: the length of the ops that it ran last predicts whether the next
+ * stream is worth taking. */
 static void learn(struct tarn_worker *worker, uint64_t ops, uint64_t busy_ns)
 {
     if (ops == 0) return;
@@ -308,7 +311,7 @@ static void learn(struct tarn_worker *worker, uint64_t ops, uint64_t busy_ns)
         worker->patience_ns = worker->patience_ns * 2 + GRAIN_NS;
 }
 
-/* Nothing of the executor is touched after the last line. */
+/* The executor must not be accessed after the last line. */
 void tarn_worker_run_task(void *argument)
 {
     struct tarn_worker *worker = argument;

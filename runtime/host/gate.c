@@ -1,15 +1,15 @@
 /* Gates. A submit that must come after work outside of its session has a gate: its first iteration
- * looks at counters that others raise, before those steps that need it. Gates stand in a ring, in
- * the order of their iterations; every stream remembers how many it has passed.
+ * checks counters that other sessions and threads raise, before the steps that need it. Gates are
+ * in a ring, in the order of their iterations; every stream stores how many it has passed.
  *
  *     ring       gate of iterations 4..4 │ 5..8 │ 9..9 │           streams pass them one by one
  *     counters   events, and steps that streams of other sessions on the arena have finished
  *
- * A stream that stops at a gate is looked at again when any such counter of the process has been
- * raised (listeners.h). Events that gates have had are kept with the executor, as workers may still
- * look at a counter that a stream waited for before. Cost: O(waits of the gate) for a step of a
- * first iteration; else O(1). A submit allocates where it names more than
- * eight events before or behind it, a few times. */
+ * A stream that stops at a gate is checked again when any such counter of the process has been
+ * raised (listeners.h). The executor keeps events that gates have used, as workers may still read a
+ * counter that a stream waited for before. Cost: O(waits of the gate) for a step of a first
+ * iteration; else O(1). A submit allocates, a few times, if it names more than eight events before
+ * or after it. */
 #include "gate.h"
 
 #include <sched.h>
@@ -17,8 +17,8 @@
 #include "listeners.h"
 #include "streams/base/error.h"
 
-#define GATES 64u /* submits under way that have one, at most */
-#define LEVELS 8u /* events before or behind a submit for which there is room at once */
+#define GATES 64u /* maximum number of submits under way with a gate */
+#define LEVELS 8u /* initial room for events before or after a submit */
 #define SWAP(type, a, b)   \
     do {                   \
         type before = (a); \
@@ -40,7 +40,7 @@ static void forget_plans(const struct tarn_executor *executor)
         executor->gates.next.before[p] = UINT64_MAX;
 }
 
-/* By the first submit that needs gates, or where an arena is shared beforehand. */
+/* Called by the first submit that needs gates, or earlier if an arena is shared. */
 static bool make_ring(struct tarn_executor *executor)
 {
     struct tarn_gates *gates = &executor->gates;
@@ -213,7 +213,7 @@ static bool stop(struct tarn_host_stream *stream)
     return false;
 }
 
-/* If not, notes that the stream waits for it. */
+/* If not, records that the stream waits for it. */
 static bool has_reached(struct tarn_host_stream *stream, const _Atomic int64_t *counter,
                         int64_t count)
 {
@@ -291,6 +291,6 @@ void tarn_gates_abandon(struct tarn_executor *executor)
     if (!plan) return;
     atomic_store(&plan->has_failed, true);
     for (uint32_t s = 0; s < plan->program->streams_count; s++)
-        atomic_store(&plan->reached[s], INT64_MAX); /* who waits looks again */
+        atomic_store(&plan->reached[s], INT64_MAX); /* waiting sessions check again */
     tarn_listeners_call();
 }

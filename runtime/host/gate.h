@@ -1,4 +1,5 @@
-/* What iterations on the host wait for outside of their session, and what their end is told to. */
+/* Gates: events outside of a session that its iterations on the host wait for, and events that the
+ * iterations' end raises. */
 #ifndef TARN_RUNTIME_HOST_GATE_H
 #define TARN_RUNTIME_HOST_GATE_H
 
@@ -10,7 +11,7 @@
 
 /* Before the first submit. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_gates_init(struct tarn_executor *executor, struct tarn_error *error);
-/* When no thread of the executor runs any more. */
+/* Called after all threads of the executor have ended. */
 void tarn_gates_finish(struct tarn_executor *executor);
 
 /* The next submit waits for the last iteration of the session of that plan. */
@@ -20,34 +21,34 @@ void tarn_gates_follow(struct tarn_executor *executor, uint32_t plan);
 enum tarn_status tarn_gates_surround(struct tarn_executor *executor,
                                      const struct tarn_submit_options *around,
                                      struct tarn_error *error);
-/* There is no next submit after all. */
+/* Withdraws the preparations for the next submit. */
 void tarn_gates_drop(struct tarn_executor *executor);
-/* The iterations [first, last] are submitted: what was said is theirs. */
+/* The iterations [first, last] are submitted: the preparations apply to them. */
 void tarn_gates_submit(struct tarn_executor *executor, uint64_t first, uint64_t last);
-/* The next submit needs a gate, and the ring is full: the count of iterations that must have
- * finished first; 0: there is room. */
+/* If the next submit needs a gate and the ring is full, the count of iterations that must have
+ * finished first; else 0. */
 uint64_t tarn_gates_full(const struct tarn_executor *executor);
 
-/* The gate of a stream's iteration, or NULL. By whoever has claimed the stream. */
+/* The gate of a stream's iteration, or NULL. Called by the worker that has claimed the stream. */
 struct tarn_gate *tarn_gate_find(struct tarn_executor *executor, struct tarn_host_stream *stream,
                                  uint64_t iteration);
 
-/* May this step begin, as far as the gate says? If not, notes what it waits for, and *is_vain says
- * that this will not come: another session has stopped. */
+/* May this step begin, as far as the gate says? If not, records what it waits for; *is_vain: that
+ * will never happen, since another session has stopped. */
 bool tarn_gate_lets(struct tarn_executor *executor, struct tarn_host_stream *stream,
                     const struct tarn_gate *gate, uint32_t step, bool *is_vain);
 
-/* A stream that is still claimed has finished an iteration of the gate: if it is the last one, and
- * the last stream, what is to be raised is raised. */
+/* A stream that is still claimed has finished an iteration of the gate. After the last iteration of
+ * the last stream the signals are raised. */
 void tarn_gate_leave(struct tarn_gate *gate, struct tarn_host_stream *stream, uint64_t iteration);
 
-/* A stream has come further, as `count` steps since the session's start; others may wait for that.
+/* A stream has finished `count` steps since the session's start; other sessions may wait for that.
  */
 void tarn_gates_reach(struct tarn_executor *executor, uint32_t stream, int64_t count);
-/* The executor has stopped before its end. Those who wait for what is left are told. */
+/* The executor has stopped early. Sessions that wait for its remaining steps are notified. */
 void tarn_gates_abandon(struct tarn_executor *executor);
 
-/* ---- Events of the host (tarn/device.h), inside ---- */
+/* ---- Events of the host (tarn/device.h), internals ---- */
 
 struct tarn_host_event {
     struct tarn_event_count events; /* on which callers sleep */

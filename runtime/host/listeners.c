@@ -1,10 +1,10 @@
-/* One list of executors for the process, behind a lock that is taken only while some stream has
- * stopped. Who raises a counter looks whether any has; who stops counts itself first, and looks at
- * the counter once more afterwards: no wake-up is lost.
+/* The list of executors of the process, protected by a lock that is taken only while some stream
+ * has stopped. A thread that raises a counter checks whether any stream has stopped. A stream that
+ * stops is counted first, and checks the counter once more afterwards. So no wake-up is lost.
  *
- * Where workers are tasks on threads of the caller's (option `execute`), each of them is either
- * scheduled or not. A task that finds nothing more to do first says that it is not, and then looks
- * once more. Cost: O(1) while nobody has stopped; else O(executors). */
+ * If workers are tasks on threads of the caller (option `execute`), each of them is either
+ * scheduled or not. A task that finds no ready stream first marks itself as not scheduled, and then
+ * checks once more. Cost: O(1) while no stream has stopped; else O(executors). */
 #include "listeners.h"
 
 #include "streams/base/deadline.h"
@@ -63,7 +63,7 @@ void tarn_listeners_call(void)
 
 /* ---- Workers ---- */
 
-/* It is tried again after a pause, which grows. */
+/* Schedules another try after a pause, which grows. */
 static void note_refusal(struct tarn_executor *executor, int code)
 {
     uint32_t before = atomic_fetch_add(&executor->refusals, 1);

@@ -1,15 +1,15 @@
-/* Between two steps of others:
+/* Orders the iterations of a submit between events of other software:
  *
  *     caller's queue   ── before ─┬─────────────────────────────────────────────┬─► after
  *     streams                     └─► passed ─► iterations ─► mark ─┬─────────────┘
  *     joint                                                        └─► records of the caller's
  * events
  *
- * One stream records `passed` behind its waits. What it and the others then wait for is work of the
- * session alone, which goes on by itself: until then a call that waits for room may wait for ever.
- * No stream waits for the end of others: the caller's queue does, or a queue of the session's own
- * that does nothing else; where one stream stands for all, itself. Cost: one call of the device for
- * each event and stream; queue and events are made once. */
+ * One stream records `passed` after its waits. After that, all streams wait only for work of the
+ * session, which proceeds without the caller. Before that, a call that waits for room may wait for
+ * ever. No stream waits for the end of the other streams: the caller's queue does, or a queue of
+ * the session that does nothing else. If only one stream has marks, it waits for itself. Cost: one
+ * call of the device for each event and stream; queue and events are made once. */
 #include "around.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ static int wait_for_all(const struct tarn_queues_around *around, void *queue)
     return code;
 }
 
-/* All streams wait for the same: one of them tells. */
+/* All streams wait for the same events, so one stream records for all. */
 static int record_passed(struct tarn_queues_around *around)
 {
     const struct tarn_device *device = device_of(around);

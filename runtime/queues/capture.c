@@ -3,11 +3,10 @@
  *     origin:  ──┬─────── steps ────────┬──►      fork: one event that all other queues wait for
  *     others:    └─────── steps ────────┘         join: one event of each, for which origin waits
  *
- * Inside, every step is enqueued as in direct execution, iteration after iteration; the first has
- * no earlier one to wait for, as blocks run one after another. So the waits across the boundary
- * count inside a block only. Everything in a capture comes from one thread; nothing there
- * allocates, waits or asks. Source: docs/how-it-works.md, "Executors". Cost: of a launch one call
- * of the device. */
+ * Inside, every step is enqueued as in direct execution, iteration after iteration; the first
+ * iteration waits for no earlier one, as blocks run one after another. So boundary waits apply only
+ * inside a block. All calls of a capture come from one thread; none of them allocates, waits or
+ * queries. Source: docs/how-it-works.md, "Executors". Cost: a launch is one call of the device. */
 #include "capture.h"
 
 #include <assert.h>

@@ -8,8 +8,8 @@ struct tarn_capture {
     struct tarn_queues *queues;
     uint32_t unroll; /* iterations of a block; 0: nothing is captured */
     uint32_t origin; /* the stream that begins and ends every capture */
-    void *fork;      /* event: from the origin to all */
-    void **joins;    /* events, by stream: from all to the origin */
+    void *fork;      /* event: from the origin to all streams */
+    void **joins;    /* events, by stream: from the stream to the origin */
     void *graphs[2]; /* of a block, and of one iteration; NULL: not captured yet */
 };
 
@@ -18,10 +18,10 @@ enum tarn_status tarn_capture_init(struct tarn_capture *capture, struct tarn_que
                                    uint32_t unroll, struct tarn_error *error);
 void tarn_capture_finish(struct tarn_capture *capture);
 
-/* Bindings or addresses have changed: what is captured is void. Nothing is running. */
+/* Drops captured graphs, since bindings or addresses have changed. pre: nothing is running. */
 void tarn_capture_forget(struct tarn_capture *capture);
 
-/* How many of the `left` iterations the next launch does. */
+/* How many of the `left` iterations the next launch runs. */
 static inline uint64_t tarn_capture_next(const struct tarn_capture *capture, uint64_t left)
 {
     return left >= capture->unroll ? capture->unroll : 1;

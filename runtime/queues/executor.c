@@ -5,13 +5,13 @@
  *     batches:  [ iterations 0..u ][ u..2u ] ...     each ends with a mark, one event per queue
  *                reached ───────┘     └── at most `depth` iterations of batches are under way
  *
- * Submit waits for the oldest batch when there is no room for the next. Whoever waits polls the
- * oldest mark that was not reached. While events or a queue of the caller's hold everything up, no
- * queue is given more kernels than it takes (device.h, queue_depth): a call that waited for room
- * would wait for what the caller may do only after submit has returned. The first failure stops the
- * enqueueing; nothing that a queue may still touch is given back before a last mark, behind all
- * that was enqueued, is reached. Source: docs/how-it-works.md, "Executors". Cost: one call per
- * wait, launch, record and mark; nothing allocated after creation. */
+ * Submit waits for the oldest batch if there is no room for the next. A waiting thread polls the
+ * oldest mark that was not reached. While the streams wait for events or a queue of the caller, no
+ * queue gets more kernels than it takes (device.h, queue_depth). Otherwise a call that waits for
+ * room would wait for an action that the caller may take only after submit has returned. The first
+ * failure stops the enqueueing. Memory that a queue may still touch is freed only after a last
+ * mark, which follows all enqueued work, is reached. Source: docs/how-it-works.md, "Executors".
+ * Cost: one call per wait, launch, record and mark; nothing allocated after creation. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,8 +26,8 @@
 
 #define PAUSE_NS 2000 /* between polls at first; doubles up to ... */
 #define PAUSE_MAX_NS 200000
-#define TRIES 3u                                 /* of calls while destroying */
-#define AROUND_PATIENCE_NS UINT64_C(10000000000) /* for what only the caller can let go on */
+#define TRIES 3u                                 /* tries of each call while destroying */
+#define AROUND_PATIENCE_NS UINT64_C(10000000000) /* for events that only the caller can trigger */
 #define DEPTH_DEFAULT 8u
 #define DEPTH_MAX 4096u /* batches under way */
 
@@ -39,11 +39,11 @@ struct tarn_executor {
     struct tarn_marks marks;
     struct tarn_queues_around around;
     uint64_t enqueued, finished; /* iterations */
-    uint32_t queue_depth;        /* kernels that a queue takes; 0: no limit */
+    uint32_t queue_depth;        /* number of kernels that a queue takes; 0: no limit */
     bool is_ending;              /* the last mark was made */
 };
 
-/* Looks which marks have been reached since. */
+/* Checks which marks have been reached since. */
 static enum tarn_status look(struct tarn_executor *executor, struct tarn_error *error)
 {
     return tarn_marks_look(&executor->marks, &executor->finished, error);
@@ -56,7 +56,8 @@ static enum tarn_status make_mark(struct tarn_executor *executor, struct tarn_er
 
 /* ---- Waiting ---- */
 
-/* A kernel that failed or a cancellation, once what is enqueued has gone by without kernels. */
+/* The status of a failed kernel or a cancellation, after enqueued work has passed without
+ * kernels. */
 static enum tarn_status stopped(struct tarn_executor *executor, struct tarn_error *error)
 {
     enum tarn_status status = tarn_queues_failure(&executor->queues, error);
@@ -67,7 +68,7 @@ static enum tarn_status stopped(struct tarn_executor *executor, struct tarn_erro
     return status;
 }
 
-/* Sleeps for the pause, at most until the deadline; false when that has passed. */
+/* Sleeps for the pause, at most until the deadline; false if the deadline has passed. */
 static bool rest(uint64_t *pause_ns, uint64_t deadline_ns)
 {
     uint64_t now_ns = tarn_now_ns();
@@ -79,8 +80,8 @@ static bool rest(uint64_t *pause_ns, uint64_t deadline_ns)
     return true;
 }
 
-/* Polls until `target` iterations have finished, or all that are enqueued when there was a reason
- * to stop, or the time is up: TARN_DEADLINE. */
+/* Polls until `target` iterations have finished, or until all enqueued ones have if there is a
+ * reason to stop. TARN_DEADLINE: the time is up. */
 static enum tarn_status poll(struct tarn_executor *executor, uint64_t target, uint64_t timeout_ns,
                              struct tarn_error *error)
 {
@@ -120,8 +121,8 @@ static void executor_cancel(struct tarn_executor *executor) { tarn_queues_halt(&
 
 /* ---- Enqueueing ---- */
 
-/* Until the streams are past the events and the queue of the caller's that they wait for. `why`:
- * what the submit cannot do before. */
+/* Waits until the streams have passed the caller's events and queue. `why`: what the submit cannot
+ * do before that. */
 static enum tarn_status pass_caller(struct tarn_executor *executor, const char *why,
                                     struct tarn_error *error)
 {
@@ -146,7 +147,7 @@ static enum tarn_status pass_caller(struct tarn_executor *executor, const char *
     }
 }
 
-/* May the queue of the step have as many kernels as it takes? */
+/* May the queue of the step be full? */
 static bool is_full(const struct tarn_executor *executor, uint32_t index)
 {
     const struct tarn_program *program = executor->program;
@@ -185,8 +186,9 @@ static enum tarn_status make_room(struct tarn_executor *executor, struct tarn_er
     return executor_wait(executor, oldest, patience_ns, error);
 }
 
-/* A session on the arena whose last iteration the next one comes after. Where one of the two is a
- * capture, no step of it can be waited for alone: then streams wait for the ends of streams. */
+/* Makes the next iteration wait for the last iteration of a session on the arena. If one of the two
+ * is a capture, its single steps cannot be waited for: then streams wait for the ends of
+ * streams. */
 static void executor_follow(struct tarn_executor *executor, uint32_t plan)
 {
     const struct tarn_arena *arena = executor->session->settings.options.arena;
@@ -194,7 +196,8 @@ static void executor_follow(struct tarn_executor *executor, uint32_t plan)
     executor->queues.follows[executor->queues.follows_count++] = &other->queues;
 }
 
-/* Of the sessions to follow, leaves those whose steps can be waited for, each before its own. */
+/* Waits for the sessions whose steps cannot be waited for, and leaves only the others in the
+ * list. */
 static enum tarn_status follow_captures(struct tarn_executor *executor, struct tarn_error *error)
 {
     struct tarn_queues *queues = &executor->queues;
@@ -270,7 +273,7 @@ static bool is_past(struct tarn_executor *executor, void *event)
 }
 
 /* The first recorded step of the last iteration that the queue has not reached, else its end. In a
- * capture events belong to the graph: then only the whole is known. */
+ * capture events belong to the graph, so only the whole iteration is known. */
 static uint32_t find_open_step(struct tarn_executor *executor, uint32_t s)
 {
     const struct tarn_program *program = executor->program;
@@ -317,13 +320,13 @@ static void release_executor(struct tarn_executor *executor)
     tarn_queues_finish(&executor->queues);
 }
 
-/* A call that failed may succeed when it is tried again, but not on a poisoned device. */
+/* May a failed call succeed if it is tried again? Not on a poisoned device. */
 static bool may_retry(const struct tarn_executor *executor, uint32_t *failures)
 {
     return ++*failures < TRIES && !atomic_load(&executor->session->poisoned);
 }
 
-/* Waits for all marks, and what comes behind the last. TARN_DEADLINE, TARN_DEVICE. */
+/* Waits for all marks, and for work after the last mark. TARN_DEADLINE, TARN_DEVICE. */
 static enum tarn_status reach_marks(struct tarn_executor *executor, uint64_t deadline_ns)
 {
     uint64_t pause_ns = PAUSE_NS;
@@ -337,8 +340,8 @@ static enum tarn_status reach_marks(struct tarn_executor *executor, uint64_t dea
     }
 }
 
-/* Work that is enqueued cannot be taken back: the last mark covers all of it, also what was
- * enqueued beside the executor, or before a call failed half way. */
+/* Enqueued work cannot be withdrawn: the last mark covers all of it, also work enqueued outside of
+ * the executor, or before a call failed half way. */
 static enum tarn_status make_last_mark(struct tarn_executor *executor)
 {
     uint32_t failures = 0;
@@ -372,7 +375,7 @@ static enum tarn_status executor_destroy(struct tarn_executor *executor, uint64_
     return TARN_OK;
 }
 
-/* In a capture everything is joined into one queue, whose end is the end of all. */
+/* In a capture all streams are joined into one queue, whose end is the end of all streams. */
 static enum tarn_status create_marks(struct tarn_executor *executor, uint32_t depth,
                                      struct tarn_error *error)
 {

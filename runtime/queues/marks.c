@@ -1,5 +1,5 @@
-/* A ring of marks, each an event for every stream, which is recorded behind a batch of iterations
- * and asked for in the order of streams. Cost: one call of the device for each stream of a mark. */
+/* A ring of marks. A mark is an event for every stream, recorded after a batch of iterations and
+ * queried in the order of streams. Cost: one call of the device for each stream of a mark. */
 #include "marks.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ enum tarn_status tarn_marks_make(struct tarn_marks *marks, uint64_t target,
     return TARN_OK;
 }
 
-/* Goes on over the streams that have reached the mark; mark->reached tells how far. */
+/* Skips the streams that have reached the mark; mark->reached counts them. */
 static enum tarn_status ask(const struct tarn_marks *marks, struct tarn_mark *mark,
                             struct tarn_error *error)
 {

@@ -1,4 +1,4 @@
-/* Marks: where all queues were when a batch had been enqueued. */
+/* Marks: events that record the ends of all queues after a batch of iterations. */
 #ifndef TARN_RUNTIME_QUEUES_MARKS_H
 #define TARN_RUNTIME_QUEUES_MARKS_H
 
@@ -6,11 +6,11 @@
 
 #include "queues.h"
 
-/* The ends of all queues when iterations up to `target` were enqueued. */
+/* The ends of all queues after iterations up to `target` were enqueued. */
 struct tarn_mark {
     uint64_t target;
     uint32_t reached; /* streams before this one have reached it */
-    void **events;    /* by stream; NULL for streams without steps, or not in use */
+    void **events;    /* by stream; NULL for streams without steps, or if not in use */
 };
 
 struct tarn_marks {
@@ -20,20 +20,21 @@ struct tarn_marks {
     uint64_t made, reached; /* since the start */
 };
 
-/* A ring of `count` marks. origin: the one stream whose end is that of all, as in a capture;
- * TARN_NONE: every stream has its own. The caller finishes it whatever the status; nothing must be
- * under way then. */
+/* A ring of `count` marks. origin: the one stream whose end is the end of all streams, as in a
+ * capture; TARN_NONE: every stream has its own end. The caller finishes the ring, whatever the
+ * status, when nothing is under way. */
 enum tarn_status tarn_marks_init(struct tarn_marks *marks, struct tarn_queues *queues,
                                  uint32_t origin, uint32_t count, struct tarn_error *error);
 void tarn_marks_finish(struct tarn_marks *marks);
 
-/* Makes one behind all that is enqueued, iterations up to `target`. pre: there is room. */
+/* Makes a mark after all enqueued work, iterations up to `target`. pre: there is room. */
 enum tarn_status tarn_marks_make(struct tarn_marks *marks, uint64_t target,
                                  struct tarn_error *error);
-/* Looks which have been reached since; *finished becomes the target of the last that has. */
+/* Checks which marks have been reached since; *finished becomes the target of the last reached
+ * mark. */
 enum tarn_status tarn_marks_look(struct tarn_marks *marks, uint64_t *finished,
                                  struct tarn_error *error);
-/* What is enqueued next comes after the last mark of others, if there is one. */
+/* Makes work that is enqueued next wait for the last mark of other queues, if there is one. */
 enum tarn_status tarn_marks_follow(const struct tarn_marks *marks, const struct tarn_marks *others,
                                    struct tarn_error *error);
 
@@ -47,20 +48,20 @@ static inline bool tarn_marks_have_room(const struct tarn_marks *marks)
     return marks->made - marks->reached < marks->count;
 }
 
-/* Does the stream's end belong to marks? In a capture the origin's alone does. */
+/* Does the stream's end belong to marks? In a capture only the origin's end does. */
 static inline bool tarn_marks_has(const struct tarn_marks *marks, uint32_t stream)
 {
     return marks->ring[0].events[stream];
 }
 
-/* The oldest that is not reached. */
+/* The oldest mark that is not reached. */
 static inline const struct tarn_mark *tarn_marks_oldest(const struct tarn_marks *marks)
 {
     assert(!tarn_marks_all_reached(marks));
     return &marks->ring[marks->reached % marks->count];
 }
 
-/* The one that was made last. */
+/* The mark that was made last. */
 static inline const struct tarn_mark *tarn_marks_last(const struct tarn_marks *marks)
 {
     assert(marks->made > 0);

@@ -1,12 +1,11 @@
-/* Queues, events and closures of one device.
+/* The queues, events and closures of one device.
  *
  *     step:   event_wait ...   kernel   event_record
  *
  * A recorded step has two events, for even and for odd iterations: a wait on the previous iteration
  * must not see this iteration's record when the awaited step comes first in the order. A kernel
- * enqueues its work, or is itself handed over as a closure. Source: docs/how-it-works.md,
- * "Executors". Cost: one call of the device per wait, launch and record; nothing allocated after
- * creation. */
+ * enqueues its work, or is itself enqueued as a closure. Source: docs/how-it-works.md, "Executors".
+ * Cost: one call of the device per wait, launch and record; nothing allocated after creation. */
 #include "queues.h"
 
 #include <assert.h>
@@ -138,7 +137,7 @@ static enum tarn_status record(struct tarn_queues *queues, uint32_t index, uint6
     return tarn_queues_status(queues, "recording an event", step->op, iteration, code, error);
 }
 
-/* Waits for what other sessions on the arena have enqueued last. */
+/* Waits for the last work of other sessions on the arena. */
 static enum tarn_status wait_for_turns(struct tarn_queues *queues, uint32_t index,
                                        uint64_t iteration, struct tarn_error *error)
 {

@@ -1,12 +1,13 @@
-/* Streams as queues of one device: the queues, the events that steps record, and how a step is
- * enqueued. Used by the executor of devices with queues and by captures. */
+/* Streams as queues of one device: the queues, the events that steps record, and the enqueueing of
+ * a step. Used by the executor of devices with queues and by captures. */
 #ifndef TARN_RUNTIME_QUEUES_QUEUES_H
 #define TARN_RUNTIME_QUEUES_QUEUES_H
 
 #include "runtime/state/state.h"
 
 /* A step's kernel as the device calls it. Its calls come one after another, iteration by iteration,
- * as they are in one queue; so it counts them itself, and one is enough for all iterations. */
+ * as they are in one queue. So the closure counts iterations itself, and one closure serves all
+ * iterations. */
 struct tarn_closure {
     struct tarn_queues *queues;
     uint32_t op;
@@ -18,12 +19,12 @@ struct tarn_queues {
     struct tarn_device device;
     void **queues;    /* by stream; NULL: without steps */
     bool *is_adopted; /* by stream: the queue is the caller's */
-    void **events[2]; /* by step, for even and odd iterations; NULL where no step waits */
-    /* What the next iteration comes after: the last ones of sessions of other plans on the arena.
+    void **events[2]; /* by step, for even and odd iterations; NULL if no step waits */
+    /* The next iteration waits for the last ones of these sessions of other plans on the arena.
      */
     const struct tarn_queues **follows;
     uint32_t follows_count;
-    struct tarn_closure *closures; /* by step; NULL when the device takes none */
+    struct tarn_closure *closures; /* by step; NULL if the device takes none */
     /* The first closure that failed: 0: none, 1: being written, 2: written. Afterwards no closure
      * calls its kernel. */
     _Atomic int failed;
@@ -33,30 +34,30 @@ struct tarn_queues {
     int failed_code;
 };
 
-/* Queues for the session's streams. The caller finishes it whatever the status; nothing must be
- * under way then. */
+/* Makes queues for the session's streams. The caller finishes them, whatever the status, when
+ * nothing is under way. */
 enum tarn_status tarn_queues_init(struct tarn_queues *queues, struct tarn_session *session,
                                   struct tarn_error *error);
 void tarn_queues_finish(struct tarn_queues *queues);
 
-/* Enqueues a step: its waits, its kernel, its records. `iteration` chooses the events and is what
- * kernels are told. */
+/* Enqueues a step: its waits, its kernel, its records. `iteration` selects the events and is passed
+ * to kernels. */
 enum tarn_status tarn_queues_enqueue_step(struct tarn_queues *queues, uint32_t index,
                                           uint64_t iteration, struct tarn_error *error);
 /* All steps of an iteration, in the program's order. */
 enum tarn_status tarn_queues_enqueue(struct tarn_queues *queues, uint64_t iteration,
                                      struct tarn_error *error);
 
-/* Tells what failed in a closure; TARN_OK when nothing did. */
+/* Returns the failure of a closure; TARN_OK: none failed. */
 enum tarn_status tarn_queues_failure(struct tarn_queues *queues, struct tarn_error *error);
 
-/* What is enqueued goes by without calling kernels. */
+/* Makes enqueued closures pass without calling kernels. */
 void tarn_queues_halt(struct tarn_queues *queues);
 
-/* An op to name when a stream as a whole is concerned: its last. */
+/* The op to name in messages about a whole stream: its last op. */
 uint32_t tarn_queues_last_op(const struct tarn_queues *queues, uint32_t stream);
 
-/* What comes of a call of the device that concerns an op: see tarn_session_op_status. */
+/* Status of a device call for an op: see tarn_session_op_status. */
 enum tarn_status tarn_queues_status(struct tarn_queues *queues, const char *what, tarn_op op,
                                     uint64_t iteration, int code, struct tarn_error *error);
 

@@ -1,6 +1,6 @@
-/* What kernels get: one struct tarn_call for every op, complete before the first iteration, so that
- * a launch is one indirect call. Addresses and sizes of all inputs and outputs stand in two arrays
- * that the calls point into. Cost: O(ops + tensors). */
+/* Makes the arguments of kernels: one struct tarn_call for every op, complete before the first
+ * iteration, so that a launch is one indirect call. Addresses and sizes of all inputs and outputs
+ * are in two arrays that the calls point into. Cost: O(ops + tensors). */
 #include "session.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* What is in a session's tensors, seen from the host: blocking copies while nothing runs, and host
- * memory from which they are fast. Cost: one call of the device each. */
+/* Reads and writes a session's tensors from the host, by blocking copies while nothing runs;
+ * allocates host memory for fast copies. Cost: one call of the device each. */
 
 #include "runtime/state/failure.h"
 #include "runtime/state/state.h"
@@ -7,11 +7,11 @@
 #include "streams/base/memory.h"
 #include "streams/graph/report.h"
 
-#define PAGE 4096 /* alignment of host memory that the device does not make */
+#define PAGE 4096 /* alignment of host memory if the device does not allocate it */
 
 /* ---- Copies ---- */
 
-/* A device that answers nothing any more ends the session at once. */
+/* A poisoned device ends the session at once. */
 static enum tarn_status copy_status(struct tarn_session *session, const char *what, int code,
                                     struct tarn_error *error)
 {

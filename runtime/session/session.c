@@ -1,7 +1,7 @@
-/* The session's front: checks every argument, and hands work to the executor of its device. The
- * program is the plan's, compiled once; what kernels get is made beforehand (calls.c). What the
- * session may assume of device and options is settled first (settings.h), its memory is the
- * arena's (arena.h).
+/* The session's public functions: they check every argument, and pass work to the executor of the
+ * session's device. The program is the plan's, compiled once; arguments of kernels are made
+ * beforehand (calls.c). Device and options are checked first (settings.h); plan_memory.h and
+ * arena.h have the memory.
  *
  * Cost: creation O(ops + tensors); submit and wait O(1) here. */
 #include "session.h"
@@ -19,7 +19,7 @@
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
-#define GRACE_NS 100000000 /* after a deadline, how long destroying waits unless it is told */
+#define GRACE_NS 100000000 /* after a deadline, how long destroy waits without a given timeout */
 
 /* ---- Creation and destruction ---- */
 
@@ -132,7 +132,7 @@ enum tarn_status tarn_session_bind(struct tarn_session *session, tarn_op origin,
     if (status != TARN_OK) return status;
     const struct tarn_graph *graph = session->graph;
     bool found = false;
-    /* Copies of an op exist only where a transform ran; else an op is its own origin. */
+    /* Copies of an op exist only if a transform ran; else an op is its own origin. */
     bool copies = session->plan->transformed;
     for (uint32_t v = copies ? 0 : origin; v < graph->ops_count; v++) {
         if (session->calls[v].origin != origin) continue;
@@ -181,8 +181,8 @@ enum tarn_status tarn_session_bind_default(struct tarn_session *session, tarn_ke
     return TARN_OK;
 }
 
-/* For what is submitted next: what is under way keeps the address that it has. Waits where too much
- * is bound. */
+/* Binds for the next submit: work under way keeps its address. Waits if too many bindings are
+ * pending. */
 static enum tarn_status bind_under_way(struct tarn_session *session, tarn_tensor tensor,
                                        void *address, struct tarn_error *error)
 {
@@ -276,7 +276,7 @@ static enum tarn_status end(struct tarn_session *session, enum tarn_status statu
     return status;
 }
 
-/* What stands around the submit; the first call that can tell checks events. */
+/* Sets the events around the submit, and checks them. */
 static enum tarn_status surround(struct tarn_session *session, uint64_t iterations,
                                  const struct tarn_submit_options *given,
                                  struct tarn_submit_options *taken, struct tarn_error *error)
@@ -303,7 +303,7 @@ enum tarn_status tarn_session_submit(struct tarn_session *session, uint64_t iter
     return tarn_session_submit_with(session, iterations, NULL, ticket, error);
 }
 
-/* Everything that may refuse the submit, which then leaves no trace. */
+/* Runs all checks that may refuse the submit; a refused submit changes nothing. */
 static enum tarn_status prepare(struct tarn_session *session, uint64_t iterations,
                                 const struct tarn_submit_options *options,
                                 struct tarn_submit_options *around, struct tarn_error *error)
@@ -340,7 +340,7 @@ enum tarn_status tarn_session_submit_with(struct tarn_session *session, uint64_t
     return status;
 }
 
-/* The caller knows now that this many iterations have finished. */
+/* Records that the caller knows that this many iterations have finished. */
 static void note_finished(struct tarn_session *session, uint64_t finished)
 {
     assert(session->finished <= finished && finished <= session->submitted);
@@ -360,7 +360,7 @@ enum tarn_status tarn_session_query(struct tarn_session *session, uint64_t *fini
     return end(session, status);
 }
 
-/* Has the ticket's work ended? If not, nothing has happened. */
+/* Has the ticket's work ended? If not, nothing changes. */
 static enum tarn_status ask(struct tarn_session *session, tarn_ticket ticket,
                             struct tarn_error *error)
 {
@@ -388,7 +388,7 @@ enum tarn_status tarn_session_wait(struct tarn_session *session, tarn_ticket tic
     return end(session, status);
 }
 
-/* ---- Stopping from outside, and looking at what goes on ---- */
+/* ---- Cancel, and reports of progress ---- */
 
 void tarn_session_cancel(struct tarn_session *session)
 {

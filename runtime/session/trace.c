@@ -1,10 +1,11 @@
-/* Chrome trace events, as JSON with one event a line: first the names of the tracks, then a
- * complete event ("X") for every command that the flight recorder remembers, then the counter.
+/* Writes Chrome trace events, as JSON with one event per line: first the names of the tracks, then
+ * a complete event ("X") for every recorded command, then the counter.
  *
- * The counter says how many bytes of planned storages are alive: a storage lives, in an iteration,
- * from the begin of its producer to the latest end among its users, an output for good. Only
- * iterations count of which every command is remembered, as the others would look too small.
- * Times are microseconds after the earliest command: the device's where the recorder has stamps.
+ * The counter is the bytes of live planned storages: in an iteration, a storage lives from the
+ * start of its producer to the latest end of its users; an output lives until the next iteration's
+ * output replaces it. Only completely recorded iterations count, as others would look too small.
+ * Times are microseconds after the earliest command, and the device's times if the recorder has
+ * stamps.
  * Source: the Trace Event Format document. Cost: O(n log n) for n commands and lives. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,13 @@
 #include "streams/text/json_write.h"
 #include "streams/text/text_file.h"
 
-/* A command as it was remembered; `end_ns` 0: not ended. */
+/* A recorded command; `end_ns` 0: not ended. */
 struct command {
     uint64_t begin_ns, end_ns, iteration;
     uint32_t op;
 };
 
-/* Storages come to life or die. */
+/* A change of the bytes that are alive. */
 struct change {
     uint64_t at_ns;
     int64_t bytes;
@@ -120,7 +121,7 @@ static bool is_whole(const struct trace *trace, size_t first, size_t last)
     return true;
 }
 
-/* Outputs of an iteration take the places of the one before: they count once, from then on. */
+/* Outputs of an iteration replace the previous iteration's outputs, so they count once. */
 static void forget_outputs(struct trace *trace, uint64_t at_ns)
 {
     const struct tarn_graph *graph = trace->session->graph;
@@ -174,7 +175,7 @@ static void print_event(FILE *file, json_t *event)
     fputs(",\n", file);
 }
 
-/* What is known of a track, or of the process. */
+/* Metadata of a track, or of the process. */
 static json_t *about(int track, const char *what, json_t *arguments)
 {
     json_t *event = json_pack("{s:s, s:i}", "ph", "M", "pid", 0);

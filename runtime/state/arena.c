@@ -1,12 +1,12 @@
-/* Several sessions on one memory. The waits for every pair of plans are found (streams/plan/switch)
- * and proved (streams/verify) when the arena is made. A turn is a submit. It waits for every
- * session that had a turn since this one's last: waits for earlier turns were made then, and hold
- * for all later iterations, as these come behind in the same streams. So what is ordered for each
- * pair alone is ordered for any sequence of turns.
+/* Shares one arena among several sessions. The waits for every pair of plans are found
+ * (streams/plan/switch) and proved (streams/verify) when the arena is made. A turn is a submit. It
+ * waits for every session that had a turn since this session's last turn. Waits for earlier turns
+ * were made then; they hold for all later iterations, which follow in the same streams. So the
+ * order of each pair of plans implies the order of any sequence of turns.
  *
  *     turns    A1  B2  B3  C4  A5        A5 waits for B3 and C4, with the waits of (B, A), (C, A)
  *
- * Cost: creation linear in both plans for each pair; a turn O(sessions) beside its waits. */
+ * Cost: creation linear in both plans for each pair; a turn O(sessions) plus its waits. */
 #include "arena.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static bool number_waits(struct tarn_turn *turn, struct tarn_region *region,
     if (!turn->begin || !turn->waits) return false;
     for (size_t i = 0; i < listed->count; i++) turn->begin[to->step_of[listed->waits[i].op] + 1]++;
     for (uint32_t i = 0; i < to->steps_count; i++) turn->begin[i + 1] += turn->begin[i];
-    for (size_t i = listed->count; i-- > 0;) { /* begin[i + 1] goes down to where step i begins */
+    for (size_t i = listed->count; i-- > 0;) { /* begin[i + 1] decreases to the start of step i */
         uint32_t step = to->step_of[listed->waits[i].op];
         uint32_t on = from->step_of[listed->waits[i].on], stream = from->steps[on].stream;
         turn->waits[--turn->begin[step + 1]] =
@@ -82,8 +82,8 @@ static enum tarn_status take_plan(struct tarn_arena *arena, uint32_t i, struct t
     return taken->exits && taken->turns && taken->reached ? TARN_OK : tarn_error_no_memory(error);
 }
 
-/* In each space as large as the largest arena, and then the largest persistent part, at a place for
- * all. */
+/* Each space has the size of the largest arena plus the largest persistent part, which starts at
+ * one offset for all plans. */
 static enum tarn_status measure(struct tarn_plan *const *plans, size_t count, bool is_bound,
                                 struct tarn_needs_by_space *needs, struct tarn_error *error)
 {
@@ -112,7 +112,7 @@ static enum tarn_status check_plans(struct tarn_plan *const *plans, size_t count
     return TARN_OK;
 }
 
-/* Checks what the caller gives. */
+/* Checks the caller's arguments. */
 static enum tarn_status take(struct tarn_plan *const *plans, size_t count,
                              struct tarn_device device, const struct tarn_arena_options *given,
                              struct tarn_arena_options *options, struct tarn_error *error)
@@ -319,7 +319,7 @@ static enum tarn_status refuse(const struct tarn_session *other, struct tarn_err
                           (unsigned long long)other->submitted);
 }
 
-/* Can one wait for the other on the device? */
+/* Can one session wait for the other on the device? */
 static bool may_follow(const struct tarn_session *session, const struct tarn_session *other)
 {
     return session->executor_table == other->executor_table && !other->refused;
@@ -343,7 +343,7 @@ static enum tarn_status begin_turn(struct tarn_session *session, bool is_submit,
     return TARN_OK;
 }
 
-/* A check submits: calls are inside each other. */
+/* A check calls submit, so calls nest. */
 static void leave(struct tarn_arena *arena)
 {
     if (--arena->busy_depth == 0) atomic_store(&arena->busy, NULL);

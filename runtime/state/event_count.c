@@ -1,5 +1,5 @@
-/* An event count over one Linux futex; the kinds of sleeper are the futex's bit sets, so that one
- * word serves workers, streams with a thread of their own, and whoever waits for a ticket. */
+/* An event count over one Linux futex; the kinds of sleeper are the futex's bit sets, so one word
+ * serves workers, streams with their own thread, and threads that wait for a ticket. */
 #include "event_count.h"
 
 #include <assert.h>

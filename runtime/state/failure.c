@@ -1,6 +1,6 @@
-/* The texts of failures, in one place, since executors, checked execution and the session's front
- * report the same ones. Each names the device, or the stream, the op and the iteration. Cost: one
- * text. */
+/* Makes the texts of failures, in one place, since executors, checked execution and the session's
+ * public functions report the same failures. Each names the device, or the stream, the op and the
+ * iteration. Cost: one text. */
 #include "failure.h"
 
 #include <unistd.h>

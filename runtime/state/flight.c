@@ -1,6 +1,6 @@
-/* The flight recorder and the words of a watchdog. A ring has one writer, which stores a few words
- * and the clock twice per command; a reader may meet an entry that is being overwritten and then
- * tells a mixture of two commands, never anything worse. Nothing is allocated while it records.
+/* The flight recorder, and the text of deadline errors. A ring has one writer, which stores a few
+ * words and the clock twice per command. A reader may read an entry while it is overwritten; it
+ * then reports a mixture of two commands, which is harmless. Nothing is allocated while it records.
  * Cost: two readings of the clock per command. */
 #include "flight.h"
 

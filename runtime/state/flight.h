@@ -1,6 +1,7 @@
-/* The flight recorder: per stream a ring of the last commands with their times, written by whoever
- * runs or enqueues the stream, readable by anybody at any time; and words about where streams are.
- * Of enqueued commands the times are those of enqueueing; with stamps the device's are kept too. */
+/* The flight recorder: per stream a ring of the last commands with their times, written by the
+ * thread that runs or enqueues the stream, and readable from any thread at any time. It also
+ * describes the positions of streams. Times of enqueued commands are times of enqueueing; with
+ * stamps the device's times are kept, too. */
 #ifndef TARN_RUNTIME_STATE_FLIGHT_H
 #define TARN_RUNTIME_STATE_FLIGHT_H
 
@@ -15,7 +16,7 @@ struct tarn_flight_entry {
     _Atomic uint64_t end_ns;   /* 0: not yet */
 };
 
-/* What the device's times count from: a stamp that is recorded before the first command. */
+/* The origin of the device's times: a stamp recorded before the first command. */
 struct tarn_flight_base {
     struct tarn_device device;
     void *stamp; /* NULL: there are no stamps */
@@ -26,7 +27,7 @@ struct tarn_flight_base {
 struct tarn_flight_ring {
     struct tarn_flight_entry *entries;
     _Atomic uint64_t count;        /* begun since the start */
-    void **stamps;                 /* begin and end of each entry on the device; NULL: none */
+    void **stamps;                 /* start and end of each entry on the device; NULL: none */
     struct tarn_flight_base *base; /* goes with stamps */
 };
 
@@ -37,14 +38,15 @@ struct tarn_flight {
     struct tarn_flight_base base;
 };
 
-/* Room for at least `commands` of each stream, and stamps where the session's options ask for them.
- * Its memory is the session's. TARN_SYSTEM, TARN_DEVICE. Destroy it when nothing runs any more. */
+/* Makes a recorder for at least `commands` of each stream, with stamps if the session's options ask
+ * for them. Its memory is the session's. TARN_SYSTEM, TARN_DEVICE. Destroy it after all work has
+ * ended. */
 enum tarn_status tarn_flight_create(struct tarn_session *session, uint32_t commands,
                                     struct tarn_flight **flight, struct tarn_error *error);
 void tarn_flight_destroy(struct tarn_flight *flight);
 
-/* Around each command of a stream; nothing when `flight` is NULL. One thread at a time for each
- * stream. */
+/* Called around each command of a stream; does nothing if `flight` is NULL. One thread at a time
+ * for each stream. */
 static inline void tarn_flight_begin(struct tarn_flight *flight, uint32_t stream, uint32_t op,
                                      uint64_t iteration)
 {
@@ -68,19 +70,20 @@ static inline void tarn_flight_end(struct tarn_flight *flight, uint32_t stream)
     atomic_store_explicit(&entry->end_ns, tarn_now_ns(), memory_order_relaxed);
 }
 
-/* After begin and before end of an enqueued command: enqueues a stamp, where there are stamps.
- * `is_end`: behind the command, else before it. Returns the device's code. */
+/* After begin and before end of an enqueued command: enqueues a stamp, if there are stamps.
+ * `is_end`: after the command, else before it. Returns the device's code. */
 int tarn_flight_stamp(struct tarn_flight *flight, uint32_t stream, void *queue, bool is_end);
 
-/* When entry `index` of a ring began and ended: by its stamps, which have been reached, else by the
- * entry. *end_ns 0: it has not ended. Returns the device's code. */
+/* Start and end times of entry `index` of a ring: from its stamps, which have been reached, else
+ * from the entry. *end_ns 0: it has not ended. Returns the device's code. */
 int tarn_flight_times(const struct tarn_flight_ring *ring, uint32_t index, uint64_t *begin_ns,
                       uint64_t *end_ns);
 
-/* Tells, line by line, why (NULL: no reason), where every stream is, and its last commands. */
+/* Writes, line by line, why (NULL: no reason), the position of every stream, and its last
+ * commands. */
 void tarn_flight_dump(struct tarn_session *session, const char *reason, tarn_line line, void *user);
 
-/* The same to a file, as tarn_text_save does. */
+/* Writes the dump to a file, as tarn_text_save does. */
 enum tarn_status tarn_flight_save(struct tarn_session *session, const char *reason,
                                   const char *path, struct tarn_error *error);
 

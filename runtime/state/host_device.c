@@ -1,7 +1,7 @@
 /* The host device: memory and copies. It has no queues; its streams are run by the workers of
- * host/executor.c. Memory is reserved by mmap, aligned to a huge page, zero-filled by the system
- * when first touched, and refused beforehand when the machine does not have it: an arena that is
- * too big must be an error and not a process killed later. */
+ * host/executor.c. Memory is reserved by mmap, aligned to a huge page, and zero-filled by the
+ * system at the first touch. It is refused if the machine does not have that much: an arena that is
+ * too big must be an error, not a process killed later. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,10 +11,10 @@
 #include "tarn/device.h"
 #include "topology.h"
 
-#define SOURCE_ALIGNMENT 512u /* of a source that does not say */
+#define SOURCE_ALIGNMENT 512u /* of a source that gives none */
 
-/* What the caller says, whose header may be of another age; what is wrong with it, or with its
- * source of memory, is told when a session or an arena is created. */
+/* The caller's options, whose header may be of another version. Errors in them, or in their source
+ * of memory, are reported when a session or an arena is created. */
 static struct tarn_host_options options_of(void *self)
 {
     struct tarn_host_options options;
@@ -23,7 +23,7 @@ static struct tarn_host_options options_of(void *self)
     return options;
 }
 
-/* Without functions where there is none, or one without its size. */
+/* Without functions if there is no source, or its struct_size is 0. */
 static struct tarn_memory_source source_of(const struct tarn_host_options *options)
 {
     struct tarn_memory_source source;
@@ -44,7 +44,7 @@ static int memory_limits(void *self, struct tarn_memory_limits *limits)
     return 0;
 }
 
-/* Reserves one huge page more than needed and gives back what lies outside the aligned part. */
+/* Reserves one huge page more than needed and frees the bytes outside of the aligned part. */
 static unsigned char *map_aligned(uint64_t size)
 {
     unsigned char *mapping = mmap(NULL, (size_t)(size + TARN_HUGE_PAGE), PROT_READ | PROT_WRITE,
@@ -56,7 +56,7 @@ static unsigned char *map_aligned(uint64_t size)
     return mapping + before;
 }
 
-/* Arenas of this device are zeros from the beginning. */
+/* Arenas of this device must initially be zeros. */
 static int ask_source(const struct tarn_memory_source *source, uint64_t size, void **memory)
 {
     if (size > SIZE_MAX) return ENOMEM;

@@ -1,5 +1,6 @@
-/* Reads the host machine once in the life of a process, and keeps it. A lock makes the first caller
- * read; a fork waits for that lock, so that a child inherits a machine that is read or is not. */
+/* Reads the host machine's topology once per process, and keeps it. A lock makes the first caller
+ * read. A fork waits for that lock, so a child inherits a topology that is read completely or not
+ * at all. */
 #include "machine.h"
 
 #include <assert.h>

@@ -1,10 +1,10 @@
-/* Copies what Tarn needs of a machine from hwloc. The only file that includes hwloc's header: the
- * topology is loaded, copied and destroyed here, so that no other call, thread or forked child
- * meets hwloc. Components of other libraries are left out: they would start OpenCL, CUDA or an X
- * client, and libpciaccess, which leaks, where hwloc can read PCI devices from Linux itself. The
- * binding of threads is left alone.
- * Cost: 2 ms; on a machine of several NUMA nodes as much again and what its PCI devices take to
- * answer, 7 ms on one machine. */
+/* Copies a machine's topology from hwloc. This is the only file that includes hwloc's header: the
+ * topology is loaded, copied and destroyed here, so no other call, thread or forked child uses
+ * hwloc. Components of other libraries are not loaded: they would start OpenCL, CUDA or an X
+ * client; libpciaccess leaks, and hwloc can read PCI devices from Linux itself. The binding of
+ * threads is not changed.
+ * Cost: 2 ms; on a machine of several NUMA nodes twice that, plus the time that its PCI devices
+ * take to answer, 7 ms on one machine. */
 #include <hwloc.h>
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "machine.h"
 #include "streams/base/bitset.h"
 
-/* A core on the way to its number. */
+/* A core before it gets its number. */
 struct core {
     uint16_t node, index; /* index: in hwloc's order, depth first */
     int speed;            /* rank of its kind; higher is faster */
@@ -55,7 +55,7 @@ static uint16_t node_near(hwloc_const_nodeset_t nodes)
     return node >= 0 && node < TARN_NO_NODE ? (uint16_t)node : TARN_NO_NODE;
 }
 
-/* Higher is faster; 0 where the machine does not say, or all cores are alike. */
+/* Higher is faster; 0 if the machine does not say, or all cores are alike. */
 static int speed_of(hwloc_topology_t topology, hwloc_obj_t core)
 {
     int kind = hwloc_cpukinds_get_by_cpuset(topology, core->cpuset, 0), speed = 0;
@@ -65,7 +65,7 @@ static int speed_of(hwloc_topology_t topology, hwloc_obj_t core)
     return speed > 0 ? speed : 0;
 }
 
-/* Of a core without caches, the core. */
+/* The outermost cache of a core; for a core without caches, the core. */
 static hwloc_obj_t outermost_cache(hwloc_obj_t core)
 {
     hwloc_obj_t cache = core;
@@ -94,7 +94,7 @@ static void number_cores(struct tarn_machine *machine, struct core *cores)
     }
 }
 
-/* Processors come in hwloc's order: those of one core, and of one cache, follow each other. */
+/* Processors come in hwloc's order: processors of one core, and of one cache, are consecutive. */
 static void copy_cpus(hwloc_topology_t topology, struct tarn_machine *machine)
 {
     struct core cores[TARN_CPUS_MAX];
@@ -124,7 +124,8 @@ static void copy_cpus(hwloc_topology_t topology, struct tarn_machine *machine)
 
 /* ---- PCI devices ---- */
 
-/* Memory that no processor is near to, such as a GPU's, is not where staging belongs. */
+/* Nodes without a near processor, such as GPU memory, are skipped: staging memory does not belong
+ * there. */
 static void copy_nodes(struct tarn_pci_device *device, hwloc_const_nodeset_t nodes,
                        const struct tarn_node_set *near_cpus)
 {
@@ -167,7 +168,7 @@ static hwloc_topology_t load(enum tarn_machine_form form, const char *text, bool
     return NULL;
 }
 
-/* With a single node no device is nearer to one than to another, and the devices are not read. */
+/* With a single node, distances of devices do not matter, and the devices are not read. */
 bool tarn_machine_read(struct tarn_machine *machine, enum tarn_machine_form form, const char *text)
 {
     assert(machine && (form == TARN_MACHINE_HERE || text));

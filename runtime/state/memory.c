@@ -1,5 +1,5 @@
-/* How memory is obtained, space by space: from the device, or brought by the caller, who asks for
- * its size first. Cost: O(spaces) calls of the device. */
+/* Obtains memory, space by space: from the device, or from the caller, who asks for its size first.
+ * Cost: O(spaces) calls of the device. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "settings.h"
 #include "streams/graph/report.h"
 
-/* ---- What the device gives ---- */
+/* ---- Memory of the device ---- */
 
-/* The functions for spaces are called for graphs that declare any. */
+/* The functions for spaces are called only for graphs that declare spaces. */
 static bool has_kinds(struct tarn_device device, const struct tarn_graph *graph)
 {
     return graph->spaces_count > 0 && tarn_device_has_spaces(device.table);
@@ -89,7 +89,7 @@ static enum tarn_status allocate(struct tarn_plan_memory *memory, uint32_t space
     return memory_refused(memory, space, &by_space->of[space], limits->available, code, error);
 }
 
-/* ---- What the caller brings ---- */
+/* ---- Memory of the caller ---- */
 
 static struct tarn_space_memory brought(const struct tarn_session_options *options, uint32_t space)
 {
@@ -162,7 +162,7 @@ static enum tarn_status check_list(const struct tarn_session_options *options, u
 
 /* ---- Both ---- */
 
-/* The host's system gives zeros; touching them here would be work for nothing. */
+/* The host's system gives zeros, so this need not touch them. */
 static enum tarn_status clear(const struct tarn_plan_memory *memory, uint32_t space,
                               struct tarn_error *error)
 {

@@ -1,7 +1,7 @@
-/* One list for the process, behind a lock, as sessions know nothing of each other. Memory is only
- * compared where two addresses mean the same: on one device, or in the host's memory. A forked
- * child has its own copy of all memory, so what its parent's sessions use concerns nobody there.
- * Cost: O(sessions and arenas that bring memory), when one comes or goes. */
+/* The process's list of memory that callers provide, protected by a lock. Memory is compared only
+ * if addresses are comparable: on one device, or in the host's memory. A forked child has its own
+ * copy of all memory, so the uses of its parent's sessions do not matter there.
+ * Cost: O(sessions and arenas with memory of the caller), when one is created or destroyed. */
 #include "memory_use.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static bool overlap(const struct tarn_memory_use *a, const struct tarn_memory_us
     return a->begin < b->begin ? b->begin - a->begin < a->size : a->begin - b->begin < b->size;
 }
 
-/* Does another session have some of this memory? */
+/* Does another session use some of this memory? */
 static bool meets(const struct tarn_memory_use *use, const struct tarn_memory_use *other)
 {
     return other != use && other->process == use->process && overlap(use, other);

@@ -1,5 +1,5 @@
-/* Which of the memory that callers bring is in use by which session or arena of this
- * process, so that two cannot have the same bytes. */
+/* Records which memory of callers is in use by which session or arena of this process, so that two
+ * cannot use the same bytes. */
 #ifndef TARN_RUNTIME_STATE_MEMORY_USE_H
 #define TARN_RUNTIME_STATE_MEMORY_USE_H
 
@@ -7,19 +7,19 @@
 
 #include "tarn/session.h"
 
-/* Of a session or an arena. Zeros: no memory was brought, and nothing is refused. */
+/* Memory of the caller that a session or an arena uses. Zeros: none. */
 struct tarn_memory_use {
     struct tarn_memory_use *next;
     struct tarn_device device;
     uintptr_t begin;
     uint64_t size;
     pid_t process;
-    bool on_host; /* an address in the host's memory, the same for every device that has it */
+    bool on_host; /* an address in the host's memory, comparable across devices */
 };
 
-/* Enters the memory as used. TARN_USAGE: another session or arena has some of it. Any thread. */
+/* Records the memory as used. TARN_USAGE: another session or arena uses some of it. Any thread. */
 enum tarn_status tarn_memory_use_enter(struct tarn_memory_use *use, struct tarn_error *error);
-/* When nothing can touch the memory any more. Any thread. */
+/* Removes the record, after the last access to the memory. Any thread. */
 void tarn_memory_use_leave(struct tarn_memory_use *use);
 
 #endif

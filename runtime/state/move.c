@@ -1,4 +1,4 @@
-/* Moves, which sessions run themselves: one copy on the stream's queue. Cost: one call of the
+/* Runs moves, which need no kernel: one copy on the stream's queue. Cost: one call of the
  * device. */
 #include "settings.h"
 #include "state.h"
@@ -11,8 +11,8 @@ int tarn_session_move(void *user, const struct tarn_call *call)
                                                call->inputs[0], call->output_sizes[0]);
 }
 
-/* What is enqueued now belongs to the last submit, so its addresses are those that are bound now,
- * even where kernels before it, which are closures, still wait for theirs. */
+/* Work enqueued now belongs to the last submit, so it uses the addresses bound now, even if earlier
+ * kernels, which are closures, have not run yet. */
 int tarn_session_enqueue_move(const struct tarn_session *session, tarn_op op)
 {
     const struct tarn_graph_op *record = &session->graph->ops[op];

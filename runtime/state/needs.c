@@ -1,4 +1,5 @@
-/* What plans need of each memory space: the arena, then the persistent part, in one allocation.
+/* Computes the memory that plans need in each memory space: the arena, then the persistent part, in
+ * one allocation.
  * Cost: linear in storages and tensors. */
 #include <stdio.h>
 
@@ -18,7 +19,7 @@ struct tarn_space_label tarn_space_label(const struct tarn_graph *graph, uint32_
 }
 
 /* Offsets are multiples of the plan's, the space's or the tensor's own alignment; so must their
- * base be. *tensor: whose it is; TARN_NONE: the plan's or the space's. */
+ * base be. *tensor: the tensor with that alignment; TARN_NONE: it is the plan's or the space's. */
 static uint64_t alignment_needed(const struct tarn_plan *plan, uint32_t space, tarn_tensor *tensor)
 {
     const struct tarn_graph *graph = plan->graph;
@@ -32,8 +33,8 @@ static uint64_t alignment_needed(const struct tarn_plan *plan, uint32_t space, t
     return needed;
 }
 
-/* Where the last of the space's places ends, at least what the plan says: a plan that is run
- * without verification may say less than it uses, and must then corrupt its own arena only. */
+/* The maximum of the end of the space's last storage and the plan's footprint: an unverified plan
+ * may state a smaller footprint than it uses, and must then corrupt only its own arena. */
 static bool find_ends(const struct tarn_plan *plan, uint32_t space, bool is_bound,
                       struct tarn_memory_needs *needs)
 {

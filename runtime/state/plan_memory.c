@@ -1,9 +1,10 @@
-/* One allocation per memory space, and most graphs have one:
+/* Finds the address of every storage. There is one allocation per memory space, and most graphs
+ * have one space:
  *
  *     memory:  [ arena: planned storages ][ persistent part ]
  *
- * Every storage has one address, found once: an address inside its space's allocation, a region
- * where the device has no such addresses, or for persistent storages memory that the caller binds.
+ * Every storage has one address, found once: an address inside its space's allocation, a region if
+ * the device has no such addresses, or for persistent storages memory that the caller binds.
  * Cost: O(storages). */
 #include "plan_memory.h"
 
@@ -17,7 +18,7 @@
 #include "streams/base/options.h"
 #include "streams/graph/report.h"
 
-#define BOUND_ALIGNMENT 16u /* what memory of malloc has */
+#define BOUND_ALIGNMENT 16u /* alignment of malloc */
 
 /* ---- Addresses ---- */
 
@@ -68,7 +69,7 @@ static enum tarn_status place_storages(struct tarn_plan_memory *memory, struct t
     return status;
 }
 
-/* The address of what the caller may bind may be its own. */
+/* A storage that the caller may bind may have any address. */
 static bool storage_is_valid(const struct tarn_plan_memory *memory, uint32_t a)
 {
     const struct tarn_storage *storage = &memory->plan->graph->storages[a];
@@ -107,9 +108,10 @@ tarn_tensor tarn_plan_memory_unbound(const struct tarn_plan_memory *memory)
     return TARN_NONE;
 }
 
-/* What an address of the caller's must be a multiple of: the tensor's own alignment; without one
- * the plan's, as far as the tensor's elements and the memory of common allocators go. An element
- * has no more bytes than the largest power of two that divides the tensor's size. */
+/* The required alignment of the caller's address: the tensor's own alignment. Without one, the
+ * minimum of the plan's alignment, the tensor's element size and the alignment of common
+ * allocators. An element has at most as many bytes as the largest power of two that divides the
+ * tensor's size. */
 static uint64_t bound_alignment(const struct tarn_plan *plan, tarn_tensor tensor)
 {
     const struct tarn_graph *graph = plan->graph;
@@ -183,7 +185,7 @@ enum tarn_status tarn_session_needs_sized(const struct tarn_plan *plan, struct t
 
 /* ---- Life ---- */
 
-/* The memory is the shared arena's, which has filled it. */
+/* The shared arena owns the memory and has filled it. */
 static enum tarn_status join(struct tarn_plan_memory *memory, struct tarn_region *region,
                              const struct tarn_plan_memory *shared, struct tarn_error *error)
 {

@@ -1,6 +1,6 @@
-/* The memory of a plan's storages: for every memory space one allocation, for arena and persistent
- * part; and what kernels get for every storage. A session has one; an arena that sessions share has
- * one without addresses. */
+/* The memory of a plan's storages: one allocation for every memory space, for arena and persistent
+ * part, and the address of every storage. A session has one; a shared arena has one without
+ * addresses. */
 #ifndef TARN_RUNTIME_STATE_PLAN_MEMORY_H
 #define TARN_RUNTIME_STATE_PLAN_MEMORY_H
 
@@ -16,7 +16,7 @@ struct tarn_memory_part {
     struct tarn_memory_needs needs;
     uint64_t persistent_begin;  /* in it */
     bool is_borrowed;           /* the caller's, or a tarn_arena's */
-    struct tarn_memory_use use; /* of what the caller brings */
+    struct tarn_memory_use use; /* record of the caller's memory */
 };
 
 struct tarn_plan_memory {
@@ -24,15 +24,16 @@ struct tarn_plan_memory {
     struct tarn_device device;
     struct tarn_memory_part *parts; /* by memory space of the plan's graph */
     uint32_t parts_count;
-    bool is_bound;    /* the caller binds persistent tensors to memory of its own */
+    bool is_bound;    /* the caller binds persistent tensors to its own memory */
     bool on_host;     /* host code may follow addresses, in all spaces */
     void **addresses; /* by storage, workspaces included; NULL: not bound yet */
-    void **regions; /* by storage, where the device has regions: to be given back to it; or NULL */
+    void **regions;   /* by storage, if the device has regions, to be destroyed at the end; else
+                       * NULL */
 };
 
-/* ---- What is needed: needs.c ---- */
+/* ---- Needs: needs.c ---- */
 
-/* By memory space: bytes, and the plan that wants the strictest alignment. */
+/* Needs by memory space: bytes, and the plan with the strictest alignment. */
 struct tarn_needs_by_space {
     uint32_t count;
     struct tarn_memory_needs of[TARN_SPACES_MAX];
@@ -42,28 +43,29 @@ struct tarn_needs_by_space {
 enum tarn_status tarn_needs_measure(struct tarn_needs_by_space *by_space,
                                     const struct tarn_plan *plan, bool is_bound,
                                     struct tarn_error *error);
-/* So that both fit, each into the same memory. TARN_USAGE: their graphs declare other spaces. */
+/* Raises needs so that both plans fit into the same memory. TARN_USAGE: their graphs declare
+ * different spaces. */
 enum tarn_status tarn_needs_join(struct tarn_needs_by_space *by_space,
                                  const struct tarn_needs_by_space *more, struct tarn_error *error);
-/* For messages: " in memory space 1 "host"", or nothing where the graph has one alone. */
+/* For messages: " in memory space 1 "host"", or empty if the graph has only one. */
 struct tarn_space_label {
     char text[sizeof(struct tarn_label) + 40];
 };
 struct tarn_space_label tarn_space_label(const struct tarn_graph *graph, uint32_t space);
 
-/* Are a space's needs within the limits that its device says? */
+/* Are a space's needs within the device's limits? */
 enum tarn_status tarn_needs_check(const struct tarn_needs_by_space *by_space, uint32_t space,
                                   struct tarn_device device,
                                   const struct tarn_memory_limits *limits,
                                   struct tarn_error *error);
 /* ---- Memory: memory.c ---- */
 
-/* What a device says of, and gives for, one memory space of a graph. */
+/* A device's limits and allocations for one memory space of a graph. */
 enum tarn_status tarn_space_limits(struct tarn_device device, const struct tarn_graph *graph,
                                    uint32_t space, struct tarn_memory_limits *limits,
                                    struct tarn_error *error);
 
-/* Allocates on the device (or takes what the options bring), and fills with zeros, in all spaces.
+/* Allocates on the device (or takes memory of the options), and fills with zeros, in all spaces.
  * memory: plan and device are set. parts: from the region, which lives as long. */
 enum tarn_status tarn_plan_memory_obtain(struct tarn_plan_memory *memory,
                                          struct tarn_region *region,
@@ -74,8 +76,7 @@ void tarn_plan_memory_give_back(struct tarn_plan_memory *memory);
 
 /* ---- The whole ---- */
 
-/* What is needed of one space; within the limits that the device tells, or else TARN_USAGE or
- * TARN_SYSTEM. */
+/* The needs of one space. TARN_USAGE or TARN_SYSTEM: they exceed the device's limits. */
 enum tarn_status tarn_needs_report(const struct tarn_needs_by_space *by_space, uint32_t space,
                                    struct tarn_device device, struct tarn_memory_needs *needs,
                                    struct tarn_error *error);
@@ -88,8 +89,8 @@ enum tarn_status tarn_plan_memory_init(struct tarn_plan_memory *memory, struct t
                                        struct tarn_error *error);
 void tarn_plan_memory_finish(struct tarn_plan_memory *memory);
 
-/* Does each storage lie inside its part of its space's allocation, but for persistent ones that the
- * caller binds, and is each planned one where the plan says? pre: tarn_plan_memory_init has
+/* Does each storage, except persistent ones that the caller binds, lie inside its part of its
+ * space's allocation, and each planned storage at the plan's offset? pre: tarn_plan_memory_init has
  * succeeded. For assertions; cost: linear in storages. */
 bool tarn_plan_memory_is_valid(const struct tarn_plan_memory *memory);
 
@@ -101,7 +102,7 @@ enum tarn_status tarn_plan_memory_check_bind(const struct tarn_plan_memory *memo
                                              tarn_tensor tensor, const void *address,
                                              struct tarn_error *error);
 
-/* Is the storage where an address can be computed with? */
+/* Can code compute with the storage's address? */
 static inline bool tarn_plan_memory_is_address(const struct tarn_plan_memory *memory, uint32_t a)
 {
     return !memory->regions || memory->regions[a] != memory->addresses[a];

@@ -1,6 +1,6 @@
-/* A ring of what was bound, in the order of iterations. Every stream goes through it by itself,
- * when it comes to the iteration, and changes the addresses of its own ops: so no op of an earlier
- * iteration sees a later address, and nobody waits.
+/* A ring of bindings, in the order of iterations. When a stream reaches an iteration, it applies
+ * the iteration's bindings to the addresses of its own ops. So no op of an earlier iteration sees a
+ * later address, and no thread waits.
  *
  *     ring      x at X1 from 4 on │ y at Y1 from 4 on │ x at X0 from 5 on │
  *     streams   compute has applied 1, copy 3
@@ -13,7 +13,7 @@
 #include "state.h"
 #include "streams/base/error.h"
 
-#define RING 1024u /* bindings under way at most */
+#define RING 1024u /* maximum number of bindings under way */
 
 bool tarn_storage_is_bindable(const struct tarn_storage *storage)
 {
@@ -41,7 +41,8 @@ static void visit(struct tarn_session *session, bool fill)
     }
 }
 
-/* Counted two entries further on, filled one: so all is right in the end. */
+/* Counts are stored two entries ahead and filled one entry ahead, so the array ends up with the
+ * starts. */
 static bool make_uses(struct tarn_session *session)
 {
     struct tarn_rebinds *rebinds = &session->rebinds;

@@ -1,5 +1,5 @@
-/* Memory that is bound while iterations are under way: from which iteration on ops get which
- * address. */
+/* Binds memory while iterations are under way: which address ops get, starting with which
+ * iteration. */
 #ifndef TARN_RUNTIME_STATE_REBIND_H
 #define TARN_RUNTIME_STATE_REBIND_H
 
@@ -8,7 +8,7 @@
 
 struct tarn_session;
 
-/* A storage is somewhere else from that iteration on. */
+/* A storage has another address, starting with that iteration. */
 struct tarn_rebinding {
     uint64_t iteration;
     void *address;
@@ -24,23 +24,24 @@ struct tarn_address_use {
 struct tarn_rebinds {
     struct tarn_rebinding *ring;   /* NULL: nothing was bound while iterations were under way */
     _Atomic uint64_t made;         /* since the start */
-    uint64_t *applied;             /* by stream: belongs to whoever runs it */
-    uint32_t *begin;               /* by storage, and behind the last */
+    uint64_t *applied;             /* by stream: owned by the thread that runs the stream */
+    uint32_t *begin;               /* by storage, plus one end entry */
     struct tarn_address_use *uses; /* of storage a: uses[begin[a]..begin[a + 1]) */
 };
 
-/* May the caller bind it to memory of its own? */
+/* May the caller bind the storage to its own memory? */
 bool tarn_storage_is_bindable(const struct tarn_storage *storage);
 
-/* Notes that the storage is at `address` from the next iteration to be submitted on.
- * *blocked: the count of iterations that must have finished before it can be noted (then it was
- * not); 0: it was. TARN_SYSTEM: no memory. */
+/* Records that the storage is at `address`, starting with the next iteration to be submitted.
+ * *blocked: 0: it was recorded; else it was not, and this count of iterations must have finished
+ * first. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_rebinds_add(struct tarn_session *session, uint32_t storage, void *address,
                                   uint64_t *blocked, struct tarn_error *error);
-/* All addresses are up to date: nothing runs. */
+/* Applies all bindings. pre: nothing runs. */
 void tarn_rebinds_settle(struct tarn_session *session);
 
-/* Brings the addresses of a stream's ops up to an iteration; by whoever runs the stream. */
+/* Updates the addresses of a stream's ops to an iteration; called by the thread that runs the
+ * stream. */
 void tarn_rebinds_apply(struct tarn_session *session, uint32_t stream, uint64_t iteration);
 
 #endif

@@ -1,7 +1,7 @@
-/* Checks of everything that the caller hands in when a session is made: the device's table,
- * lists of streams, what a capture needs. Streams of communication are known by the kinds
- * of their ops; their queues are urgent unless the caller says otherwise, because others wait for
- * what comes over the wire. Cost: O(streams + ops). */
+/* Checks the caller's arguments when a session is made: the device's table, lists of streams, the
+ * needs of a capture. Streams of communication are recognised by the kinds of their ops. Their
+ * queues are urgent unless the caller says otherwise, because other streams wait for received data.
+ * Cost: O(streams + ops). */
 #include "settings.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@ static bool all_or_none(const bool *there, size_t count)
 #define ALL_OR_NONE(...) \
     all_or_none((const bool[]){__VA_ARGS__}, sizeof((const bool[]){__VA_ARGS__}) / sizeof(bool))
 
-/* What is missing in a table, or NULL. */
+/* The name of a missing function in a table, or NULL. */
 static const char *find_gap(const struct tarn_device_table *t)
 {
     if (!t->memory_limits || !t->memory_create || !t->memory_destroy || !t->copy_in ||
@@ -70,7 +70,7 @@ enum tarn_status tarn_settings_take_source(struct tarn_memory_source *source,
     return TARN_OK;
 }
 
-/* Of another device without queues, `self` is its own affair. */
+/* For another device without queues, `self` is not a struct tarn_host_options. */
 static enum tarn_status check_host_options(struct tarn_device device, struct tarn_error *error)
 {
     struct tarn_host_options options;
@@ -106,7 +106,7 @@ static bool is_communication(const struct tarn_graph *graph, uint32_t op)
     return op_class == TARN_CLASS_COLLECTIVE || op_class == TARN_CLASS_COPY;
 }
 
-/* Of streams that launch something: do they only communicate? */
+/* Finds the streams that launch ops and only communicate. */
 static void find_communication(struct tarn_settings *settings, const struct tarn_plan *plan)
 {
     for (uint32_t s = 0; s < plan->streams_count; s++) {

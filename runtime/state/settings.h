@@ -1,4 +1,4 @@
-/* A session's options, checked and resolved: what the rest of the runtime may rely on. */
+/* A session's options, checked and resolved; the rest of the runtime relies on them. */
 #ifndef TARN_RUNTIME_STATE_SETTINGS_H
 #define TARN_RUNTIME_STATE_SETTINGS_H
 
@@ -6,7 +6,7 @@
 #include "streams/plan/plan.h"
 #include "tarn/session.h"
 
-/* What was said about one stream. */
+/* Options of one stream. */
 struct tarn_stream_settings {
     bool blocking, urgent;
 };
@@ -16,7 +16,7 @@ struct tarn_settings {
     struct tarn_stream_settings *streams;
 };
 
-/* TARN_USAGE: what is asked for does not fit the plan or the device; TARN_SYSTEM. */
+/* TARN_USAGE: the options do not fit the plan or the device; TARN_SYSTEM. */
 enum tarn_status tarn_settings_init(struct tarn_settings *settings, struct tarn_region *region,
                                     const struct tarn_plan *plan, struct tarn_device device,
                                     const struct tarn_session_options *options,
@@ -31,21 +31,21 @@ enum tarn_status tarn_settings_take_source(struct tarn_memory_source *source,
                                            const struct tarn_memory_source *given,
                                            const char *device, struct tarn_error *error);
 
-/* Has it the functions for several kinds of memory, which older tables end before? */
+/* Does the table have the functions for several kinds of memory? Older tables end before them. */
 static inline bool tarn_device_has_spaces(const struct tarn_device_table *table)
 {
     return table->struct_size > offsetof(struct tarn_device_table, space_limits) &&
            table->space_create;
 }
 
-/* Kernels that a queue takes; 0: no limit. */
+/* The number of kernels that a queue takes; 0: no limit. */
 static inline uint32_t tarn_device_queue_depth(const struct tarn_device_table *table)
 {
     return table->struct_size > offsetof(struct tarn_device_table, queue_depth) ? table->queue_depth
                                                                                 : 0;
 }
 
-/* Does it copy on queues, which older tables end before? */
+/* Does the device copy on queues? Older tables end before that function. */
 static inline bool tarn_device_copies(const struct tarn_device_table *table)
 {
     return table->struct_size > offsetof(struct tarn_device_table, copy_enqueue) &&

@@ -1,5 +1,5 @@
-/* A session's state: what its front, the executors, the flight recorder and checked execution
- * share. */
+/* A session's state, shared by its public functions, the executors, the flight recorder and checked
+ * execution. */
 #ifndef TARN_RUNTIME_STATE_STATE_H
 #define TARN_RUNTIME_STATE_STATE_H
 
@@ -19,7 +19,7 @@ struct tarn_flight;
 /* How kernels run on devices with queues. */
 enum tarn_kernels {
     TARN_KERNELS_AS_TABLE, /* as the device's table says */
-    TARN_KERNELS_CLOSURES, /* as closures, where the device takes any */
+    TARN_KERNELS_CLOSURES, /* as closures, if the device takes any */
     TARN_KERNELS_INLINE    /* at once, on the thread that enqueues */
 };
 
@@ -29,48 +29,48 @@ struct tarn_binding {
     bool own; /* bound by name, not by default */
 };
 
-/* An object in the session's region, and what ends it before the region. */
+/* An object in the session's region, and its destructor, called before the region ends. */
 struct tarn_kept {
     void *object; /* NULL: there is none */
     void (*finish)(void *object);
 };
 
 struct tarn_session {
-    struct tarn_region region;      /* what is made with the session, and dies with it */
+    struct tarn_region region;      /* memory of objects that live as long as the session */
     struct tarn_plan *plan;         /* retained */
     const struct tarn_graph *graph; /* the plan's */
-    pid_t process;                  /* that made the session, and has its threads */
-    struct tarn_device device;      /* that runs the streams and has the memory */
+    pid_t process;                  /* process that made the session, and has its threads */
+    struct tarn_device device;      /* device that runs the streams and has the memory */
     struct tarn_settings settings;
     const struct tarn_program *program; /* the plan's */
     struct tarn_plan_memory memory;
-    struct tarn_arena_member *member; /* the session's, of the arena that it is on; NULL: of none */
+    struct tarn_arena_member *member; /* the session's member of its arena; NULL: no arena */
     const bool *exits;                /* by step: another plan on the arena waits for it; or NULL */
-    uint64_t turn;                    /* when it submitted last, in turns of the arena */
+    uint64_t turn;                    /* its last submit, in turns of the arena */
     struct tarn_binding *bindings;    /* by op */
     struct tarn_call *calls;     /* by op; only `iteration` and `queue` change after creation */
-    void **addresses;            /* what calls[].inputs and .outputs point into */
+    void **addresses;            /* target of calls[].inputs and .outputs */
     size_t addresses_count;      /* of inputs and outputs of all ops */
     struct tarn_rebinds rebinds; /* of addresses, while iterations are under way */
-    uint64_t *sizes;             /* what calls[].input_sizes and .output_sizes point into */
+    uint64_t *sizes;             /* target of calls[].input_sizes and .output_sizes */
     const struct tarn_executor_table *executor_table;
     struct tarn_executor *executor; /* NULL while the session is being made */
     struct tarn_flight *flight;     /* NULL: nothing is recorded */
     struct tarn_kept check;         /* of checked execution, whose kernels may outlive the call */
     uint64_t submitted;             /* iterations since the start */
-    uint64_t finished;              /* iterations that the caller knows to be finished */
+    uint64_t finished;              /* iterations that were reported to the caller as finished */
     uint32_t *arms;    /* by conditional: the arm that it takes; NULL: the graph has none */
     bool *skipped;     /* by op: in an arm that is not taken */
-    bool ready;        /* bindings and addresses are complete and with the executor */
-    bool refused;      /* after an error: nothing but destroy */
-    bool overdue;      /* a deadline has passed: what is under way may never end */
-    bool has_enqueued; /* something, on a queue of a device */
+    bool ready;        /* bindings and addresses are complete and passed to the executor */
+    bool refused;      /* after an error: every call but destroy is refused */
+    bool overdue;      /* a deadline has passed: work under way may never end */
+    bool has_enqueued; /* work was enqueued on a queue of a device */
     enum tarn_kernels kernels;
-    atomic_bool poisoned; /* a device answers nothing any more */
+    atomic_bool poisoned; /* a device does not work any more */
     atomic_bool cancelled;
 };
 
-/* Where a stream is, in a report. */
+/* The state of a stream, in a report. */
 enum tarn_stream_state {
     TARN_STREAM_STUCK,    /* a kernel of it, or its device, has not returned */
     TARN_STREAM_WAITS,    /* for another stream, or for a worker */
@@ -78,17 +78,18 @@ enum tarn_stream_state {
     TARN_STREAM_EMPTY     /* it launches nothing */
 };
 
-/* How a kind of device carries out a program. All calls but cancel come from the session's thread.
+/* The functions of an executor, which runs a program on a kind of device. All calls but cancel come
+ * from the session's thread.
  */
 struct tarn_executor_table {
     enum tarn_status (*create)(struct tarn_session *session, struct tarn_executor **executor,
                                struct tarn_error *error);
     /* Bindings or addresses have changed since the last submit. pre: nothing runs. */
     void (*rebind)(struct tarn_executor *executor);
-    /* The next iteration waits for the last one of the session of that plan of the arena.
-     * pre: that one has the same executor and has submitted; submit comes next. */
+    /* The next iteration waits for the last iteration of the session of that plan of the arena.
+     * pre: that session has the same kind of executor and has submitted; submit comes next. */
     void (*follow)(struct tarn_executor *executor, uint32_t plan);
-    /* What stands before and behind the next submit, and is valid until then; NULL: nothing, and no
+    /* Sets the events before and after the next submit, valid until then; NULL: none, and no
      * session is followed either. TARN_SYSTEM: no memory; TARN_USAGE. */
     enum tarn_status (*surround)(struct tarn_executor *executor,
                                  const struct tarn_submit_options *around,
@@ -97,21 +98,22 @@ struct tarn_executor_table {
      * that of the last call. */
     enum tarn_status (*submit)(struct tarn_executor *executor, uint64_t target,
                                struct tarn_error *error);
-    /* Until `target` iterations are finished. pre: they were submitted; timeout_ns is above 0. */
+    /* Waits until `target` iterations have finished. pre: they were submitted; timeout_ns is above
+     * 0. */
     enum tarn_status (*wait)(struct tarn_executor *executor, uint64_t target, uint64_t timeout_ns,
                              struct tarn_error *error);
-    /* *finished: how many iterations are. */
+    /* *finished: the number of finished iterations. */
     enum tarn_status (*query)(struct tarn_executor *executor, uint64_t *finished,
                               struct tarn_error *error);
-    /* session->cancelled was set: whoever waits looks again. From any thread. */
+    /* session->cancelled was set: waiting threads check again. From any thread. */
     void (*cancel)(struct tarn_executor *executor);
-    /* Writes where the stream is, for example 'runs op 7 "relu" of iteration 3'. pre: the stream
-     * has steps. */
+    /* Writes the position of the stream, for example 'runs op 7 "relu" of iteration 3'. pre: the
+     * stream has steps. */
     enum tarn_stream_state (*describe)(struct tarn_executor *executor, uint32_t stream, char *text,
                                        size_t size);
-    /* Stops, waits for what is under way, and frees the executor. TARN_DEADLINE, TARN_DEVICE: it
-     * cannot yet be said that all of it has ended, and the executor is still there; until the next
-     * call it calls no device, and no kernel that has not begun. */
+    /* Stops, waits for work under way, and frees the executor. TARN_DEADLINE, TARN_DEVICE: some
+     * work may not have ended, and the executor still exists; until the next call it calls no
+     * device, and starts no kernel. */
     enum tarn_status (*destroy)(struct tarn_executor *executor, uint64_t timeout_ns,
                                 struct tarn_error *error);
 };
@@ -124,14 +126,16 @@ static inline bool tarn_session_calls(const struct tarn_session *session,
     return session->kernels == TARN_KERNELS_CLOSURES && table->launch;
 }
 
-/* The kernel of moves that nobody has bound another one for, on a device that copies; user: the
- * session. It enqueues the copy, also where kernels are closures. */
+/* The default kernel of moves on a device that copies; user: the session. It enqueues the copy,
+ * even if kernels are closures. */
 int tarn_session_move(void *user, const struct tarn_call *call);
-/* The same on a device with queues, at once, for the submit under way. Returns the device's code.
+/* Enqueues a move at once on a device with queues, for the submit under way. Returns the device's
+ * code.
  */
 int tarn_session_enqueue_move(const struct tarn_session *session, tarn_op op);
 
-/* Every move of the plan gets it that has no kernel of its own, if the device copies. */
+/* Binds the default kernel to every move of the plan without its own kernel, if the device
+ * copies. */
 void tarn_session_bind_moves(struct tarn_session *session);
 
 /* Is the op a move that the session runs itself? */
@@ -140,7 +144,8 @@ static inline bool tarn_session_moves(const struct tarn_session *session, tarn_o
     return session->bindings[op].kernel == tarn_session_move;
 }
 
-/* Something may be on a queue from here on. Written once: workers read what is beside it. */
+/* Records that work may be on a queue. Written only once, since workers read neighbouring
+ * fields. */
 static inline void tarn_session_enqueues(struct tarn_session *session)
 {
     if (!session->has_enqueued) session->has_enqueued = true;
@@ -162,7 +167,7 @@ static inline int tarn_session_launch(struct tarn_session *session, tarn_op op, 
     return binding->kernel(binding->user, &session->calls[op]);
 }
 
-/* Notes the ops that do not run with the arms that the session's conditionals take. */
+/* Marks the ops that do not run with the present arms of the session's conditionals. */
 static inline void tarn_session_skip(struct tarn_session *session)
 {
     const struct tarn_graph *graph = session->graph;

@@ -1,9 +1,10 @@
-/* Where workers and memory belong on the host machine, and the system calls that put them there.
+/* Assigns workers and memory to processors and NUMA nodes of the host machine, and makes the system
+ * calls that bind them.
  *
  * Cores are numbered node by node: workers 0..n-1 sit on as few NUMA nodes as possible, and the
- * arena is asked for on just those nodes. Binding uses Linux's own calls and not hwloc's, which end
- * in the same ones: a forked child binds as its parent does, without hwloc. Cost: one allocation
- * for each session. */
+ * arena is requested on the same nodes. Binding uses Linux's system calls directly and not hwloc,
+ * which makes the same calls: so a forked child binds as its parent does, without hwloc. Cost: one
+ * allocation for each session. */
 #include "topology.h"
 
 #include <assert.h>
@@ -24,8 +25,9 @@ enum { PREFERRED = 1, PREFERRED_MANY = 5 };
 
 struct tarn_topology {
     const struct tarn_machine *machine;
-    struct tarn_machine *plain; /* NULL, or that one: the machine lacks the thread's processors */
-    struct tarn_cpu_set cpus;   /* that the creating thread may run on */
+    struct tarn_machine *plain; /* NULL, or the machine in use, if the given one lacks the thread's
+                                 * processors */
+    struct tarn_cpu_set cpus;   /* processors that the creating thread may run on */
     uint16_t core_of[TARN_CPUS_MAX]; /* by processor; numbers without gaps */
     uint32_t cores_count;
 };
@@ -114,7 +116,7 @@ static uint32_t cpu_of(const struct tarn_topology *topology, uint32_t core)
     return i;
 }
 
-/* The processors where a worker belongs. */
+/* The processors that a worker is bound to. */
 static void place_of(const struct tarn_topology *topology, enum tarn_worker_binding binding,
                      uint32_t worker, uint32_t workers, struct tarn_cpu_set *place)
 {
@@ -158,8 +160,8 @@ bool tarn_topology_pin(const struct tarn_topology *topology, pthread_t thread,
 
 /* ---- Memory ---- */
 
-/* Pages that are not there yet come from these nodes while they have any. Systems before Linux 5.15
- * take one node only. */
+/* Pages not allocated yet come from these nodes while they have free pages. Systems before Linux
+ * 5.15 take only one node. */
 static bool prefer_nodes(void *memory, uint64_t size, const struct tarn_node_set *nodes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -229,7 +231,7 @@ void tarn_memory_policy_restore(const struct tarn_memory_policy *before)
         syscall(SYS_set_mempolicy, before->mode, before->nodes.word, TARN_NODES_MAX + 1);
 }
 
-/* ---- What the system grants ---- */
+/* ---- Limits of the system ---- */
 
 /* The number in a line that matches `format`, or UINT64_MAX. */
 static uint64_t read_number(const char *path, const char *format)
@@ -252,7 +254,7 @@ uint64_t tarn_memory_available(void)
     uint64_t used = read_number("/sys/fs/cgroup/memory.current", "%llu");
     if (limit == UINT64_MAX || used == UINT64_MAX) return available;
     uint64_t cache = read_number("/sys/fs/cgroup/memory.stat", "inactive_file %llu");
-    if (cache <= used) used -= cache; /* copies of files, which the system gives up when asked */
+    if (cache <= used) used -= cache; /* copies of files, which the system frees on demand */
     uint64_t left = used < limit ? limit - used : 0;
     return left < available ? left : available;
 }

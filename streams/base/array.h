@@ -1,5 +1,5 @@
-/* An array that grows where it stands. What grows while a search runs is one of these: an array in
- * a region leaves its shorter copies behind. The owner frees the items. */
+/* A growing array outside of regions. Arrays that grow during a search use it, since an array in a
+ * region leaves its shorter copies allocated. The owner frees the items. */
 #ifndef TARN_STREAMS_BASE_ARRAY_H
 #define TARN_STREAMS_BASE_ARRAY_H
 

@@ -1,4 +1,5 @@
-/* Bisection: where a sorted list, or any row of answers that are first true and then false, turns.
+/* Bisection: finds the first false answer in a sequence of answers that are first true and then
+ * false.
  */
 #ifndef TARN_STREAMS_BASE_BISECT_H
 #define TARN_STREAMS_BASE_BISECT_H

@@ -60,8 +60,8 @@ static inline uint32_t tarn_set_next(uint32_t w, uint64_t rest)
     return w * 64 + (uint32_t)__builtin_ctzll(rest);
 }
 
-/* A loop over the members of a set, the lowest first. `bits` is what word w holds of it, an
- * expression that is evaluated once for each of the `words` words; `break` leaves w's members only.
+/* A loop over the members of a set, the lowest first. `bits` is the set's word w, an expression
+ * that is evaluated once for each of the `words` words; `break` leaves w's members only.
  */
 #define TARN_SET_EACH(member, w, words, bits)                                    \
     for (uint32_t w = 0, member = 0; w < (words); w++)                           \

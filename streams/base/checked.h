@@ -1,5 +1,5 @@
-/* Arithmetic on sizes. Every add, multiply and round-up of bytes goes through here: each of the
- * three returns false, leaving *result alone, when the value does not fit in 64 bits. */
+/* Arithmetic on sizes. Every add, multiply and round-up of bytes uses these functions: each of the
+ * three returns false, without setting *result, if the value does not fit in 64 bits. */
 #ifndef TARN_STREAMS_BASE_CHECKED_H
 #define TARN_STREAMS_BASE_CHECKED_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The largest number in files and in records (sizes, costs, work): what JSON keeps exactly. */
+/* The largest number in files and in records (sizes, costs, work), which JSON keeps exactly. */
 #define TARN_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
 static inline bool tarn_size_add(uint64_t a, uint64_t b, uint64_t *result)
@@ -35,7 +35,7 @@ static inline bool tarn_size_round_up(uint64_t size, uint64_t alignment, uint64_
     return true;
 }
 
-/* Can memory of that many bytes be asked for? Always true where size_t has 64 bits. */
+/* Can memory of that many bytes be requested? Always true if size_t has 64 bits. */
 static inline bool tarn_size_is_addressable(uint64_t size) { return (size_t)size == size; }
 
 static inline bool tarn_is_power_of_two(uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
@@ -43,7 +43,7 @@ static inline bool tarn_is_power_of_two(uint64_t n) { return n != 0 && (n & (n -
 static inline uint64_t tarn_smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t tarn_larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The greatest number that divides both; that of n and 0 is n. */
+/* The greatest number that divides both; for n and 0 it is n. */
 static inline uint64_t tarn_common_divisor(uint64_t a, uint64_t b)
 {
     while (b != 0) {

@@ -1,7 +1,7 @@
 /* Limits of control groups. A group has a file cpu.max with "QUOTA PERIOD" (microseconds of
- * processor time in each period) or "max PERIOD"; what a group is granted, all groups inside it
- * share, so the least of the path counts. Inside a container the tree's root is the container's own
- * group, which has the file, while a machine's root has none. */
+ * processor time in each period) or "max PERIOD"; all groups inside a group share its quota, so the
+ * minimum along the path counts. Inside a container the tree's root is the container's own group,
+ * which has the file, while a machine's root has none. */
 #include "cpu_quota.h"
 
 #include <stdbool.h>

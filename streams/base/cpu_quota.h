@@ -4,12 +4,13 @@
 
 #include <stdint.h>
 
-/* Processors, rounded up, that the limits of the process's control groups (cgroup v2, `cpu.max`, of
- * its own group and of those around it) are worth; UINT32_MAX: no limit. Reads a few files. */
+/* The number of processors, rounded up, that the limits of the process's control groups allow
+ * (cgroup v2, `cpu.max`, of its own group and the enclosing groups); UINT32_MAX: no limit. Reads a
+ * few files. */
 uint32_t tarn_cpu_quota(void);
 
-/* The same, where the groups of the process stand in the file `membership` (/proc/self/cgroup) and
- * the tree of groups in the folder `tree` (/sys/fs/cgroup). */
+/* tarn_cpu_quota with the process's groups in the file `membership` (/proc/self/cgroup) and the
+ * tree of groups in the folder `tree` (/sys/fs/cgroup). */
 uint32_t tarn_cpu_quota_of(const char *membership, const char *tree);
 
 #endif

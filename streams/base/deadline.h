@@ -1,6 +1,6 @@
-/* When a search has to end before its steps do: the caller says so, or its time is over. Made once
- * for a whole search, so that all of its stages share the time; every loop of a search looks at it
- * at least some dozen times a second. What comes of a deadline depends on the machine. */
+/* The early end of a search: the caller stops it, or its time is over. Made once for a whole
+ * search, so that all of its stages share the time; every loop of a search checks it at least some
+ * dozen times a second. Results under a deadline depend on the machine. */
 #ifndef TARN_STREAMS_BASE_DEADLINE_H
 #define TARN_STREAMS_BASE_DEADLINE_H
 
@@ -11,7 +11,7 @@
 #include "tarn/plan.h"
 
 struct tarn_deadline {
-    const atomic_bool *stop; /* NULL, or set from anywhere to end the search */
+    const atomic_bool *stop; /* NULL, or a flag that any thread may set to end the search */
     double at_ms;            /* on the clock below; 0: none */
 };
 
@@ -31,7 +31,7 @@ static inline struct tarn_deadline tarn_deadline_in(const atomic_bool *stop, dou
     return (struct tarn_deadline){stop, seconds > 0 ? tarn_now_ms() + seconds * 1e3 : 0};
 }
 
-/* What is left of it, in seconds: above 0 also where it is over, and 0 where there is none. */
+/* The remaining time in seconds: above 0 even if it is over, and 0 if there is no deadline. */
 static inline double tarn_deadline_left(const struct tarn_deadline *deadline)
 {
     if (deadline->at_ms <= 0) return 0;

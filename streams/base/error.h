@@ -1,4 +1,4 @@
-/* Filling struct tarn_error. The first error wins: an error that is already set stays. */
+/* Fills struct tarn_error. The first error wins: an error that is already set stays. */
 #ifndef TARN_STREAMS_BASE_ERROR_H
 #define TARN_STREAMS_BASE_ERROR_H
 
@@ -6,14 +6,14 @@
 
 #include "tarn/error.h"
 
-/* Empties *error (NULL allowed); every public call that takes an error begins with it. */
+/* Clears *error (NULL allowed); every public call that takes an error begins with it. */
 void tarn_error_clear(struct tarn_error *error);
 
-/* Sets status and text when nothing is set yet; returns `status` so that callers can return it. */
+/* Sets status and text if no error is set yet; returns `status`, so that callers can return it. */
 enum tarn_status tarn_error_set(struct tarn_error *error, enum tarn_status status,
                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* For public calls: empties *error, then TARN_USAGE. function: __func__. */
+/* For public calls: clears *error, then sets TARN_USAGE. function: __func__. */
 enum tarn_status tarn_error_null(struct tarn_error *error, const char *function);
 
 /* TARN_SYSTEM, "out of memory". */

@@ -1,6 +1,6 @@
-/* One character in, its escaped form out: everything else is loops over that. Which characters are
- * hidden: Unicode 15, general categories Cc, Zl, Zp, and of Cf the bidirectional controls
- * (UAX #9), the byte order mark and the tags. Cost: linear. */
+/* Escapes one character; all other functions are loops over that. Hidden characters are: Unicode
+ * 15, general categories Cc, Zl, Zp, and of Cf the bidirectional controls (UAX #9), the byte order
+ * mark and the tags. Cost: linear. */
 #include "escape.h"
 
 #include <stdbool.h>
@@ -66,7 +66,7 @@ static const char *xml_entity(uint32_t c)
     return NULL;
 }
 
-/* The character or byte that the text begins with, which is not its end; returns its size. */
+/* Escapes the first character or byte of a non-empty text; returns its size. */
 static size_t escape(enum tarn_language language, const char *text, struct piece *piece)
 {
     size_t size = tarn_utf8_size(text);
@@ -93,7 +93,7 @@ static size_t escape(enum tarn_language language, const char *text, struct piece
 
 size_t tarn_text_escape(enum tarn_language language, const char *text, char *to, size_t size)
 {
-    size_t whole = 0, end = 0; /* of the text, of what is there of it */
+    size_t whole = 0, end = 0; /* of the whole text, of its written part */
     struct piece piece;
     while (text && *text) {
         text += escape(language, text, &piece);
@@ -107,7 +107,8 @@ size_t tarn_text_escape(enum tarn_language language, const char *text, char *to,
     return whole;
 }
 
-/* Bytes that stay what they are in every language; most of most texts. */
+/* The number of leading bytes that are unchanged in every language; most texts are mostly such
+ * bytes. */
 static size_t unescaped_run(const char *text)
 {
     size_t size = 0;
@@ -128,7 +129,7 @@ void tarn_escape_write(FILE *file, enum tarn_language language, const char *text
     }
 }
 
-/* Is all that is left the beginning of a character? */
+/* Is the rest of the text an incomplete character? */
 static bool is_cut_off(const char *text)
 {
     unsigned char first = (unsigned char)*text;

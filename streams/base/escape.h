@@ -9,8 +9,8 @@
 /* Writes the text, escaped; errors are the stream's. */
 void tarn_escape_write(FILE *file, enum tarn_language language, const char *text);
 
-/* Makes a message plain where it stands: it gets no longer. A character that was cut off at the end
- * goes. */
+/* Makes a message plain in place; it never gets longer. An incomplete character at the end is
+ * removed. */
 void tarn_escape_message(char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* A binary heap of numbers below 2^32, the one with the smallest key on top, of equal keys the
- * smallest number. Keys of numbers that are in the heap do not change.
+/* A binary heap of numbers below 2^32, with the smallest key on top; among equal keys, the smallest
+ * number. Keys of numbers that are in the heap do not change.
  * Cost: O(log count) for push and pop. */
 #ifndef TARN_STREAMS_BASE_HEAP_H
 #define TARN_STREAMS_BASE_HEAP_H
@@ -11,7 +11,7 @@
 
 struct tarn_heap {
     const uint64_t *key; /* number -> its key; NULL: all keys are equal */
-    uint32_t *items;     /* the caller's, with room for the most that are in it at once */
+    uint32_t *items;     /* the caller's, with room for the maximum number of items */
     uint32_t count;
 };
 

@@ -1,4 +1,5 @@
-/* The log of the process: a pointer to what the caller has set. Cost: that of the caller's line. */
+/* The log of the process: a pointer to what the caller has set. Cost: the cost of the caller's
+ * function. */
 #include "log.h"
 
 #include <stdarg.h>
@@ -15,7 +16,8 @@ enum { LINE_MAX_BYTES = 512 };
 
 static _Atomic(const struct tarn_log *) listener;
 
-/* Whose header may be of another age; *log is all zeros where nobody listens. */
+/* Copies the caller's log, whose header may be of another version; *log is all zeros if there is no
+ * log. */
 static bool take(struct tarn_log *log)
 {
     const struct tarn_log *given = atomic_load_explicit(&listener, memory_order_acquire);

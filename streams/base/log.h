@@ -1,4 +1,4 @@
-/* Lines for the log of the process (tarn/hooks.h). Cost: one atomic load where there is none. */
+/* Lines for the log of the process (tarn/hooks.h). Cost: one atomic load if there is no log. */
 #ifndef TARN_STREAMS_BASE_LOG_H
 #define TARN_STREAMS_BASE_LOG_H
 

@@ -1,6 +1,6 @@
-/* One allocator for the process, malloc where none was set. It may be set until the first memory is
- * taken, so that every block goes back to where it came from; from then on nothing is written here,
- * and threads only read. Cost: that of the allocator. */
+/* The process's allocator, malloc if none was set. It may be set until the first allocation, so
+ * that every block is freed by its allocator; after that, threads only read this state. Cost: that
+ * of the allocator. */
 #include "memory.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* The library's own memory: every allocation goes through here, to the allocator of the process
- * (tarn/hooks.h). What is taken is given back by tarn_free. Any thread. */
+ * (tarn/hooks.h). Memory is freed by tarn_free. Any thread. */
 #ifndef TARN_STREAMS_BASE_MEMORY_H
 #define TARN_STREAMS_BASE_MEMORY_H
 

@@ -1,4 +1,4 @@
-/* Taking option structs of callers that know an older or a newer library. Cost: their size. */
+/* Copies option structs of callers built for an older or a newer library. Cost: their size. */
 #include "options.h"
 
 #include <stdbool.h>

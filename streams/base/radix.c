@@ -1,5 +1,5 @@
-/* Radix sort, least significant digit first; digits that are the same everywhere are passed over.
- * Cost: for every 11 bits of the largest key, two passes over what is sorted. */
+/* Radix sort, least significant digit first; digits that are equal in all keys are skipped.
+ * Cost: for every 11 bits of the largest key, two passes over the items. */
 #include "radix.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-/* False where nothing has to move. */
+/* False if no item has to move. */
 static bool sort_digit(const uint64_t *from, uint64_t *to, uint32_t count, uint32_t shift)
 {
     uint32_t at[DIGITS], sum = 0;

@@ -19,7 +19,7 @@ static inline uint64_t tarn_random_next(uint64_t *state)
     return tarn_random_mix(*state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* 0 to limit - 1, or 0 where the limit is 0; uniform up to one part in 2^32. */
+/* 0 to limit - 1, or 0 if the limit is 0; uniform up to one part in 2^32. */
 static inline uint32_t tarn_random_below(uint64_t *state, uint32_t limit)
 {
     return (uint32_t)((tarn_random_next(state) >> 32) * limit >> 32);

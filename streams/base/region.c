@@ -153,7 +153,7 @@ void tarn_region_release(struct tarn_region *region, struct tarn_region_mark mar
     free_chunks(region->chunks, mark.chunks);
     region->chunks = mark.chunks;
     /* The shared chunk of the mark is still there: what was used of it since is zeroed. If another
-     * one was begun since, this one was used as far as nobody knows. */
+     * one was begun since, it is not known how far this one was used. */
     if (mark.left > 0) {
         bool is_same = region->chunk_size == mark.chunk_size && region->free >= mark.free &&
                        region->free <= mark.free + mark.left;

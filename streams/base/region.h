@@ -1,5 +1,5 @@
-/* A region: memory that dies together. Whatever a computation builds is taken from one region, and
- * ends with it in one call. Not thread-safe: parallel searches have a region each. */
+/* A region: memory that is freed together. A computation allocates its data from one region, and
+ * frees it in one call. Not thread-safe: parallel searches have a region each. */
 #ifndef TARN_STREAMS_BASE_REGION_H
 #define TARN_STREAMS_BASE_REGION_H
 
@@ -18,7 +18,7 @@ struct tarn_region {
     bool is_exhausted;                /* some call has returned NULL: memory was refused */
 };
 
-/* How much of a region was taken at some moment. */
+/* The state of a region at some moment. */
 struct tarn_region_mark {
     struct tarn_region_chunk *chunks;
     unsigned char *free;
@@ -38,13 +38,13 @@ void *tarn_region_copy(struct tarn_region *region, const void *data, size_t coun
 char *tarn_region_string(struct tarn_region *region, const char *text);
 /* An array that grows: `*room` items of `size` bytes are there at `items` (NULL: none), and at
  * least `count` are wanted. Returns `items` where there is room, or else a copy of twice the
- * length, zero-filled behind the old items, and its length in *room. The old items stay in the
- * region as they were, also where NULL is returned. pre: size > 0. */
+ * length, zero-filled after the old items, and its length in *room. The old items stay in the
+ * region unchanged, even if NULL is returned. pre: size > 0. */
 void *tarn_region_grow(struct tarn_region *region, void *items, size_t *room, size_t count,
                        size_t size);
 
-/* What is taken between the two calls is given back by the second one; pointers to it are invalid
- * then. Marks are released in the reverse order of their making. */
+/* The second call frees memory taken between the two calls; pointers to it are invalid then. Marks
+ * are released in the reverse order of their making. */
 struct tarn_region_mark tarn_region_mark(const struct tarn_region *region);
 void tarn_region_release(struct tarn_region *region, struct tarn_region_mark mark);
 

@@ -1,4 +1,5 @@
-/* Threads that leave the host's signals to the host; and forks, of whose threads a child has one.
+/* Threads that leave the host's signals to the host; and detection of forks, whose child has only
+ * one thread.
  */
 #ifndef TARN_STREAMS_BASE_THREAD_H
 #define TARN_STREAMS_BASE_THREAD_H

@@ -1,5 +1,5 @@
 /* UTF-8, byte by byte: the first byte says how many follow, and the second one excludes forms that
- * are too long, surrogates, and what is above U+10FFFF. Source: RFC 3629, section 4. Cost: linear.
+ * are too long, surrogates, and values above U+10FFFF. Source: RFC 3629, section 4. Cost: linear.
  */
 #include "utf8.h"
 

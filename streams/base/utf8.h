@@ -13,7 +13,7 @@ size_t tarn_utf8_size(const char *text);
 
 bool tarn_utf8_is_valid(const char *text);
 
-/* What is wrong with a text as a name, to be said behind it; NULL: nothing. */
+/* The error of a text as a name, to be appended to it in messages; NULL: none. */
 const char *tarn_name_fault(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* Recognizes the files of other programs by their first bytes: magic numbers, the first fields of a
- * protobuf, the first words of a text. One table, in the order in which it is tried; the same one
- * is in python/tarn/read/detect.py, which reads what is named here. Cost: constant, it looks at the
- * first bytes alone.
+ * protobuf, the first words of a text. One table, in the order in which it is tried.
+ * python/tarn/read/detect.py has the same table, and reads these files. Cost: constant, since only
+ * the first bytes are read.
  */
 #include "foreign.h"
 
@@ -72,7 +72,7 @@ static bool is_trace(const struct tarn_foreign_head *head)
             contains(head, "chakra") || (contains(head, "\"ph\"") && contains(head, "\"ts\"")));
 }
 
-/* A varint of protobuf at *place, which moves behind it; false: there is none. */
+/* Reads a varint of protobuf at *place, and moves *place after it; false: there is none. */
 static bool take_varint(const struct tarn_foreign_head *head, size_t *place, uint64_t *value)
 {
     *value = 0;
@@ -109,7 +109,7 @@ static bool is_onnx(const struct tarn_foreign_head *head)
 
 static const struct {
     bool (*is)(const struct tarn_foreign_head *head);
-    const char *what, *reader; /* what it seems to be; how it is read */
+    const char *what, *reader; /* kind of file; how to read it */
 } formats[] = {
     {is_tflite, "a TensorFlow Lite model", "python -m tarn.read FILE -o GRAPH"},
     {is_executorch, "an ExecuTorch program", "python -m tarn.read FILE -o GRAPH"},

@@ -1,4 +1,4 @@
-/* Files of other programs that are given as a graph, so that the error can name them. */
+/* Recognises files of other programs that are given as a graph, so that the error can name them. */
 #ifndef TARN_STREAMS_FILE_FOREIGN_H
 #define TARN_STREAMS_FILE_FOREIGN_H
 
@@ -12,8 +12,8 @@ struct tarn_foreign_head {
 
 void tarn_foreign_keep(struct tarn_foreign_head *head, const char *bytes, size_t size);
 
-/* For a file that is no graph: if it looks like another program's, the error becomes one that says
- * what it seems to be and which call reads it. */
+/* For a file that is no graph: if it looks like another program's file, replaces the error by one
+ * that names its kind and the call that reads it. */
 void tarn_foreign_explain(const struct tarn_report *report, const struct tarn_foreign_head *head);
 
 #endif

@@ -1,5 +1,6 @@
-/* `tarn.graph` version 1: JSON in, builder calls out. The loader checks what only a file can get
- * wrong (types, fields, ids that do not number the list); every other rule is the builder's.
+/* Reads `tarn.graph` version 1: JSON in, builder calls out. The loader checks the rules that only
+ * files can break (types, fields, ids that do not number the list); the builder checks all other
+ * rules.
  * Cost: linear.
  */
 #include "graph_read.h"
@@ -15,7 +16,7 @@
 #include "streams/graph/builder.h"
 #include "streams/text/text_file.h"
 
-/* The lists are those of the record that is being read; their memory is used again for the next. */
+/* The lists belong to the record that is being read; their memory is reused for the next record. */
 struct loader {
     struct tarn_builder *builder;
     struct tarn_json_ids inputs, outputs, control, inplace, branch, members, choices, common;
@@ -24,7 +25,8 @@ struct loader {
     struct tarn_region region; /* of the lists above */
 };
 
-/* The ops of a `tarn.graph`: their fields, lists and implementations. Cost: linear. */
+/* The ops of a `tarn.graph`: their fields, lists and implementations.
+ * Cost: linear. */
 
 enum {
     OP_ID,
@@ -146,7 +148,7 @@ static enum tarn_status read_implementation(const struct tarn_json_at *at,
     return status;
 }
 
-/* Now that `choices` moves no more. */
+/* Called when `choices` no longer moves. */
 static void find_choices(struct loader *loader, size_t count)
 {
     const uint32_t *ids = loader->choices.ids;
@@ -216,7 +218,7 @@ static enum tarn_status read_op_plain(const struct tarn_json_at *fields, struct 
     return status;
 }
 
-static const uint32_t no_ids[1]; /* where an empty list differs from none */
+static const uint32_t no_ids[1]; /* an empty list, which differs from NULL */
 
 static enum tarn_status read_op_lists(struct loader *loader, const struct tarn_json_at *fields,
                                       struct tarn_op_info *info)
@@ -417,7 +419,7 @@ static enum tarn_status read_tensor(struct loader *loader, const struct tarn_jso
     return TARN_OK;
 }
 
-/* A list of tensors, or an object with such a list that says more of the group. */
+/* A list of tensors, or an object with such a list and more fields of the group. */
 static enum tarn_status read_group(struct loader *loader, const struct tarn_json_at *at)
 {
     static const struct tarn_json_field names[] = {{"tensors", true}, {"padded", false}};
@@ -436,7 +438,7 @@ static enum tarn_status read_group(struct loader *loader, const struct tarn_json
     return TARN_OK;
 }
 
-/* What is wrong with a record's fields is said with the record's name. */
+/* Adds the record's name to errors of its fields. */
 static void name_record(const struct tarn_json_at *record)
 {
     struct tarn_error *error = record->report->error;
@@ -517,7 +519,7 @@ static enum tarn_status decode(const struct tarn_json_at *document, struct tarn_
 enum tarn_status tarn_graph_decode_inside(const struct tarn_json_at *at, struct tarn_graph **graph)
 {
     struct tarn_report report = *at->report;
-    report.base = "/graph"; /* the builder's errors count from there too */
+    report.base = "/graph"; /* the builder's errors are relative to it, too */
     return decode(&(struct tarn_json_at){.report = &report, .value = at->value}, graph);
 }
 

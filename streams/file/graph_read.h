@@ -1,4 +1,4 @@
-/* Graphs as JSON inside other documents: a plan file embeds its final graph. */
+/* Reads and writes graphs as JSON inside other documents: a plan file embeds its final graph. */
 #ifndef TARN_STREAMS_FILE_GRAPH_READ_H
 #define TARN_STREAMS_FILE_GRAPH_READ_H
 

@@ -1,5 +1,5 @@
-/* `tarn.graph` version 1 out. One record on a line, keys in a fixed order, absent where they say
- * nothing, so that equal graphs give equal bytes. Cost: linear.
+/* Writes `tarn.graph` version 1. One record per line, keys in a fixed order, default values left
+ * out, so that equal graphs give equal bytes. Cost: linear.
  */
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
-/* A plan as the answer to a packing instance: the lifetimes of its graph, each with its offset, as
- * other packers and their validators read them. Cost: linear. */
+/* Writes a plan as the answer to a packing instance: the lifetimes of its graph, each with its
+ * offset, in the format of other packers and their validators. Cost: linear. */
 
 #include "interval_read.h"
 #include "streams/base/checked.h"

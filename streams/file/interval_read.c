@@ -1,8 +1,8 @@
-/* Interval problems in. The steps that matter are those in which a buffer begins or is last alive;
- * each becomes an op that produces the one and reads the other, so that two buffers are in conflict
- * exactly when their half-open lifetimes meet. Column names are those of minimalloc, whose
- * instances and validator the others use too; its `end` is the last step, not the one behind it.
- * What a row may hold beyond its lifetime is the builder's to judge; its errors get the line.
+/* Reads interval problems. Only steps in which a buffer begins or is last alive matter. Each
+ * becomes an op that produces the former and reads the latter, so two buffers conflict exactly if
+ * their half-open lifetimes overlap. Column names are minimalloc's, whose instances and validator
+ * other packers use, too; its `end` is the last step, not the step after it. The builder checks the
+ * other columns of a row; its errors get the line.
  * Cost: O(n log n). */
 #include "interval_read.h"
 
@@ -47,7 +47,7 @@ static const struct {
 struct buffer {
     char *id; /* in the text */
     uint64_t lower, upper, size, alignment;
-    uint64_t offset; /* where another answer has it, or a hint says */
+    uint64_t offset; /* from another answer, or from a hint */
     bool has_offset;
     uint32_t begin, last; /* ops */
     uint32_t line;
@@ -56,7 +56,7 @@ struct buffer {
 struct table {
     const struct tarn_report *report;
     uint32_t line;
-    enum column order[COLUMNS]; /* what the columns of the file are */
+    enum column order[COLUMNS]; /* the columns of the file */
     uint32_t columns_count;
     char separator;
     struct buffer *buffers;
@@ -64,7 +64,7 @@ struct table {
     uint64_t
         *steps; /* the steps at which a buffer begins or is alive for the last time, ascending */
     uint32_t steps_count;
-    struct tarn_region region; /* of the arrays above, and of what is made from them */
+    struct tarn_region region; /* of the arrays above, and of derived data */
 };
 
 /* ---- Lines ---- */
@@ -87,7 +87,7 @@ __attribute__((format(printf, 2, 3))) static enum tarn_status bad_line(const str
     return TARN_BAD_INPUT;
 }
 
-/* COLUMNS when there is no such column. */
+/* COLUMNS if there is no such column. */
 static enum column find_column(const char *name)
 {
     for (size_t i = 0; i < sizeof column_names / sizeof *column_names; i++) {
@@ -162,7 +162,7 @@ static enum tarn_status read_cell(const struct table *table, enum column column,
         if (!buffer->has_offset) buffer->offset = hint; /* else another column has the answer */
         buffer->has_offset = true;
         return status;
-    default: /* what somebody else's answer was, which counts before a hint */
+    default: /* the offset of another answer, which takes precedence over a hint */
         buffer->has_offset = true;
         return read_number(table, cell, &buffer->offset);
     }
@@ -277,7 +277,7 @@ static enum tarn_status number_steps(struct table *table)
 
 /* ---- The graph ---- */
 
-/* What the ops touch, as lists one behind the other: those of op v are ids[begin[v] .. begin[v +
+/* The tensors of the ops, as consecutive lists: the list of op v is ids[begin[v] .. begin[v +
  * 1]). */
 struct lists {
     uint32_t *begin, *ids;
@@ -327,7 +327,7 @@ static void name_graph(const char *path, char *name, size_t size)
     }
 }
 
-/* What the builder says of a tensor is said of its line. row: which one, if known. */
+/* Turns the builder's error for a tensor into an error for its line. row: which one, if known. */
 static enum tarn_status refuse(struct table *table, const struct tarn_error *found, uint32_t row)
 {
     if (found->status != TARN_BAD_INPUT)

@@ -1,6 +1,6 @@
-/* Reading JSON with jansson, without a tree of the whole file. A value of up to PIECE bytes of text
- * is read whole. A larger array stays text, and each of its elements is read when its turn comes
- * and given up after it. So does, in a larger object, every array:
+/* Reads JSON with jansson, without a tree of the whole file. A value of up to PIECE bytes of text
+ * is read whole. A larger array stays text, and each of its elements is read when it is needed and
+ * freed afterwards. Arrays in a larger object also stay text:
  *
  *     {"name":"x", "ops":[{...}, {...}, ...]}   ->   {"name":"x", "ops":<place in the text>}
  *
@@ -49,7 +49,7 @@ static enum tarn_status fault_at(const struct tarn_report *report, const char *a
     return syntax_error(report, line, column, what);
 }
 
-/* Faults in words of ours; NULL: in jansson's. */
+/* Our messages for errors; NULL: use jansson's. */
 static const char *meaning(enum json_error_code code)
 {
     switch (code) {
@@ -62,8 +62,8 @@ static const char *meaning(enum json_error_code code)
     }
 }
 
-/* What jansson says of a text that begins at `begin`. It has no code for memory that is refused
- * while it reads: errno says so, or that there is no text. */
+/* Converts jansson's error for a text that begins at `begin`. jansson has no code for refused
+ * memory while it reads: errno shows it, or an empty message. */
 static enum tarn_status explain(const struct tarn_report *report, const char *begin,
                                 const json_error_t *fault)
 {
@@ -113,7 +113,7 @@ static enum tarn_status read_small(const struct tarn_report *report, const char 
 static enum tarn_status read_members(const struct tarn_report *report, const char *begin,
                                      json_t *object, const char **end);
 
-/* Reads whole what is up to so many bytes long, and all that is neither array nor object. */
+/* Reads a value whole if it has at most that many bytes, or is neither array nor object. */
 static enum tarn_status read_value(const struct tarn_report *report,
                                    const struct tarn_json_span *span, ptrdiff_t piece,
                                    json_t **value)
@@ -159,7 +159,7 @@ static enum tarn_status read_member(const struct tarn_report *report, const char
     return status;
 }
 
-/* Those of the object that begins there, up to the character after it. */
+/* Reads the members of the object that begins there, up to the character after it. */
 static enum tarn_status read_members(const struct tarn_report *report, const char *begin,
                                      json_t *object, const char **end)
 {
@@ -487,7 +487,7 @@ struct tarn_json_at tarn_json_in(const struct tarn_json_at *at, const char *key)
         .report = at->report, .value = json_object_get(at->value, key), .parent = at, .key = key};
 }
 
-/* Looks from `hint` on, round: fields mostly come in the table's order. */
+/* Searches cyclically, starting at `hint`: fields mostly come in the table's order. */
 static size_t find_field(const struct tarn_json_field *fields, size_t count, size_t hint,
                          const char *key)
 {
@@ -545,7 +545,7 @@ struct kept {
     enum tarn_status status;
 };
 
-/* Piece by piece, as it is read: the whole of a large one would take too much memory. */
+/* Writes piece by piece, as it is read: a whole large object would take too much memory. */
 static enum tarn_status write_kept(const struct tarn_json_at *at, const struct tarn_json_at *whole,
                                    unsigned levels, FILE *file)
 {

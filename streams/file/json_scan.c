@@ -1,5 +1,5 @@
-/* Finds the ends of JSON values: a pass over strings, escapes and levels of nesting. Which bracket
- * closes which is not looked at: the reader of the value finds a wrong one. Cost: linear. */
+/* Finds the ends of JSON values: a pass over strings, escapes and levels of nesting. It does not
+ * match kinds of brackets: the reader of the value finds wrong ones. Cost: linear. */
 #include "json_scan.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@ static const char blanks[] = " \t\r\n", too_early[] = "the text ends too early";
 
 const char *tarn_json_skip_blanks(const char *at) { return at + strspn(at, blanks); }
 
-/* The quote that ends a string, or what cannot be in one. */
+/* The quote that ends a string, or a character that cannot be in one. */
 static const char *find_quote(const char *at)
 {
     for (at++; *at != '"'; at++) {
@@ -27,11 +27,11 @@ const char *tarn_json_skip_string(const char *at)
     return *at == '"' ? at + 1 : NULL;
 }
 
-/* What the end of a value depends on; all other characters are passed over. */
+/* Characters that the end of a value depends on; all others are skipped. */
 static const bool matters[UCHAR_MAX + 1] = {
     ['"'] = true, ['['] = true, ['{'] = true, [']'] = true, ['}'] = true, [','] = true, [0] = true};
 
-/* The end of the value that `at` is in; returns what is wrong there. */
+/* Finds the end of the value that `at` is in; returns an error message. */
 static const char *find_end(const char **end, size_t *commas)
 {
     unsigned depth = 0;

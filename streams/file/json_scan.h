@@ -1,5 +1,5 @@
-/* Where the values of a JSON text (RFC 8259) begin and end, found without reading them: large
- * arrays and objects are taken apart by it, so that no tree of a whole file is ever made. */
+/* Finds where the values of a JSON text (RFC 8259) begin and end, without reading them. It splits
+ * large arrays and objects, so that no tree of a whole file is ever made. */
 #ifndef TARN_STREAMS_FILE_JSON_SCAN_H
 #define TARN_STREAMS_FILE_JSON_SCAN_H
 
@@ -13,20 +13,20 @@
 struct tarn_json_span {
     const char *begin, *end; /* without the blanks around it */
     const char *next;        /* the comma, bracket or NUL that follows it */
-    size_t commas;           /* of an array or object: those between its members */
+    size_t commas;           /* of an array or object: commas between its members */
 };
 
 const char *tarn_json_skip_blanks(const char *at);
-/* The character after the string that begins at `at`; NULL: no string does. */
+/* The character after the string that begins at `at`; NULL: there is no string. */
 const char *tarn_json_skip_string(const char *at);
 
-/* Finds the value at `at`, in a text that a NUL ends, up to what follows it in the array or object
- * that it is in. Returns NULL, or what is wrong at span->next: the text or a line ends inside of a
- * string, the text inside of a value, or it is nested deeper than TARN_JSON_DEPTH_MAX. All other
- * faults are for the reader of the value to find. Cost: linear. */
+/* Finds the value at `at`, in a text that a NUL ends, up to the next character of the enclosing
+ * array or object. Returns NULL, or an error message for span->next: the text or a line ends inside
+ * of a string, the text inside of a value, or it is nested deeper than TARN_JSON_DEPTH_MAX. The
+ * reader of the value finds all other errors. Cost: linear. */
 const char *tarn_json_scan(const char *at, struct tarn_json_span *span);
 
-/* Line and column of a place in a text, from 1; columns count characters. */
+/* Line and column of a place in a text, starting at 1; columns count characters. */
 void tarn_json_count_lines(const char *text, const char *at, uint32_t *line, uint32_t *column);
 
 #endif

@@ -1,6 +1,6 @@
-/* Linear orders as files: `tarn.order` version 1, one [op, iteration] per line; reading also takes
- * a bare list of op ids, all of iteration 0. Whether an order is legal is for whoever runs it to
- * say. Cost: linear. */
+/* Reads and writes linear orders: `tarn.order` version 1, one [op, iteration] per line. Reading
+ * also takes a bare list of op ids, all of iteration 0. It does not check whether an order is
+ * legal; its user does. Cost: linear. */
 #include "json_read.h"
 #include "streams/base/array.h"
 #include "streams/base/memory.h"

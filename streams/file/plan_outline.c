@@ -1,17 +1,16 @@
-/* The outline of a plan file: what stands in it, read without its graph. Fields that it does not
- * know are left alone, so that files of other versions of Tarn can be compared. Cost: linear, plus
- * sorting of places. */
+/* Reads the outline of a plan file: its content, without its graph. Unknown fields are ignored, so
+ * that files of other versions of Tarn can be compared. Cost: linear, plus sorting of places. */
 #include "graph_read.h"
 #include "plan_read.h"
 #include "streams/base/memory.h"
 #include "streams/graph/hash.h"
 
 struct outline {
-    struct tarn_plan_outline shown; /* first: what callers have a pointer to */
+    struct tarn_plan_outline shown; /* first: callers have a pointer to it */
     struct tarn_region region;      /* of names and places */
 };
 
-/* A member that has to be there. */
+/* Finds a required member. */
 static enum tarn_status find(const struct tarn_json_at *object, const char *name,
                              struct tarn_json_at *member)
 {
@@ -65,7 +64,7 @@ static enum tarn_status count_list(const struct tarn_json_at *document, const ch
     enum tarn_status status = find(document, name, &at);
     if (status == TARN_OK) status = tarn_json_array(&at, count);
     struct tarn_json_at item = tarn_json_items(&at);
-    while (tarn_json_next(&item, &status)) continue; /* the text of each is right */
+    while (tarn_json_next(&item, &status)) continue; /* the syntax of each item is checked */
     return status;
 }
 
@@ -108,7 +107,7 @@ static enum tarn_status read_space(const struct tarn_json_at *at, struct tarn_ou
     return status != TARN_OK ? status : read_bound(at, &space->bound);
 }
 
-/* Of a plan whose graph has several. */
+/* The spaces of a plan whose graph declares them. */
 static enum tarn_status read_spaces(const struct tarn_json_at *document, struct tarn_region *region,
                                     struct tarn_plan_outline *shown)
 {
@@ -126,7 +125,7 @@ static enum tarn_status read_spaces(const struct tarn_json_at *document, struct 
     return status;
 }
 
-/* The graph that a transformed plan has with it. */
+/* The graph that the file of a transformed plan embeds. */
 static enum tarn_status read_graph(const struct tarn_json_at *document, struct tarn_graph **graph)
 {
     struct tarn_json_at at = tarn_json_in(document, "graph");

@@ -1,7 +1,7 @@
-/* `tarn.plan` version 1: what the planner found, for anybody's runtime and anybody's checker. The
- * loader takes nothing on trust: types, ranges, duplicates and the graph's hash are checked
- * here, everything about meaning by the verifier. Under TARN_TRUST a plan must still be complete
- * and in range, so that a session can replay what a bad plan does without harm to itself.
+/* Reads `tarn.plan` version 1: the planner's result, for any runtime and any checker. The loader
+ * trusts nothing: it checks types, ranges, duplicates and the graph's hash; the verifier checks the
+ * meaning. Under TARN_TRUST a plan must still be complete and in range, so that a session can
+ * replay a bad plan without harm to itself.
  * Cost: linear, plus sorting of waits and places. */
 #include <assert.h>
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 #include "streams/text/text_file.h"
 #include "streams/verify/verify.h"
 
-/* The lists of a `tarn.plan`: which op runs where, who waits for whom, what lies where. Cost:
- * linear, plus sorting of waits and places. */
+/* The lists of a `tarn.plan`: launches of streams, waits and offsets.
+ * Cost: linear, plus sorting of waits and places. */
 
 /* ---- Ops ---- */
 
@@ -63,7 +63,7 @@ static enum tarn_status plan_read_streams(const struct tarn_json_at *at, struct 
     return status;
 }
 
-/* A list's length, as far as it makes sense: more records than ids allow are an error. */
+/* A list's length; more records than ids allow are an error. */
 static enum tarn_status read_count(const struct tarn_json_at *at, uint64_t max, size_t *count)
 {
     enum tarn_status status = tarn_json_array(at, count);
@@ -105,7 +105,7 @@ static int compare_waits(const void *a, const void *b)
     return x->on < y->on ? -1 : x->on > y->on;
 }
 
-/* Waits keep the file's order; a sorted copy shows which are there twice. */
+/* Waits keep the file's order; a sorted copy shows duplicates. */
 static enum tarn_status refuse_twins(const struct tarn_json_at *at, struct tarn_region *region,
                                      const struct tarn_wait *waits, size_t count)
 {
@@ -190,8 +190,9 @@ enum tarn_status tarn_plan_read_places(const struct tarn_json_at *at, uint32_t i
     return status != TARN_OK ? status : sort_places(at, *places, count);
 }
 
-/* What a plan claims of its bound, and of each memory space: certificates and sizes, in range and
- * in order. What they prove is the verifier's to say. Cost: linear. */
+/* A plan's claims about its bound, and about each memory space: certificates and sizes, in range
+ * and in order. The verifier checks what they prove.
+ * Cost: linear. */
 
 /* A list of numbers that fit 32 bits. */
 static enum tarn_status read_numbers(const struct tarn_json_at *at, struct tarn_plan *plan,
@@ -206,7 +207,7 @@ static enum tarn_status read_numbers(const struct tarn_json_at *at, struct tarn_
     return status;
 }
 
-/* One whose numbers ascend and are ids below `limit` of an `item`, for example "tensor". */
+/* A list of ascending ids below `limit` of an `item`, for example "tensor". */
 static enum tarn_status read_ids(const struct tarn_json_at *at, struct tarn_plan *plan,
                                  const char *item, uint32_t limit, uint32_t **ids,
                                  uint32_t *ids_count)
@@ -289,7 +290,7 @@ static enum tarn_status read_space(const struct tarn_json_at *at, struct tarn_pl
     return space->method ? TARN_OK : tarn_error_no_memory(at->report->error);
 }
 
-/* Files count offsets from the begin of each space. */
+/* Files count offsets from the start of each space. */
 static void move_places(struct tarn_plan *plan, struct tarn_place *places, uint32_t count,
                         bool are_ops, bool persistent)
 {
@@ -408,7 +409,8 @@ static enum tarn_status read_pad_groups(const struct tarn_json_at *at, struct ta
     return tarn_json_bad(at, "must be \"exact\" or \"padded\", not %s", tarn_quote(word).text);
 }
 
-/* No hash covers name and meta, and no transform changes them: they are the source graph's. */
+/* No hash covers name and meta, and no transform changes them, so they are copied from the source
+ * graph. */
 static enum tarn_status take_names(struct loader *loader)
 {
     struct tarn_graph *graph = loader->plan->graph;
@@ -465,7 +467,7 @@ static enum tarn_status read_head(struct loader *loader)
     return plan->method ? TARN_OK : tarn_error_no_memory(loader->report.error);
 }
 
-/* The highest reserved end, for files that do not say how large the persistent part is. */
+/* The highest reserved end, for files without the size of the persistent part. */
 static uint64_t persistent_end(const struct tarn_plan *plan)
 {
     uint64_t end = 0;
@@ -506,8 +508,8 @@ static enum tarn_status read_lists(struct loader *loader)
     return plan_read_spaces(&fields[SPACES], plan);
 }
 
-/* A plan that was made for another graph is told as that, not as the first id that does not fit:
- * then its lists are left unread. */
+/* A plan that was made for another graph is reported as such, not by the first id out of range:
+ * then its lists are not read. */
 static enum tarn_status read_plan(struct loader *loader, const struct tarn_json_at *document,
                                   bool of_any_graph)
 {
@@ -522,7 +524,7 @@ static enum tarn_status read_plan(struct loader *loader, const struct tarn_json_
     return status != TARN_OK ? status : read_lists(loader);
 }
 
-/* NULL, with the status, when it cannot be read. */
+/* NULL, with the status, if it cannot be read. */
 static struct tarn_plan *open_plan(const struct tarn_reader *from, struct tarn_graph *source,
                                    bool of_any_graph, enum tarn_status *status,
                                    struct tarn_error *error)

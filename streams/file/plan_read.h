@@ -1,4 +1,4 @@
-/* What the loader of plan files and the reader of their outlines share. */
+/* Code shared by the loader of plan files and the reader of their outlines. */
 #ifndef TARN_STREAMS_FILE_PLAN_READ_LISTS_H
 #define TARN_STREAMS_FILE_PLAN_READ_LISTS_H
 

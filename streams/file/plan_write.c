@@ -1,5 +1,5 @@
-/* `tarn.plan` version 1 out: one record per line, keys and places in a fixed order, so that equal
- * plans give equal bytes. Cost: linear. */
+/* Writes `tarn.plan` version 1: one record per line, keys and places in a fixed order, so that
+ * equal plans give equal bytes. Cost: linear. */
 #include <inttypes.h>
 
 #include "graph_read.h"
@@ -29,7 +29,7 @@ static void print_waits(const char *key, const struct tarn_wait *waits, uint32_t
     fputs(count > 0 ? "\n]" : "]", file);
 }
 
-/* Offsets count from the begin of each space. */
+/* Offsets count from the start of each space. */
 static uint64_t offset_in_space(const struct tarn_plan *plan, const struct tarn_place *place)
 {
     const struct tarn_graph *graph = plan->graph;

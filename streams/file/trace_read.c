@@ -1,7 +1,7 @@
-/* Traces of runs as files, as session/trace.c writes them and as viewers save them again: Chrome
- * trace events, of which those count that are complete ("ph":"X") and say in "args" which op of
- * which iteration they are. All else is passed over. Times are decimal microseconds, of which
- * three places count. Cost: linear. */
+/* Reads traces of runs, as session/trace.c writes them and as viewers save them again: Chrome trace
+ * events. Only complete events ("ph":"X") count whose "args" name an op and an iteration; all other
+ * events are skipped. Times are decimal microseconds, read to three decimal places. Cost:
+ * linear. */
 #include <string.h>
 
 #include "json_read.h"

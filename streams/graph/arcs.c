@@ -1,7 +1,7 @@
-/* Streams and arcs: who stands where in its stream, and which ops of other streams come directly
- * before and after. Arcs inside a stream are implied by its order and left out; an arc that is
- * there several times (two tensors, a tensor and a control arc) is kept once. Counting sorts
- * throughout; cost: linear in ops and list entries.
+/* Derives streams and arcs: the position of every op in its stream, and the ops of other streams
+ * that come directly before and after it. Arcs inside a stream are implied by its order and left
+ * out. An arc that exists several times (two tensors, a tensor and a control arc) is kept once.
+ * Counting sorts throughout; cost: linear in ops and list entries.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ enum tarn_status tarn_derive_streams(struct tarn_graph *graph)
     return TARN_OK;
 }
 
-/* Calls for every distinct cross-stream predecessor u of v: count it, or write it down as well.
+/* Calls for every distinct cross-stream predecessor u of v: counts it, or stores it as well.
  * mark[u] == v + 1: seen already. Returns how many there are. */
 static uint32_t gather_predecessors(const struct tarn_graph *graph, uint32_t v, uint32_t *mark,
                                     uint32_t *list)

@@ -1,7 +1,7 @@
-/* The builder: records and lists are collected as they come, into growing arrays and the region of
- * the graph to be; finish validates and derives, and the builder's arrays become the graph's. The
- * loader and the transforms use it as well, so that there is one way into a graph. Cost: every
- * string and list is copied once; amortised O(1) a call.
+/* The builder collects records and lists in growing arrays and in the region of the new graph.
+ * Finish validates and derives, and the builder's arrays become the graph's. The loader and the
+ * transforms use the builder as well, so there is only one way to make a graph. Cost: every string
+ * and list is copied once; amortised O(1) a call.
  */
 #include "builder_state.h"
 

@@ -1,7 +1,6 @@
-/* The records of ops and groups as callers add them, and what is said of them later: control arcs,
- * origins. A writer that comes after all readers so far gets control arcs from each op that reads a
- * storage which it writes. Cost: every list is copied once; after all readers, linear in the ops
- * and their lists.
+/* Adds records of ops and groups, and later details of them: control arcs, origins. A writer that
+ * comes after all readers so far gets control arcs from each op that reads a storage which it
+ * writes. Cost: every list is copied once; after all readers, linear in the ops and their lists.
  */
 #include <string.h>
 
@@ -12,7 +11,7 @@
 
 /* ---- Lists ---- */
 
-/* Counts a list of `count` entries; false: it is not there, or too long. */
+/* Counts a list of `count` entries; false: it is missing, or too long. */
 static bool take_references(struct tarn_builder *builder, const void *list, size_t count)
 {
     if (count > TARN_REFERENCES_MAX - builder->references) {
@@ -65,10 +64,10 @@ copy_implementations(struct tarn_builder *builder, const struct tarn_op_info *in
     return copy;
 }
 
-/* What a list without entries points to: C allows no arithmetic on NULL, not even + 0. */
+/* Target of lists without entries: C allows no arithmetic on NULL, not even + 0. */
 static const uint32_t nothing;
 
-/* An empty list is one as well. */
+/* An empty list differs from NULL. */
 static const uint32_t *copy_common(struct tarn_builder *builder, struct tarn_list common)
 {
     if (!common.ids || common.count > 0)
@@ -189,7 +188,7 @@ void tarn_builder_control(struct tarn_builder *builder, tarn_op later, tarn_op e
     arcs[builder->arcs_count++] = (struct tarn_control_arc){later, earlier};
 }
 
-/* Do two tensors have a byte in common? One that is not there yet has none. */
+/* Do two tensors have a byte in common? A tensor that is not added yet has none. */
 static bool share_bytes(const struct tarn_graph *graph, uint32_t a, uint32_t b)
 {
     if (a >= graph->tensors_count || b >= graph->tensors_count) return false;
@@ -216,7 +215,7 @@ void tarn_builder_after_readers(struct tarn_builder *builder, tarn_op writer)
     const struct tarn_graph *graph = tarn_builder_graph(builder);
     if (!graph) return;
     if (writer >= graph->ops_count) {
-        tarn_builder_control(builder, writer, 0); /* tells what is wrong */
+        tarn_builder_control(builder, writer, 0); /* reports the error */
         return;
     }
     for (uint32_t v = 0; v < graph->ops_count; v++) {

@@ -1,4 +1,4 @@
-/* A builder from within, for the files that add records: what is collected so far. */
+/* The builder's internal state, for the files that add records: the records so far. */
 #ifndef TARN_STREAMS_GRAPH_BUILDER_STATE_H
 #define TARN_STREAMS_GRAPH_BUILDER_STATE_H
 
@@ -25,16 +25,17 @@ static inline bool is_usable(const struct tarn_builder *builder)
     return tarn_builder_graph(builder) != NULL;
 }
 
-/* The value of an enumeration as records have it; one that is not known stays unknown. */
+/* The value of an enumeration as records store it; unknown values stay unknown. */
 static inline uint8_t byte_of(unsigned value)
 {
     return value < UINT8_MAX ? (uint8_t)value : UINT8_MAX;
 }
 
-/* Takes the info of a record, of `size` bytes, which is `known` bytes here; false: an error. */
+/* Copies the caller's info struct of `size` bytes, of which this library knows `known`; false: an
+ * error. */
 bool tarn_builder_take_info(struct tarn_builder *builder, void *taken, size_t known,
                             const void *info, size_t size, const char *function);
-/* Room for one more record: the array, moved if need be, or NULL when out of memory. */
+/* Room for one more record: returns the array, moved if necessary; NULL: no memory. */
 void *tarn_builder_room(struct tarn_builder *builder, void *array, uint32_t count,
                         uint32_t *capacity, size_t size);
 /* Is there an id for one more record? Else an error. */

@@ -1,6 +1,6 @@
-/* Clocks: one pass in reverse topological order gives R, what each op strictly reaches. An op's row
- * is that of the next op in its stream, lowered by the rows of its cross-stream successors. So "a
- * happens before b" is answered in O(1) without a matrix of pairs.
+/* Computes clocks: one pass in reverse topological order gives R, the ops that each op strictly
+ * reaches. An op's row is the row of the next op in its stream, lowered by the rows of its
+ * cross-stream successors. So "a happens before b" is answered in O(1) without a matrix of pairs.
  * Source: docs/how-it-works.md, "Happened-before and clocks". Cost: O((V + E) S) time; a row of S
  * entries for every op with cross-stream successors only. */
 #include "clocks.h"

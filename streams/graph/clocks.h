@@ -1,5 +1,5 @@
-/* What each op strictly reaches. Positions count all ops of a stream, views included; the length of
- * the stream also means "never". */
+/* Clocks: the ops that each op strictly reaches. Positions count all ops of a stream, views
+ * included; the length of the stream also means "never". */
 #ifndef TARN_STREAMS_GRAPH_CLOCKS_H
 #define TARN_STREAMS_GRAPH_CLOCKS_H
 
@@ -9,7 +9,7 @@ struct tarn_region;
 
 /* R[v][s]: the smallest position in stream s of an op that v strictly reaches. Ops without
  * cross-stream successors share the row of the next op in their stream; the entry of v's own stream
- * is pos(v) + 1 and not looked up. */
+ * is pos(v) + 1 and not stored. */
 struct tarn_clocks {
     uint32_t streams_count;
     uint32_t *row_of; /* op -> row; rows[row * streams_count + s] */
@@ -36,8 +36,8 @@ static inline bool tarn_clocks_before(const struct tarn_clocks *clocks,
 enum tarn_status tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region *region,
                                   const struct tarn_graph *graph);
 
-/* Does every op reach the op behind it in its stream, its successors, and all that those reach?
- * For tests; cost: that of tarn_clocks_init. */
+/* Does every op reach the next op in its stream, its successors, and all ops that these reach? For
+ * tests; cost: that of tarn_clocks_init. */
 bool tarn_clocks_is_valid(const struct tarn_clocks *clocks, const struct tarn_graph *graph);
 
 #endif

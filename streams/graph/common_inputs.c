@@ -1,7 +1,7 @@
-/* What an op reads whichever implementation runs. What all its runs make must not depend on what
- * only some of them read, or a recomputation that saves an input would not be checked to make the
- * same. Versions are compared by name, since inputs of an implementation are named as their
- * producers left them, and the op may read them by another name.
+/* Finds the inputs that an op reads in every implementation. The digest of an op's outputs must not
+ * depend on inputs that only some runs read; otherwise a recomputation that saves an input could
+ * not be checked for equal outputs. Versions are compared by name, since inputs of an
+ * implementation are named as their producers left them, and the op may read them by another name.
  * Cost: linear in inputs and in the lists of implementations.
  */
 
@@ -12,7 +12,7 @@
 struct names {
     struct tarn_graph *graph;
     struct tarn_versions versions;
-    uint32_t *own;   /* tensor -> input of the current op, or what is not */
+    uint32_t *own;   /* tensor -> input of the current op, or a value for none */
     uint32_t *round; /* name -> in how many lists it has been, counted on from `before` */
     uint32_t before;
 };
@@ -35,7 +35,7 @@ static uint32_t name_of_input(const struct names *names, uint32_t v, uint32_t k)
                              tarn_versions_first(names->graph, tensor, found));
 }
 
-/* Of what an implementation of op v reads. */
+/* The name of a tensor that an implementation of op v reads. */
 static uint32_t name_of_reading(const struct names *names, uint32_t v, uint32_t tensor)
 {
     const struct tarn_graph_op *op = &names->graph->ops[v];
@@ -46,7 +46,7 @@ static uint32_t name_of_reading(const struct names *names, uint32_t v, uint32_t 
         tarn_versions_first(names->graph, tensor, tarn_versions_left(&names->versions, tensor)));
 }
 
-/* How many lists there are: the op's inputs and those of implementations. */
+/* The number of lists: the op's inputs and the inputs of implementations. */
 static uint32_t count_rounds(struct names *names, uint32_t v)
 {
     const struct tarn_graph_op *op = &names->graph->ops[v];

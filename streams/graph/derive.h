@@ -1,5 +1,5 @@
-/* What follows from the records of a graph. Each step fills its part of struct tarn_graph, takes
- * what stays from the graph's region, and returns TARN_SYSTEM when out of memory. */
+/* Derives data from the records of a graph. Each step fills its part of struct tarn_graph,
+ * allocates results from the graph's region, and returns TARN_SYSTEM if memory runs out. */
 #ifndef TARN_STREAMS_GRAPH_DERIVE_H
 #define TARN_STREAMS_GRAPH_DERIVE_H
 
@@ -7,7 +7,7 @@
 
 #include "report.h"
 
-/* An order that was demanded apart from an op's record. */
+/* A control arc given outside of an op's record. */
 struct tarn_control_arc {
     tarn_op later, earlier;
 };
@@ -19,27 +19,28 @@ enum tarn_status tarn_derive_control(struct tarn_graph *graph, const struct tarn
 enum tarn_status tarn_derive_streams(struct tarn_graph *graph);
 /* Cross-stream predecessors and successors. */
 enum tarn_status tarn_derive_arcs(struct tarn_graph *graph);
-/* Topological order and rank. TARN_BAD_INPUT when there is none; the message shows a cycle. */
+/* Topological order and rank. TARN_BAD_INPUT if there is none; the message shows a cycle. */
 enum tarn_status tarn_derive_order(struct tarn_graph *graph, const struct tarn_report *report);
 /* Storages with their parts and users. */
 enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_report *report);
-/* Contiguous groups, as given (lists of root tensors; padded: by group) and joined where they share
- * members. Needs storages; TARN_BAD_INPUT: they cannot all hold. */
+/* Contiguous groups, as given (lists of root tensors; padded: by group) and joined if they share
+ * members. Needs storages; TARN_BAD_INPUT: they contradict each other. */
 enum tarn_status tarn_derive_layout(struct tarn_graph *graph, const struct tarn_list *groups,
                                     const bool *padded, const struct tarn_report *report);
 
-/* Implementations that follow from what an op is, appended unless it has one of that name: a
- * batch-norm that is trained gets `from_saved`. Needs validated records; twice is once. */
+/* Appends implementations that follow from an op's kind, unless it has one of that name: a
+ * batch-norm in training gets `from_saved`. Needs validated records; a second call changes
+ * nothing. */
 enum tarn_status tarn_derive_implementations(struct tarn_graph *graph);
 
-/* What an op reads in every implementation, where one of them reads other inputs than the op: of
- * this each run of the op is made the same, see runtime/check/expected.h. What is given stays.
- * Needs storages.
+/* The inputs that an op reads in every implementation, if one of them reads other inputs than the
+ * op. In checked execution the outputs of every run depend only on them, see
+ * runtime/check/expected.h. Given lists stay. Needs storages.
  */
 enum tarn_status tarn_derive_common(struct tarn_graph *graph);
 
-/* The arcs into an op as its record gives them: the producers of its inputs, then its control
- * arcs. TARN_NONE for an input that nobody produces. */
+/* The arcs into an op as its record gives them: the producers of its inputs, then its control arcs.
+ * TARN_NONE for an input without a producer. */
 static inline uint32_t tarn_op_arcs_count(const struct tarn_graph_op *op)
 {
     return op->inputs_count + tarn_extra(op)->control_count;

@@ -1,7 +1,7 @@
-/* Reading a graph: what the public API and the other rooms ask of an immutable graph. The graph,
- * its arrays and its strings live in one region (but ops, tensors and streams, which the builder
- * grew), so that sharing is a counter and destroying is one call. Everything is O(1) but finding by
- * name, which is linear.
+/* Getters of an immutable graph, for the public API and the other directories. The graph, its
+ * arrays and its strings live in one region (but ops, tensors and streams, which the builder grew),
+ * so sharing is a counter and destruction is one call. All getters are O(1) but finding by name,
+ * which is linear.
  */
 #include "graph.h"
 
@@ -245,7 +245,7 @@ bool tarn_graph_space_sized(const struct tarn_graph *graph, tarn_space space,
 
 /* ---- Validity ---- */
 
-/* Every op at its position, and in list order behind the op before it in its stream. */
+/* Is every op at its position, and in list order after the op before it in its stream? */
 static bool streams_are_valid(const struct tarn_graph *graph)
 {
     uint32_t count = 0;
@@ -276,8 +276,9 @@ static bool arcs_are_valid(const struct tarn_graph *graph, uint32_t v)
     return true;
 }
 
-/* Of a planned storage the producer comes first, and neighbouring users of one stream stand in
- * its order. Those of a persistent storage stay in the order of the graph that a view is of. */
+/* The producer of a planned storage comes first, and neighbouring users of one stream are in the
+ * stream's order. Users of a persistent storage keep the order of the graph that a view was made
+ * from. */
 static bool storage_is_valid(const struct tarn_graph *graph, uint32_t a)
 {
     const struct tarn_storage *storage = &graph->storages[a];

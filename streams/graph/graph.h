@@ -1,5 +1,5 @@
 /* The graph as the rest of Tarn sees it: immutable arrays, validated, with everything derived that
- * more than one room needs (positions, topological order, cross-stream arcs, storages).
+ * more than one directory needs (positions, topological order, cross-stream arcs, storages).
  *
  *     ops ──stream, position──► streams          storages: [0, planned_count)  planned
  *      │ inputs, outputs                                     planned roots by tensor id,
@@ -25,28 +25,29 @@ struct tarn_op_extra {
     const uint32_t (*inplace)[2];
     const uint32_t (*branch)[2]; /* {conditional, arm}, as given */
     const struct tarn_implementation *implementations;
-    const uint32_t *common; /* NULL: all; what the source op reads in every implementation, by names
-                               of versions (versions.h) */
+    const uint32_t *common; /* NULL: all inputs; what the source op reads in every implementation,
+                             * by names of versions (versions.h) */
     uint32_t control_count, inplace_count, implementations_count, common_count, branch_count;
     uint64_t workspace; /* bytes */
     uint64_t flops;
     uint32_t workspace_storage; /* storage index, or TARN_NONE */
-    uint32_t implementation;    /* chosen one of the source op's, or TARN_NONE: as written */
+    uint32_t implementation;    /* the source op's implementation that was chosen, or TARN_NONE: as
+                                 * written */
     uint16_t workspace_space;
-    bool common_is_given; /* it does not just follow from the implementations */
+    bool common_is_given; /* given by the caller, not derived from the implementations */
 };
 
 struct tarn_graph_op {
     const char *name;
     const char *kind;
-    const uint32_t *inputs;      /* tensor ids, as given; the outputs come right behind */
-    struct tarn_op_extra *extra; /* NULL: none of it; read by tarn_extra */
+    const uint32_t *inputs;      /* tensor ids, as given; the outputs follow directly */
+    struct tarn_op_extra *extra; /* NULL: none; read by tarn_extra */
     uint64_t cost;               /* ns */
     uint32_t inputs_count, outputs_count;
     uint32_t stream;
     uint32_t position; /* in its stream, views included */
     uint32_t origin;   /* op of the source graph that it comes from; its own id in a source graph;
-                          TARN_NONE: a move that comes from none */
+                        * TARN_NONE: a move that a transform added */
     bool view;
     bool move;                 /* its output gets the bytes of its input */
     bool workspace_first;      /* has a workspace, which ends before its outputs begin */
@@ -60,7 +61,7 @@ struct tarn_graph_tensor {
     uint64_t size;
     uint64_t offset;            /* of its first byte in its root's storage */
     uint64_t wanted_offset;     /* in its space's arena, as offset_rule says */
-    uint32_t part, parts_count; /* the parts that it names, see tarn_graph_part */
+    uint32_t part, parts_count; /* the parts of the tensor, see tarn_graph_part */
     uint32_t alignment;         /* 0: the plan's */
     uint32_t root;              /* its own id for a root */
     uint32_t producer;          /* op, or TARN_NONE (persistent only) */
@@ -89,64 +90,65 @@ struct tarn_storage {
     bool persistent;
 };
 
-/* A storage is cut at the ends of all slices of it: every tensor names whole parts, one behind the
- * other. A storage without slices is one part, one without bytes has none. Races, versions and
- * checks are by part; offsets, lifetimes and conflicts by storage. */
+/* A part of a storage. A storage is cut at the ends of all its slices: every tensor consists of
+ * whole, consecutive parts. A storage without slices is one part, a storage without bytes has no
+ * part. Races, versions and checks are by part; offsets, lifetimes and conflicts by storage. */
 struct tarn_graph_part {
     uint64_t offset, size; /* in the storage */
     uint32_t storage;
 };
 
-/* Members that lie right behind each other. Given groups that share members are joined into one
- * (layout.c), in which members may lie over each other that are never in use at once. */
+/* A contiguous group: members that lie back to back. Given groups that share members are joined
+ * into one (layout.c), in which members may overlap if they are never in use at once. */
 struct tarn_group {
     const uint32_t *tensors;  /* of a given group: the roots, as given */
-    const uint32_t *storages; /* storage indices, in order: of those roots that have bytes */
-    const uint64_t *within;   /* by member, where it lies in the group; NULL: each right behind the
-                                 one before it. The first is at 0, no member ends behind the last */
+    const uint32_t *storages; /* storage indices, in order, of the roots that have bytes */
+    const uint64_t *within;   /* by member, its offset in the group; NULL: back to back. The first
+                               * is at 0, no member ends after the last */
     uint32_t tensors_count, storages_count;
     bool persistent;
-    bool padded; /* every member up to the plan's alignment, not only the whole */
+    bool padded; /* every member is padded to the plan's alignment, not only the whole group */
 };
 
-/* Distinct cross-stream arcs (data and control, views as ordinary nodes), as neighbour lists:
- * those of op v are [begin[v], begin[v + 1]). */
+/* Distinct cross-stream arcs (data and control, views as ordinary nodes), as neighbour lists: the
+ * list of op v is [begin[v], begin[v + 1]). */
 struct tarn_arcs {
     const uint32_t *begin;
     const uint32_t *ops;
 };
 
 struct tarn_graph {
-    atomic_uint *references; /* outside, so that a graph can be copied while others share it; NULL
-                                in a view of a graph, which nobody shares */
+    atomic_uint *references; /* allocated separately, so that a graph can be copied while it is
+                              * shared; NULL in a view of a graph, which is not shared */
     const char *name;
     const char *meta; /* JSON text of the file's meta object, "{}" if none */
     struct tarn_graph_op *ops;
     struct tarn_graph_tensor *tensors;
     struct tarn_graph_stream *streams;
     struct tarn_storage *storages;
-    const struct tarn_graph_part *parts; /* storage by storage; views of a graph keep their numbers,
-                                            and their storages' are those of the graph */
+    const struct tarn_graph_part *parts; /* storage by storage; views of a graph keep the graph's
+                                          * numbers of parts */
     uint32_t parts_count;
     const uint32_t *users;          /* of all storages */
     const struct tarn_group *given; /* contiguous groups as given */
-    struct tarn_group *groups;      /* the same, joined where they share members */
+    struct tarn_group *groups;      /* the given groups, joined if they share members */
     uint32_t ops_count, tensors_count, streams_count, groups_count, given_count;
     uint32_t storages_count;
-    uint32_t spaces_count; /* 0: none is declared, there is one */
+    uint32_t spaces_count; /* 0: none is declared, and there is one space */
     struct tarn_space_info spaces[TARN_SPACES_MAX];
     uint32_t planned_count; /* of storages */
-    const uint32_t *order;  /* topological order: the list order where that is one, else the
-                               smallest ready id first */
-    const uint32_t *rank; /* op -> place in `order`; the same array where that is the list order */
+    const uint32_t *order;  /* topological order: the list order if that is one, else the smallest
+                             * ready id first */
+    const uint32_t *rank; /* op -> position in `order`; the same array if that is the list order */
     struct tarn_arcs predecessors, successors; /* cross-stream only */
     uint32_t conditionals_count;               /* 0: every op runs in every iteration */
-    uint64_t text_max;         /* the limit of the file that it was read from; 0: it was not */
-    struct tarn_hash hash;     /* of the content: everything but meta and name */
-    struct tarn_region region; /* the graph itself and all of it but ops, tensors, streams */
+    uint64_t text_max;         /* the limit of the file that it was read from; 0: not read from a
+                                * file */
+    struct tarn_hash hash;     /* hash of the content: everything but meta and name */
+    struct tarn_region region; /* the graph itself and all its memory but ops, tensors, streams */
 };
 
-/* Of an op without a record of its own. */
+/* The extra record of an op without its own. */
 extern const struct tarn_op_extra tarn_no_extra;
 
 static inline const struct tarn_op_extra *tarn_extra(const struct tarn_graph_op *op)
@@ -167,7 +169,7 @@ static inline const uint32_t *tarn_storage_users(const struct tarn_graph *graph,
     return graph->users + storage->users_begin;
 }
 
-/* The alignment of the storage's own; 0: the plan's. */
+/* The storage's own alignment; 0: the plan's. */
 static inline uint32_t tarn_own_alignment(const struct tarn_graph *graph,
                                           const struct tarn_storage *storage)
 {
@@ -215,21 +217,21 @@ static inline bool tarn_storages_exclude(const struct tarn_graph *graph, uint32_
            tarn_ops_exclude(graph, x->producer, y->producer);
 }
 
-/* While a graph is built: the op's own extra, made where it has none; NULL: no memory. */
+/* While a graph is built: the op's own extra, made if it has none; NULL: no memory. */
 struct tarn_op_extra *tarn_graph_own_extra(struct tarn_graph *graph, tarn_op op);
 /* While a graph is built: the op is this one of its source's implementations, or TARN_NONE: as
  * written. false: no memory. */
 bool tarn_graph_choose(struct tarn_graph *graph, tarn_op op, uint32_t implementation);
 
-/* Gives back the room that ops and tensors have for more; false: no memory. */
+/* Frees the unused room of ops and tensors; false: no memory. */
 bool tarn_graph_trim(struct tarn_graph *graph);
 
 /* Shares the graph; undone by tarn_graph_destroy. */
 struct tarn_graph *tarn_graph_retain(struct tarn_graph *graph);
 
-/* A graph that shares everything with another one, which outlives it: some of its arrays can be
- * replaced, and it is a whole graph all the same. Nobody retains or destroys it; its region is its
- * own, empty so far, and ends with it. Its hash stays that of the other graph. */
+/* A graph that shares everything with another graph, which outlives it: some of its arrays can be
+ * replaced, and it is still a complete graph. It is never retained or destroyed; it has its own
+ * region, initially empty, which ends with it. Its hash stays the other graph's hash. */
 static inline struct tarn_graph tarn_graph_view(const struct tarn_graph *graph)
 {
     struct tarn_graph view = *graph;
@@ -238,8 +240,8 @@ static inline struct tarn_graph tarn_graph_view(const struct tarn_graph *graph)
     return view;
 }
 
-/* Do streams, positions, order, ranks, arcs between streams, storages and users say the same?
- * For tests and assertions; cost: linear. */
+/* Do streams, positions, order, ranks, arcs between streams, storages and users agree? For tests
+ * and assertions; cost: linear. */
 bool tarn_graph_is_valid(const struct tarn_graph *graph);
 
 static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
@@ -247,7 +249,7 @@ static inline bool tarn_kind_is_persistent(enum tarn_tensor_kind kind)
     return kind >= TARN_PARAMETER;
 }
 
-/* What blocks of a memory space are aligned to in a plan with this alignment. */
+/* The alignment of a memory space's blocks in a plan with this alignment. */
 static inline uint64_t tarn_space_alignment(const struct tarn_graph *graph, uint32_t space,
                                             uint64_t alignment)
 {
@@ -255,14 +257,14 @@ static inline uint64_t tarn_space_alignment(const struct tarn_graph *graph, uint
     return own > 0 ? own : alignment;
 }
 
-/* The same of the storage's space. */
+/* tarn_space_alignment of the storage's space. */
 static inline uint64_t tarn_storage_alignment(const struct tarn_graph *graph, uint32_t storage,
                                               uint64_t alignment)
 {
     return tarn_space_alignment(graph, graph->storages[storage].space, alignment);
 }
 
-/* Exact bytes from the begin of a group with members over each other to its end. */
+/* Exact bytes from the start of a group with overlapping members to its end. */
 static inline uint64_t tarn_group_end(const struct tarn_graph *graph,
                                       const struct tarn_group *group)
 {
@@ -270,16 +272,16 @@ static inline uint64_t tarn_group_end(const struct tarn_graph *graph,
     return group->within[last] + graph->storages[group->storages[last]].size;
 }
 
-/* What a storage takes in an arena, or in the persistent part, of a plan with this alignment (a
- * power of two): alone, or in a padded group, its size rounded up to the alignment; in an exact
- * group its size, as the last member also the padding to the group's end. An alignment of its own
- * restricts its offset only. UINT64_MAX: more than 64 bits. Linear in an exact group for its last
- * member, else constant. */
+/* Bytes that a storage reserves in an arena, or in the persistent part, of a plan with this
+ * alignment (a power of two). Alone, or in a padded group, this is its size rounded up to the
+ * alignment. In an exact group it is its size; the last member also has the padding to the group's
+ * end. A storage's own alignment restricts only its offset. UINT64_MAX: more than 64 bits. Linear
+ * in an exact group for its last member, else constant. */
 uint64_t tarn_storage_reserved(const struct tarn_graph *graph, uint32_t storage,
                                uint64_t alignment);
 
-/* May the two share bytes because one is the workspace of an op that is done with it before it
- * writes its outputs, and the other one of these outputs, which begins with that op? */
+/* May the two storages share bytes because one is a workspace that ends before its op writes
+ * outputs, and the other is one of these outputs, which begins with that op? */
 static inline bool tarn_storages_take_turns(const struct tarn_graph *graph, uint32_t workspace,
                                             uint32_t output)
 {

@@ -1,8 +1,8 @@
 /* The content hash: every field of every record is fed as a 64-bit word, lists and strings with
  * their length first, so that no two different graphs feed the same words. Two lanes with different
  * odd multipliers (of splitmix64 and murmur3) absorb each word and are mixed together at the end.
- * What came into the format later is fed only where a graph has it, behind a flag in a word that
- * was there before, so that a graph keeps its hash for ever. Cost: a few nanoseconds a word.
+ * Later additions to the format are fed only if a graph has them, after a flag in an older word, so
+ * that a graph keeps its hash for ever. Cost: a few nanoseconds a word.
  */
 #include "hash.h"
 
@@ -53,7 +53,7 @@ static void add_implementations(struct tarn_hasher *hasher, const struct tarn_gr
     }
 }
 
-/* 0, too, if neither the op nor an implementation of it has a workspace: then it says nothing. */
+/* 0, too, if neither the op nor an implementation of it has a workspace: then it has no effect. */
 static uint64_t workspace_space(const struct tarn_op_extra *extra)
 {
     bool has_workspace = extra->workspace > 0;

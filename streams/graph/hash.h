@@ -5,7 +5,7 @@
 
 #include "graph.h"
 
-/* A hash in the making: begin, add words and lists, end. */
+/* State of a hash: begin, add words and lists, end. */
 struct tarn_hasher {
     uint64_t a, b;
 };
@@ -15,10 +15,10 @@ void tarn_hasher_add(struct tarn_hasher *hasher, uint64_t word);
 void tarn_hasher_add_list(struct tarn_hasher *hasher, const uint32_t *ids, size_t count);
 struct tarn_hash tarn_hasher_end(const struct tarn_hasher *hasher);
 
-/* Of everything that defines the graph: all but its name, its meta and what is derived. */
+/* The hash of everything that defines the graph: all but its name, its meta and derived data. */
 struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph);
 
-/* Reads what tarn_hash_format writes; false when the text is anything else. */
+/* Parses the text of tarn_hash_format; false for any other text. */
 bool tarn_hash_parse(const char *text, struct tarn_hash *hash);
 
 #endif

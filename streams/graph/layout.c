@@ -1,10 +1,10 @@
-/* Contiguous groups that share members become one group, in which every member has its place: what
- * a given group says, that each member lies right behind the one before it, is one difference of
- * two offsets, and a walk along them gives all offsets of what is connected. If two walks to one
- * member disagree, the groups contradict each other. Mostly a chain comes out, [a b] and [b c] as
- * [a b c]; but two members may lie over each other, as b and c do in [a b] and [a c]: that is right
- * where one of them is done with before the other one is made. Cost: linear, and O(k log k) for k
- * members that share; clocks where members lie over each other. */
+/* Joins contiguous groups that share members into one group with an offset for every member. A
+ * given group says that each member lies right after the member before it. Each such rule is a
+ * difference of two offsets, and a walk along the rules gives the offsets of all connected members.
+ * If two walks to one member disagree, the groups contradict each other. The result is usually a
+ * chain, [a b] and [b c] as [a b c]. But two members may overlap, as b and c do in [a b] and [a c]:
+ * that is allowed if one of them ends before the other is produced.
+ * Cost: linear, and O(k log k) for k members that share; clocks if members overlap. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -12,10 +12,10 @@
 #include "derive.h"
 #include "streams/base/region.h"
 
-/* Pairs of such members are looked at one by one. */
+/* Maximum for overlapping members, whose pairs are checked one by one. */
 #define LAYERS_MAX 4096u
 
-/* A member of what is connected, and where it lies relative to the first one that was met. */
+/* A member of a joined group, and its offset relative to the first member found. */
 struct member {
     uint32_t storage;
     int64_t at; /* sums of sizes are below 2^62 */
@@ -27,7 +27,7 @@ struct layout {
     const struct tarn_report *report;
     struct tarn_region scratch;
     uint32_t *begin, *groups_of; /* storage -> the given groups that have it: storages_count + 1 */
-    int64_t *at;                 /* storage -> place, where it is met */
+    int64_t *at;                 /* storage -> offset, if it was found */
     bool *met;                   /* by storage */
     bool *joined;                /* by given group */
     struct member *members;      /* of what is looked at now */
@@ -92,9 +92,9 @@ static bool list_groups(struct layout *layout)
     return true;
 }
 
-/* ---- What is connected ---- */
+/* ---- Connected members ---- */
 
-/* behind: the member before it in that group. */
+/* behind: the previous member in that group. */
 static enum tarn_status contradict(const struct layout *layout, uint32_t g, uint32_t a,
                                    uint32_t behind, int64_t wanted)
 {
@@ -108,7 +108,7 @@ static enum tarn_status contradict(const struct layout *layout, uint32_t g, uint
         (unsigned long long)(further < 0 ? -further : further), further < 0 ? "before" : "behind");
 }
 
-/* A member has its place; the groups that have it, too, are next. */
+/* Sets a member's offset; the other groups of the member are next. */
 static void place(struct layout *layout, uint32_t a, int64_t at, uint32_t *queued)
 {
     layout->met[a] = true;
@@ -123,7 +123,7 @@ static void place(struct layout *layout, uint32_t a, int64_t at, uint32_t *queue
     }
 }
 
-/* Places the members of a given group, of which one is placed. */
+/* Places the members of a given group that has one placed member. */
 static enum tarn_status walk(struct layout *layout, uint32_t g, uint32_t *queued)
 {
     const struct tarn_graph *graph = layout->graph;
@@ -136,7 +136,7 @@ static enum tarn_status walk(struct layout *layout, uint32_t g, uint32_t *queued
         uint32_t a = group->storages[i];
         if (!layout->met[a])
             place(layout, a, at, queued);
-        else if (layout->at[a] != at) /* of a later one than the first: that gave the place */
+        else if (layout->at[a] != at) /* a later member than the first, which gave the offset */
             return contradict(layout, g, a, group->storages[i - 1], at);
         at += (int64_t)graph->storages[a].size;
     }
@@ -151,7 +151,7 @@ static int compare_places(const void *left, const void *right)
     return a->storage < b->storage ? -1 : 1;
 }
 
-/* What lies first stays first; the others in the order of their ends. */
+/* Orders by start; equal starts by end. */
 static int compare_ends(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
@@ -169,7 +169,7 @@ static bool is_chain(const struct layout *layout)
     return true;
 }
 
-/* One group of all members, in the order of their addresses. */
+/* Makes one group of all members, in the order of their addresses. */
 static enum tarn_status join(struct layout *layout, bool padded)
 {
     struct tarn_graph *graph = layout->graph;
@@ -244,7 +244,7 @@ static enum tarn_status connect(struct layout *layout, uint32_t g)
     return status;
 }
 
-/* ---- Members over each other ---- */
+/* ---- Overlapping members ---- */
 
 static bool precedes(const struct tarn_graph *graph, const struct tarn_clocks *clocks, uint32_t a,
                      uint32_t b, uint32_t *user)

@@ -1,8 +1,8 @@
-/* Data races: the users of a part of a storage (all of it, where it has no slices), walked in
- * topological order, must be ordered wherever one writes. It is enough to compare with the last
- * write and, for a write, with the last reader of every stream since it: whatever came earlier lies
- * before those. A planned storage begins with its producer's write. Happens-before is asked of
- * clocks in O(1).
+/* Finds data races: the users of a part of a storage (a storage without slices is one part), walked
+ * in topological order, must be ordered if one of them writes. It is enough to compare with the
+ * last write and, for a write, with the last reader of every stream since then: all earlier users
+ * come before those. A planned storage begins with its producer's write. Clocks answer
+ * happens-before in O(1).
  * Cost: O((V + E) S) for the clocks, linear in users for the walk.
  */
 
@@ -17,19 +17,19 @@ struct walk {
     uint32_t *users;
     bool *writes;      /* does it write? */
     uint32_t *readers; /* stream -> last reader since the last write, or TARN_NONE */
-    uint32_t *streams; /* the ones that have such a reader */
+    uint32_t *streams; /* the streams that have such a reader */
     uint32_t streams_count;
     struct tarn_region region; /* of the arrays above */
 };
 
-/* ---- Who uses which part ---- */
+/* ---- Users of parts ---- */
 
-/* The distinct ops that touch a part, in topological order, and who of them writes. Counted first,
- * then written down. */
+/* The distinct ops that use a part, in topological order, and which of them write. Counted first,
+ * then stored. */
 struct tally {
-    uint32_t *mark;    /* part -> op + 1 that touched it last */
+    uint32_t *mark;    /* part -> op + 1 that used it last */
     uint32_t *written; /* part -> op + 1 that wrote it last */
-    uint32_t *next;    /* part -> where its next user goes */
+    uint32_t *next;    /* part -> position of its next user */
 };
 
 static void note_touch(const struct walk *walk, const struct tally *tally, uint32_t part,
@@ -117,7 +117,7 @@ static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage
     return false;
 }
 
-/* A planned storage begins with its producer's write, which is of all its parts. */
+/* A planned storage begins with its producer's write of all its parts. */
 static enum tarn_status check_producer(const struct walk *walk, uint32_t a)
 {
     const struct tarn_graph *graph = walk->graph;

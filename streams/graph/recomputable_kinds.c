@@ -1,10 +1,10 @@
-/* The rule of what may run twice. What an op says of itself (`recomputable`) settles whether it
- * gives the same again; unless it speaks, its class does. In either case a repetition must leave
- * alone what outlives the iteration, and must be able to write to storages of its own: where it
- * overwrites, it has to read what was there.
+/* Decides which ops may run twice. An op's field `recomputable` says whether it gives the same
+ * result again; without the field, its class decides. In both cases a repetition must not change
+ * storages that outlive the iteration, and must be able to write to its own storages: if it
+ * overwrites a storage, it must read the old content.
  *
- * Batch-norm breaks the rule as it stands, since it moves the running statistics on; it gets the
- * implementation that spares them:   x, weight, bias, saved mean, saved invstd -> y
+ * Batch-norm as written breaks the rule, since it updates the running statistics. It gets an
+ * implementation that does not update them: x, weight, bias, saved mean, saved invstd -> y
  * Cost: linear in the op's inputs and outputs.
  */
 #include "recomputable_kinds.h"
@@ -27,7 +27,7 @@ bool tarn_op_is_known(const struct tarn_graph *graph, uint32_t op)
            tarn_graph_op_class(graph, op) != TARN_CLASS_UNKNOWN;
 }
 
-/* ---- By what it reads and writes ---- */
+/* ---- By inputs and outputs ---- */
 
 static bool has_storage(const struct tarn_graph *graph, struct tarn_list tensors, uint32_t storage)
 {
@@ -49,9 +49,9 @@ static bool can_write_elsewhere(const struct tarn_graph *graph, uint32_t op,
     return true;
 }
 
-/* What a slice holds may be overwritten while the rest of its storage stays, and what lies over
- * another member of its contiguous group when that is made: an op that reads or writes such a
- * storage runs once. */
+/* A slice may be overwritten while the rest of its storage stays, and a group member may be
+ * overwritten when an overlapping member is produced. So an op that reads or writes such a storage
+ * runs once. */
 static bool has_slices(const struct tarn_graph *graph, struct tarn_list tensors)
 {
     for (size_t k = 0; k < tensors.count; k++) {
@@ -70,7 +70,9 @@ bool tarn_op_repeats(const struct tarn_graph *graph, uint32_t op, uint32_t imple
     if (record->recomputable == TARN_RECOMPUTABLE_BY_RULE &&
         !is_repeatable_class(tarn_graph_op_class(graph, op)))
         return false;
-    if (tarn_extra(record)->branch_count > 0) return false; /* what reads it may be outside */
+    if (tarn_extra(record)->branch_count > 0)
+        return false; /* its readers may be outside of the
+                       * arm */
     struct tarn_list inputs = {record->inputs, record->inputs_count};
     struct tarn_list outputs = {tarn_outputs(record), record->outputs_count};
     if (implementation != TARN_NONE) {
@@ -100,7 +102,7 @@ static bool is_written(const struct tarn_graph *graph, const struct tarn_graph_o
     return false;
 }
 
-/* Does the op move statistics on while it makes y and what it saves? */
+/* Does the op update statistics while it makes y and saved values? */
 static bool is_training_batch_norm(const struct tarn_graph *graph, const struct tarn_graph_op *op)
 {
     uint32_t fresh = 0, persistent = 0;
@@ -122,8 +124,8 @@ static bool wants_from_saved(const struct tarn_graph *graph, const struct tarn_g
     return true;
 }
 
-/* Reads what the op reads but the running statistics, and what it saved; makes y, its first fresh
- * output. NULL ids: out of memory. */
+/* Reads the op's inputs without the running statistics, and the saved values; makes y, the op's
+ * first fresh output. NULL ids: no memory. */
 static struct tarn_implementation from_saved(struct tarn_graph *graph,
                                              const struct tarn_graph_op *op)
 {

@@ -1,5 +1,5 @@
-/* Reports: "FILE: /json/pointer: what is wrong with op 12 "relu"". Validation knows places as JSON
- * pointers; a graph that was built by calls has no file, and then names and ids must be enough.
+/* Reports: "FILE: /json/pointer: what is wrong with op 12 "relu"". Validation locates errors by
+ * JSON pointers. A graph built by calls has no file, so its messages have only names and ids.
  */
 #include "report.h"
 
@@ -40,7 +40,7 @@ static size_t write_prefix(char *text, size_t size, const char *path, const char
 {
     text[0] = '\0';
     if (!path) return 0;
-    /* the end of a long path says more than its beginning */
+    /* the end of a long path is more useful than its beginning */
     size_t length = strlen(path);
     bool is_long = length > 120;
     snprintf(text, size, "%s%s: %s%s", is_long ? "..." : "", is_long ? path + length - 120 : path,

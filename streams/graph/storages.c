@@ -1,6 +1,6 @@
-/* Storages: what gets an offset. Numbered planned roots, then workspaces, then persistent roots;
- * each with its parts and the distinct ops that touch it in topological order (one pass over the
- * order counts, a second one writes down). Cost: linear in ops and list entries.
+/* Derives the storages. Their numbers are: planned roots, then workspaces, then persistent roots.
+ * Each has its parts and the distinct ops that use it in topological order (one pass over the order
+ * counts, a second pass stores). Cost: linear in ops and list entries.
  */
 
 #include "derive.h"
@@ -80,7 +80,7 @@ static void number_storages(struct tarn_graph *graph)
 
 /* ---- Parts ---- */
 
-/* Where a slice begins or ends inside its storage. */
+/* The start or end of a slice inside its storage. */
 struct cut {
     uint32_t storage;
     uint64_t offset;
@@ -130,7 +130,7 @@ static void cut_storages(struct tarn_graph *graph, struct tarn_graph_part *parts
     }
 }
 
-/* The first part of a storage that does not begin below a byte. */
+/* The first part of a storage that begins at or after a byte. */
 static uint32_t find_part(const struct tarn_graph *graph, const struct tarn_storage *storage,
                           uint64_t offset)
 {
@@ -139,7 +139,7 @@ static uint32_t find_part(const struct tarn_graph *graph, const struct tarn_stor
     return low;
 }
 
-/* Names of parts, all lists of ops and all tensors together: what is linear in graphs without
+/* Limit on parts named by all lists of ops and all tensors together: steps that are linear without
  * slices could be quadratic with them. */
 #define NAMED_PARTS_MIN (UINT64_C(1) << 20)
 #define NAMED_PARTS_A_NAME 64u
@@ -150,7 +150,7 @@ static enum tarn_status check_cuts(const struct tarn_graph *graph, const struct 
     for (uint32_t t = 0; t < graph->tensors_count; t++) named += graph->tensors[t].parts_count;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         const struct tarn_graph_op *op = &graph->ops[v];
-        uint32_t count = op->inputs_count + op->outputs_count; /* they stand behind each other */
+        uint32_t count = op->inputs_count + op->outputs_count; /* they are consecutive */
         for (uint32_t k = 0; k < count; k++) named += graph->tensors[op->inputs[k]].parts_count;
         names += count;
     }
@@ -190,9 +190,9 @@ static enum tarn_status fill_parts(struct tarn_graph *graph, struct tarn_region 
 /* ---- Users ---- */
 
 struct touch_pass {
-    uint32_t *mark;  /* storage -> op + 1 that touched it last */
+    uint32_t *mark;  /* storage -> op + 1 that used it last */
     uint32_t *users; /* NULL: only count */
-    uint32_t *next;  /* storage -> where its next user goes */
+    uint32_t *next;  /* storage -> position of its next user */
 };
 
 static void touch(struct tarn_graph *graph, const struct touch_pass *pass, uint32_t storage,

@@ -1,6 +1,6 @@
-/* The topological order: list order where that is one, else Kahn's algorithm that always takes the
- * smallest ready id (a heap, of at most one op per stream). When ops are left over there is a
- * cycle: walking from arc to arc back among them must meet an op twice. Cost: O(V + E log S).
+/* Finds the topological order: list order if that is one, else Kahn's algorithm, which always takes
+ * the smallest ready id (a heap, of at most one op per stream). If ops are left over, there is a
+ * cycle: a walk back along arcs among them must reach an op twice. Cost: O(V + E log S).
  */
 #include <assert.h>
 #include <stdio.h>
@@ -52,8 +52,8 @@ static enum tarn_status report_cycle(const struct tarn_graph *graph, const uint3
 
 /* ---- Finding a cycle ---- */
 
-/* An op that v has to wait for and that is itself waiting. Arcs from other streams first: they make
- * the shorter cycles. */
+/* A predecessor of v that is itself waiting. Arcs from other streams come first: they give shorter
+ * cycles. */
 static uint32_t waiting_predecessor(const struct tarn_graph *graph, const uint32_t *pending,
                                     uint32_t v)
 {
@@ -63,7 +63,7 @@ static uint32_t waiting_predecessor(const struct tarn_graph *graph, const uint32
     return graph->streams[graph->ops[v].stream].ops[graph->ops[v].position - 1];
 }
 
-/* Leaves out what lies between two ops of the same stream: the stream's order says it. */
+/* Leaves out ops between two ops of the same stream, since the stream's order implies them. */
 static uint32_t drop_stream_runs(const struct tarn_graph *graph, const uint32_t *cycle,
                                  uint32_t count, uint32_t *shorter)
 {
@@ -135,7 +135,7 @@ static void release(const struct tarn_graph *graph, uint32_t v, uint32_t *pendin
     }
 }
 
-/* Orders what can be ordered; returns how many ops that are. */
+/* Orders as many ops as possible; returns their number. */
 static uint32_t order_smallest_first(const struct tarn_graph *graph, uint32_t *order,
                                      uint32_t *pending, struct tarn_heap *ready)
 {

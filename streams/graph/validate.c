@@ -1,5 +1,5 @@
-/* The rules that can be checked record by record: tensors first (what they alias), then ops (what
- * they name, who produces what), then groups, then sums. The first broken rule ends it.
+/* Checks the rules for single records: tensors first (their aliases), then ops (their names,
+ * producers of tensors), then groups, then sums. The first broken rule ends the check.
  * Cost: linear in records and list entries.
  */
 #include "validate.h"
@@ -16,7 +16,7 @@ static enum tarn_status bad_tensor(const struct tarn_graph *graph, const struct 
                            "%s %s", tarn_tensor_label(graph, t).text, what);
 }
 
-/* `root` still holds what the tensor aliases, or TARN_NONE. */
+/* `root` still holds the aliased tensor, or TARN_NONE. */
 static enum tarn_status check_alias(const struct tarn_graph *graph,
                                     const struct tarn_report *report, uint32_t t)
 {
@@ -134,7 +134,7 @@ static enum tarn_status check_tensors(struct tarn_graph *graph, const struct tar
     return TARN_OK;
 }
 
-/* ---- Ops: what they name ---- */
+/* ---- Ops: names ---- */
 
 static enum tarn_status bad_op(const struct tarn_graph *graph, const struct tarn_report *report,
                                uint32_t v, const char *field, const char *what)
@@ -201,7 +201,7 @@ static enum tarn_status check_arcs(const struct tarn_graph *graph, const struct 
     return TARN_OK;
 }
 
-/* ---- Ops: what they produce ---- */
+/* ---- Ops: outputs ---- */
 
 static enum tarn_status claim_output(struct tarn_graph *graph, const struct tarn_report *report,
                                      uint32_t v, uint32_t k)
@@ -262,7 +262,7 @@ static enum tarn_status check_view(const struct tarn_graph *graph, const struct 
     return TARN_OK;
 }
 
-/* A move is known by its two tensors alone. */
+/* A move has only its two tensors. */
 static enum tarn_status check_move(const struct tarn_graph *graph, const struct tarn_report *report,
                                    uint32_t v)
 {
@@ -295,7 +295,7 @@ static enum tarn_status check_move(const struct tarn_graph *graph, const struct 
 
 /* ---- Ops ---- */
 
-/* Names first: the other checks look up what is named. */
+/* Names first: the other checks look them up. */
 static enum tarn_status check_names(struct tarn_graph *graph, const struct tarn_report *report)
 {
     enum tarn_status status = TARN_OK;
@@ -383,7 +383,7 @@ static enum tarn_status check_member(const struct tarn_graph *graph,
     return TARN_OK;
 }
 
-/* group_of[root]: the last group that has it + 1. */
+/* group_of[root]: 1 + the last group that has the root. */
 static enum tarn_status check_group(const struct tarn_graph *graph,
                                     const struct tarn_report *report,
                                     const struct tarn_list *groups, uint32_t g, uint32_t *group_of)

@@ -1,4 +1,4 @@
-/* The rules of a graph, one place for files and for graphs built by calls.
+/* Checks the rules of a graph, for files and for graphs built by calls.
  *
  * A graph passes through in this order; each step relies on the ones before it:
  *
@@ -23,17 +23,18 @@
                            left for what alignment adds */
 
 /* Entries of 4 bytes of the clocks (ops with arcs to other streams, and streams, times streams) and
- * of `first` (planned storages times streams). A graph from a file may have text_max / 64, or these
- * for each op and tensor, whichever is more: a small file must not ask for a large memory. */
+ * of `first` (planned storages times streams). A graph from a file may have text_max / 64 entries,
+ * or a fixed number for each op and tensor, whichever is more: a small file must not need much
+ * memory. */
 #define TARN_CLOCKS_MAX (UINT64_C(1) << 31)
 #define TARN_CLOCKS_PER_RECORD 128
 
-/* Checks ops, tensors and groups (lists of tensor ids) by themselves and fills in the tensors'
- * `root` (on entry: what it aliases, or TARN_NONE) and `producer`. */
+/* Checks ops, tensors and groups (lists of tensor ids) one by one and fills in the tensors' `root`
+ * (on entry: the aliased tensor, or TARN_NONE) and `producer`. */
 enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_list *groups,
                                        const struct tarn_report *report);
 
-/* Checks what ops say that transforms may do with them; part of the records. */
+/* Checks the fields that allow transforms to change ops; part of the records. */
 enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
                                        const struct tarn_report *report);
 
@@ -44,7 +45,7 @@ enum tarn_status tarn_validate_choices(const struct tarn_graph *graph,
  * tensors' producers. */
 enum tarn_status tarn_validate_branches(struct tarn_graph *graph, const struct tarn_report *report);
 
-/* Checks memory spaces, and who names them; part of the records, after the tensors' roots. */
+/* Checks memory spaces, and references to them; part of the records, after the tensors' roots. */
 enum tarn_status tarn_validate_spaces(const struct tarn_graph *graph,
                                       const struct tarn_report *report);
 

@@ -1,12 +1,12 @@
-/* The rules for what transforms may do with an op: write over one of its inputs, run in another
- * implementation; and for the memory spaces that it may lie in. They look up producers, so the
- * records have been checked before.
+/* Checks the fields that allow transforms to change an op: write over one of its inputs, run
+ * another implementation; and memory spaces. The checks look up producers, so they run after the
+ * records' checks.
  * Cost: linear in inputs, outputs and lists of choices.
  */
 
 #include "validate.h"
 
-/* A set of tensors at a time: of[t] == stamp. */
+/* A set of tensors that is cleared in O(1): t is a member if of[t] == stamp. */
 struct marks {
     uint32_t *of;
     uint32_t stamp;
@@ -57,7 +57,7 @@ static enum tarn_status bad_implementation(const struct tarn_graph *graph,
         "%s has an implementation %s", tarn_op_label(graph, v).text, what);
 }
 
-/* Marks what the implementation makes. */
+/* Marks the outputs that the implementation makes. */
 static enum tarn_status check_part(const struct tarn_graph *graph, const struct tarn_report *report,
                                    uint32_t v, uint32_t i, struct marks *made)
 {
@@ -79,7 +79,7 @@ static enum tarn_status check_part(const struct tarn_graph *graph, const struct 
     return TARN_OK;
 }
 
-/* It may read an output of the op that it does not make itself: another run of the op has. */
+/* It may read an output of the op that it does not make itself: another run of the op makes it. */
 static enum tarn_status check_reads(const struct tarn_graph *graph,
                                     const struct tarn_report *report, uint32_t v, uint32_t i,
                                     const struct marks *made)
@@ -173,8 +173,8 @@ static enum tarn_status check_branch(struct tarn_graph *graph, const struct tarn
     return TARN_OK;
 }
 
-/* What an op needs must be there when it runs, and what it writes in place must be there at all:
- * else it would write over what another arm has in these bytes. */
+/* An op's inputs must exist whenever it runs, and a storage that it writes in place must exist at
+ * all: otherwise it would overwrite another arm's storage in these bytes. */
 static enum tarn_status check_arms_of(const struct tarn_graph *graph,
                                       const struct tarn_report *report, uint32_t v)
 {

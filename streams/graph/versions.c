@@ -1,6 +1,6 @@
-/* Which write each read sees: one pass that remembers the last version of every part of a storage.
- * The meaning of a graph is what this gives for its list order; a plan must give the same for the
- * order in which it launches. Cost: linear in ops and the parts of their inputs and outputs. */
+/* Finds which write each read sees: one pass that stores the last version of every part of a
+ * storage. The result for list order is the meaning of a graph; a plan must give the same result
+ * for its launch order. Cost: linear in ops and the parts of their inputs and outputs. */
 #include "versions.h"
 
 #include "streams/base/region.h"

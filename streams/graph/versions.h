@@ -1,22 +1,23 @@
-/* Which write each read sees, when the ops of a graph run one after another in a given order. */
+/* Which write each read sees, if the ops of a graph run one after another in a given order. */
 #ifndef TARN_STREAMS_GRAPH_VERSIONS_H
 #define TARN_STREAMS_GRAPH_VERSIONS_H
 
 #include "graph.h"
 
-/* A version of a part of a storage is called by the tensor through which it was written, the first
- * one where an op has several outputs with this part; TARN_NONE: what was there before the
- * iteration. An op has a slot for each input, then for each output; a slot tells, for each part of
- * its tensor, which version was there just before the op. */
+/* The name of a version of a part of a storage is the tensor through which it was written (the
+ * first one, if several outputs of an op have this part); TARN_NONE: the content before the
+ * iteration. An op has a slot for each input, then for each output. A slot holds, for each part of
+ * its tensor, the version just before the op. */
 struct tarn_versions {
-    uint32_t *begin;      /* op -> where its first slot begins in `found`; ops_count + 1 */
+    uint32_t *begin;      /* op -> start of its first slot in `found`; ops_count + 1 */
     uint32_t *found;      /* slot by slot, part by part -> version */
-    uint32_t *left_begin; /* tensor -> where it begins in `left` */
-    uint32_t *left;       /* by part of it, the version just after its producer (a view: before) */
+    uint32_t *left_begin; /* tensor -> its start in `left` */
+    uint32_t *left;       /* by part of the tensor, the version just after its producer (a view:
+                           * before) */
     uint32_t *last;       /* part -> version at the end of the iteration */
 };
 
-/* Runs ops[0..count) of the graph; views look but write nothing. All arrays from the region.
+/* Runs ops[0..count) of the graph; views read but write nothing. All arrays from the region.
  * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_versions_init(struct tarn_versions *versions, struct tarn_region *region,
                                     const struct tarn_graph *graph, const uint32_t *ops,
@@ -28,8 +29,8 @@ static inline uint32_t tarn_version_writer(const struct tarn_graph *graph, uint3
     return version == TARN_NONE ? TARN_NONE : graph->tensors[version].producer;
 }
 
-/* What a version is called in the source graph. `tensor`: any of its storage, for the content from
- * before the iteration, which goes by the root. */
+/* The name of a version in the source graph. `tensor`: any tensor of its storage, for the content
+ * before the iteration, whose name is the root. */
 static inline uint32_t tarn_version_name(const struct tarn_graph *graph, uint32_t tensor,
                                          uint32_t version)
 {
@@ -65,14 +66,14 @@ static inline const uint32_t *tarn_versions_found(const struct tarn_versions *ve
     return found;
 }
 
-/* The versions that a tensor's producer left, by part of it. */
+/* The versions that a tensor's producer left, by part of the tensor. */
 static inline const uint32_t *tarn_versions_left(const struct tarn_versions *versions,
                                                  uint32_t tensor)
 {
     return versions->left + versions->left_begin[tensor];
 }
 
-/* What a whole tensor goes by where one name must do: the version of its first part. */
+/* The version of a whole tensor if one name must suffice: the version of its first part. */
 static inline uint32_t tarn_versions_first(const struct tarn_graph *graph, uint32_t tensor,
                                            const uint32_t *versions)
 {

@@ -1,19 +1,22 @@
-/* The heaviest antichain, as a maximum flow: a storage's bytes may be handed on to any op at or
- * beyond first[a][s] in some stream s, and an op asks for as many bytes as it produces. By duality
- * (Dilworth, weighted) the bytes that no op can be given are the weight of the heaviest antichain.
+/* Finds the heaviest antichain as a maximum flow: the bytes of storage a may be handed to any op at
+ * or after first[a][s] in some stream s, and an op needs as many bytes as it produces. By duality
+ * (Dilworth, weighted) the bytes that ops lack in a maximum flow are the weight of the heaviest
+ * antichain.
  *
  *   1. Greedy in topological order. Nearly always this is already maximal.
- *   2. Augment: search from the storages with bytes left. What they may reach is a
- *      suffix of every stream, so one pointer per stream is the whole visited set. When no op in
- *      reach lacks bytes the flow is maximal and the pointers are the certificate.
- *   3. If the work limit ended that early, the pointers still name an antichain. Another one is
- *      what cannot be reused yet after the first ops of list order, at the best of all points; the
- *      heavier of the two is taken. It may weigh less than the heaviest.
+ *   2. Augment: search from the storages with bytes left. The ops that they reach are a suffix of
+ *      every stream, so one pointer per stream is the whole visited set. If no op in reach lacks
+ *      bytes, the flow is maximal and the pointers are the certificate.
+ *   3. If the work limit ended the search early, the pointers still name an antichain. A second
+ *      antichain is the set of storages that cannot be reused yet after the first n ops of list
+ *      order, for the best n; the heavier of the two is taken. It may weigh less than the heaviest.
  *
- * Storages of one size are placed by the flow itself: whoever is given bytes lies where they are.
+ * If all storages have one size, the flow itself places them: an op's outputs lie where the bytes
+ * handed to it are.
  *
  * Source: docs/how-it-works.md, "Lower bound". Cost: O(T S) for the greedy, then up to the work
- * limit; 40 bytes for each storage, and 1.2 for each and every stream, beside what comes in. */
+ * limit; memory: 40 bytes for each storage, and 1.2 bytes for each storage and stream, without the
+ * input. */
 #include "antichain.h"
 
 #include <assert.h>
@@ -23,9 +26,8 @@
 #include "streams/base/bitset.h"
 #include "streams/base/region.h"
 
-/* The flow itself: what storages have left, what ops lack, and the transfers between them.
- * Transfers are records in one array; the empty ones are used again. Cost: constant for a
- * transfer. */
+/* The flow: bytes left in storages, bytes lacking in ops, and the transfers between them. Transfers
+ * are records in one array; empty records are reused. Cost: constant for a transfer. */
 
 bool tarn_flow_init(struct tarn_flow *flow, struct tarn_region *region,
                     const struct tarn_reuse *reuse, const struct tarn_graph *graph,
@@ -65,7 +67,7 @@ static bool flow_give(struct tarn_flow *flow, uint32_t storage, uint32_t op, uin
     return true;
 }
 
-/* Does op v lie where the bytes of the transfer's storage may be used again? */
+/* May op v reuse the bytes of the transfer's storage? */
 static bool is_in_reach(const struct tarn_flow *flow, const struct tarn_transfer *transfer,
                         uint32_t v)
 {
@@ -94,10 +96,10 @@ bool tarn_flow_is_valid(const struct tarn_flow *flow, const uint64_t *weight)
     return left + given == sum && lacking + given == sum;
 }
 
-/* The greedy flow, in topological order: a set per stream holds the released storages; an op takes
- * bytes from those that become usable elsewhere latest. Nearly always this is already maximal.
- * Source: docs/how-it-works.md, "Lower bound". Cost: O(T S) time; 12 bytes for each storage, and 4
- * more and a fraction of one for each storage and stream. */
+/* The greedy flow, in topological order: a set per stream holds the released storages. An op takes
+ * bytes from the released storages that become usable in another stream latest. Nearly always this
+ * is already maximal. Source: docs/how-it-works.md, "Lower bound". Cost: O(T S) time; 12 bytes for
+ * each storage, and a little over 4 bytes for each storage and stream. */
 
 static uint32_t first_of(const struct tarn_flow *flow, uint32_t a, uint32_t s)
 {
@@ -106,15 +108,15 @@ static uint32_t first_of(const struct tarn_flow *flow, uint32_t a, uint32_t s)
 
 /* ---- Released storages ---- */
 
-/* A set of numbers below 64^levels that knows its greatest one: bits, above each word of which
- * that is not zero a bit is set in the next level. */
+/* A set of numbers below 64^levels with a fast maximum: bits in levels; a bit of a level is set if
+ * its word in the level below is not zero. */
 enum { LEVELS_MAX = 6 };
 struct ranks {
     uint64_t *level[LEVELS_MAX];
     uint32_t levels;
 };
 
-/* Splits words into levels for numbers below `count`; returns how many words that takes. */
+/* Splits words into levels for numbers below `count`; returns the number of words used. */
 static size_t ranks_shape(struct ranks *ranks, uint64_t *words, size_t count)
 {
     size_t used = 0;
@@ -153,26 +155,27 @@ static uint32_t ranks_greatest(const struct ranks *ranks)
     return rank;
 }
 
-/* Storages by increasing first[.][s] for one stream s, one part of its positions after the other. A
- * part is some shares of the stream, each about a 256th of its positions; the number of storages in
- * each share tells how many shares fit. Few streams have little in memory beside what is sorted,
- * and sort it in more parts. */
+/* Queue of storages by increasing first[.][s] for one stream s, sorted one part of its positions
+ * after another. A part is some shares of the stream, each about 1/256 of its positions; the counts
+ * of storages in the shares decide how many shares fit into a part. With few streams the sorted
+ * storages would dominate memory, so they are sorted in more parts. */
 enum { SHARES = 256, PARTS_MAX = 4, PARTS_STREAMS = 32 };
 struct queue {
     uint32_t *storages; /* room for the largest part */
     uint32_t count;
     uint32_t next;           /* index into storages: those before it are released or used up */
-    uint32_t unsorted;       /* the first position behind this part, where a share begins */
+    uint32_t unsorted;       /* the first position after this part, where a share begins */
     uint32_t share_shift;    /* a share has 2^share_shift positions */
     uint32_t shares[SHARES]; /* share -> its storages */
 };
 
-/* How late a storage becomes usable elsewhere than in the stream where it is usable first: this
- * ranks storages, the same in every stream. */
+/* Storages are ranked by how late they become usable outside of the stream where they are usable
+ * first; the ranks are the same in every stream. */
 struct greedy {
     struct ranks *released; /* stream -> ranks of storages that may be taken there */
     struct queue *queues;   /* by stream */
-    uint32_t *at;           /* counts of a sort: by position, of the part with the most of them */
+    uint32_t *at;           /* counts of a sort by position, for the part with the largest number of
+                             * positions */
     uint32_t *rank;         /* storage -> the second lowest place in list order of ops that may take
                                its bytes, then its rank by that */
     uint32_t *storage_at;   /* rank -> storage */
@@ -189,7 +192,8 @@ static void start_queue(struct queue *queue, const struct tarn_flow *flow, uint3
         if (first[a] < length) queue->shares[first[a] >> queue->share_shift]++;
 }
 
-/* The storages of as many shares as `most` allows, and of at least one. *end: where they end. */
+/* Counts the storages of as many shares as `most` allows, and of at least one share. *end: the
+ * position after them. */
 static uint32_t count_next(const struct queue *queue, uint32_t most, uint32_t length, uint32_t *end)
 {
     uint32_t count = 0, share = queue->unsorted >> queue->share_shift;
@@ -199,7 +203,7 @@ static uint32_t count_next(const struct queue *queue, uint32_t most, uint32_t le
     return count;
 }
 
-/* Counting sort of those of positions [unsorted, end). */
+/* Counting sort of the storages of positions [unsorted, end). */
 static void sort_next(struct queue *queue, const uint32_t *first, uint32_t count, uint32_t end,
                       uint32_t *at)
 {
@@ -231,7 +235,7 @@ static void refill(struct queue *queue, const struct tarn_flow *flow, uint32_t s
     queue->unsorted = end;
 }
 
-/* The most storages, and the most positions, of any part of a stream that has not begun. */
+/* The maximum numbers of storages, and of positions, of any part of a stream that has not begun. */
 static void find_largest(const struct queue *begun, const struct tarn_flow *flow, uint32_t s,
                          uint32_t *storages, uint32_t *positions)
 {
@@ -354,7 +358,7 @@ static void enter_released(struct greedy *greedy, const struct tarn_flow *flow, 
     }
 }
 
-/* Gives an op what it lacks, as far as that is released. */
+/* Gives an op the bytes that it lacks, as far as they are released. */
 static bool serve(struct tarn_flow *flow, struct ranks *released, const uint32_t *storage_at,
                   uint32_t op)
 {
@@ -387,22 +391,23 @@ bool tarn_flow_greedy(struct tarn_flow *flow)
     return ok;
 }
 
-/* Makes a flow maximal by augmenting paths. What a storage may be given to is a suffix of every
- * stream, so what can be reached from the storages with bytes left is one, too, and a search is a
- * list of steps, each of which moves one stream's threshold down:
+/* Makes a flow maximal by augmenting paths. The ops that a storage may be given to are a suffix of
+ * every stream. So the ops reached from the storages with bytes left are suffixes, too, and a
+ * search is a list of steps, each of which moves one stream's threshold down:
  *
  *     a storage with bytes left ──► step: stream 2 from position 900 on
  *        an op there holds a transfer of b ──► step: stream 0 from position 700 on
  *           an op there holds a transfer of c ──► step: stream 2 from position 650 on, lacking op
  *
- * Only the transfer that moves a threshold furthest matters, and every 64 positions of a stream
- * know the lowest positions that theirs may move to. So a search looks at few transfers, and costs
- * O(V S / 64) and a little for each step. It hands bytes along every path that it meets, as far as
- * earlier ones have left room. When no op in reach lacks bytes the flow is maximal. */
+ * Only the transfer that moves a threshold furthest matters, and each block of 64 positions stores
+ * the lowest positions that its transfers may move thresholds to. So a search looks at few
+ * transfers, and costs O(V S / 64) and a little for each step. It hands bytes along every path that
+ * it finds, as far as earlier paths have left room. If no op in reach lacks bytes, the flow is
+ * maximal. */
 
 enum { BLOCK = 64 };
 
-/* ---- What is known of 64 positions ---- */
+/* ---- Blocks of 64 positions ---- */
 
 /* A stream's threshold moves from `above` to `position`. */
 struct step {
@@ -414,7 +419,8 @@ struct step {
     uint32_t parent;   /* the step that brought the op in */
 };
 
-/* The transfer that may move a threshold furthest; once it is empty, the next one is not known. */
+/* The transfer that may move a threshold furthest; once that transfer is empty, the next one is not
+ * known. */
 struct holder {
     uint32_t op;
     uint32_t transfer; /* transfer + 1; 0: not known */
@@ -422,19 +428,19 @@ struct holder {
 
 struct search {
     struct tarn_flow *flow;
-    uint32_t *threshold; /* stream -> ops from this position on are in reach */
+    uint32_t *threshold; /* stream -> ops at or after this position are in reach */
     uint64_t work_left;
     uint32_t *begin;   /* stream -> its first block */
     uint64_t *lacking; /* block -> a bit for each op that lacks bytes */
     uint32_t *lowest; /* [block][stream]: at most first of any storage with a transfer to its ops */
-    struct holder *holder; /* the same: whose first that is */
+    struct holder *holder; /* [block][stream]: the transfer whose storage has that first */
     uint32_t *best;        /* the same of a step */
     struct step *best_step;
-    uint32_t *wanted;  /* streams that a block's transfers are looked at for */
+    uint32_t *wanted;  /* streams for which a block's transfers are searched */
     uint32_t *source;  /* stream -> the storage with bytes left that is usable there first */
-    uint32_t *sources; /* storages with bytes left, and some that had */
+    uint32_t *sources; /* storages with bytes left, and some with none left */
     uint32_t sources_count;
-    uint32_t emptied; /* transfer + 1: a list of those to use again after this search */
+    uint32_t emptied; /* transfer + 1: a list of transfers to reuse after this search */
     struct step *steps;
     size_t steps_room;
     uint32_t steps_count;
@@ -586,7 +592,7 @@ static void note(struct search *search, uint32_t parent, uint32_t t, struct hold
         (struct step){t, first, search->threshold[t], storage, holder.transfer, holder.op, parent};
 }
 
-/* Takes note of the transfers to ops [begin, end) that move the wanted thresholds furthest. */
+/* Records the transfers to ops [begin, end) that move the wanted thresholds furthest. */
 static void look_at_transfers(struct search *search, uint32_t parent, uint32_t begin, uint32_t end,
                               uint32_t wanted_count)
 {
@@ -623,7 +629,7 @@ static bool are_holders_known(const struct search *search, uint32_t b)
     return true;
 }
 
-/* Takes note of what the ops [begin, end) of a block bring to a step. */
+/* Adds the transfers of ops [begin, end) of a block to a step. */
 static void look_at_block(struct search *search, uint32_t n, uint32_t b, uint32_t begin,
                           uint32_t end)
 {
@@ -642,7 +648,7 @@ static void look_at_block(struct search *search, uint32_t n, uint32_t b, uint32_
     if (wanted_count > 0) look_at_transfers(search, n, begin, end, wanted_count);
 }
 
-/* Hands bytes to the ops [begin, end) of one block that lack some. */
+/* Hands bytes to the ops [begin, end) of one block that lack bytes. */
 static bool feed(struct search *search, uint32_t n, uint32_t b, uint32_t begin, uint32_t end,
                  bool *fed)
 {
@@ -657,7 +663,7 @@ static bool feed(struct search *search, uint32_t n, uint32_t b, uint32_t begin, 
     return true;
 }
 
-/* Brings in the ops of one step, and adds the steps that follow from it. */
+/* Adds the ops of one step to the reach, and the steps that follow from them. */
 static bool take_step(struct search *search, uint32_t n, bool *fed)
 {
     struct step step = search->steps[n];
@@ -676,7 +682,8 @@ static bool take_step(struct search *search, uint32_t n, bool *fed)
     return true;
 }
 
-/* Storages only ever run out of bytes: one that was the first stays so until it has none left. */
+/* Storages only lose bytes, so the first storage with bytes left stays the first until it has
+ * none. */
 static void find_source(struct search *search, uint32_t s)
 {
     const struct tarn_flow *flow = search->flow;
@@ -793,8 +800,8 @@ uint32_t tarn_antichain_heaviest(const uint32_t *threshold, const struct tarn_re
 
 /* ---- A cut of list order ---- */
 
-/* Storage a is in the antichain of the first n ops of list order from behind its producer up to the
- * first op that may overwrite it, so a sum of differences weighs all of them. */
+/* Storage a is in the antichain of the first n ops of list order for every n after its producer up
+ * to the first op that may overwrite it, so a sum of differences weighs all these antichains. */
 static bool find_list_cut(uint32_t *threshold, struct tarn_region *region,
                           const struct tarn_reuse *reuse, const struct tarn_graph *graph,
                           const uint64_t *reserved)
@@ -850,8 +857,8 @@ static bool has_one_size(const uint64_t *reserved, uint32_t count)
     return count > 0 && reserved[0] > 0;
 }
 
-/* The storages of one op take over those that the op's transfers come from, one each: with one size
- * every transfer is a whole storage. */
+/* Each storage of an op continues the chain of one storage that the op's transfers come from: with
+ * one size every transfer is a whole storage. */
 static bool find_chains(struct tarn_antichain *antichain, const struct tarn_flow *flow)
 {
     uint32_t count = flow->reuse->count, *chain = antichain->chain;
@@ -879,7 +886,7 @@ static bool find_chains(struct tarn_antichain *antichain, const struct tarn_flow
     return true;
 }
 
-/* About a second. Small graphs are never near it. */
+/* A work limit of about a second. Small graphs never come near it. */
 static uint64_t default_work(const struct tarn_reuse *reuse)
 {
     return (UINT64_C(1) << 26) + 128 * (uint64_t)reuse->count;

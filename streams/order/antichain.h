@@ -8,29 +8,30 @@
  *
  *     { a : pos(producer a) < x[stream of producer a]  and  first[a][s] >= x[s] for all s }
  *
- * and anybody can check in O(storages * streams) that `bound` is its weight, and that it is an
- * antichain needs no check: if a preceded b, then pos(b) >= first[a][stream b] >= x[stream b]. */
+ * A verifier checks in O(storages * streams) that `bound` is its weight. That it is an antichain
+ * needs no check: if a preceded b, then pos(b) >= first[a][stream b] >= x[stream b]. */
 struct tarn_antichain {
     uint64_t bound;
     uint32_t streams_count;
     uint32_t *threshold; /* by stream, from the region */
-    uint64_t visits;     /* that finding it took beyond O(storages * streams) */
-    /* If all storages have one size: storage -> chain, from the region, else NULL. Of a chain each
-     * storage precedes the next, so that one range of bytes serves them all; by Dilworth's theorem
-     * as many chains as the antichain has members are enough, and there are no more unless the
-     * search met its limit. */
+    uint64_t visits;     /* of the search, beyond O(storages * streams) */
+    /* If all storages have one size: storage -> chain, from the region, else NULL. Each storage of
+     * a chain precedes the next, so one range of bytes serves the whole chain. By Dilworth's
+     * theorem there are as many chains as the antichain has members, or more if the search reached
+     * its limit. */
     uint32_t *chain;
     uint32_t chains_count;
 };
 
-/* reserved: bytes by planned storage; their sum must fit in 64 bits. TARN_SYSTEM when out of
- * memory. The search has a limit, which only graphs that are large and loosely coupled can reach:
- * then the antichain may not be the heaviest. Its weight is a bound all the same. */
+/* Finds the heaviest antichain. reserved: bytes by planned storage; their sum must fit in 64 bits.
+ * TARN_SYSTEM: no memory. The search has a limit, which only large and loosely coupled graphs can
+ * reach: then the antichain may not be the heaviest, but its weight is still a bound. */
 enum tarn_status tarn_antichain_init(struct tarn_antichain *antichain, struct tarn_region *region,
                                      const struct tarn_reuse *reuse, const struct tarn_graph *graph,
                                      const uint64_t *reserved);
 
-/* The same within about `work` visits of a few nanoseconds beyond O(storages * streams). */
+/* tarn_antichain_init within about `work` visits of a few nanoseconds, beyond O(storages *
+ * streams). */
 enum tarn_status tarn_antichain_init_within(struct tarn_antichain *antichain,
                                             struct tarn_region *region,
                                             const struct tarn_reuse *reuse,
@@ -47,8 +48,8 @@ static inline bool tarn_antichain_has(const uint32_t *threshold, const struct ta
     return true;
 }
 
-/* Lists its heaviest members, the heaviest first, of equal ones the first; at most `room` of them.
- * Returns how many members it has. */
+/* Lists the heaviest members of the antichain, the heaviest first, equal ones in order; at most
+ * `room` of them. Returns the number of its members. */
 uint32_t tarn_antichain_heaviest(const uint32_t *threshold, const struct tarn_reuse *reuse,
                                  const uint64_t *reserved, uint32_t *list, uint32_t room);
 

@@ -1,5 +1,5 @@
-/* The flow behind the heaviest antichain (antichain.c): bytes handed from storages to ops, first
- * greedily, then by a search that makes the flow maximal. */
+/* The flow that gives the heaviest antichain (antichain.c): bytes handed from storages to ops,
+ * first greedily, then by a search that makes the flow maximal. */
 #ifndef TARN_STREAMS_ORDER_FLOW_H
 #define TARN_STREAMS_ORDER_FLOW_H
 
@@ -22,17 +22,17 @@ struct tarn_flow {
     struct tarn_transfer *transfers;
     size_t transfers_room; /* at first storages + ops, which is enough for the greedy flow */
     uint32_t transfers_count;
-    uint32_t unused; /* transfer + 1: a list of transfers that may be used again */
-    uint64_t visits; /* that augmenting has taken, of a few nanoseconds each */
+    uint32_t unused; /* transfer + 1: a list of transfers that may be reused */
+    uint64_t visits; /* of augmenting, a few nanoseconds each */
 };
 
-/* Is every transfer in reach of its storage, and is each byte that is not left with its storage one
- * that no op lacks any more? weight: by storage, as tarn_flow_init has it. Linear in transfers; for
- * tests and assertions. */
+/* Is every transfer in reach of its storage, and do the bytes taken from storages equal the bytes
+ * given to ops? weight: by storage, as tarn_flow_init has it. Linear in transfers; for tests and
+ * assertions. */
 bool tarn_flow_is_valid(const struct tarn_flow *flow, const uint64_t *weight);
 
-/* Hands on bytes in topological order, as tarn_flow is when nothing has been given. False: no
- * memory. */
+/* Hands on bytes in topological order, starting with a flow in which nothing has been given. False:
+ * no memory. */
 bool tarn_flow_greedy(struct tarn_flow *flow);
 
 /* Starts a flow in which nothing has been given; arrays from the region. False: no memory. */
@@ -40,9 +40,9 @@ bool tarn_flow_init(struct tarn_flow *flow, struct tarn_region *region,
                     const struct tarn_reuse *reuse, const struct tarn_graph *graph,
                     const uint64_t *reserved);
 
-/* Hands on as much as the ops can be given, within about `work` visits of a few nanoseconds.
- * threshold: one for each stream; ops from there on can be given bytes that are left. *maximal: no
- * such op lacks bytes, so that the thresholds name the heaviest antichain. False: no memory. */
+/* Makes the flow maximal, within about `work` visits of a few nanoseconds. threshold: one for each
+ * stream; ops at or after it can be given bytes that are left. *maximal: no such op lacks bytes, so
+ * that the thresholds name the heaviest antichain. False: no memory. */
 bool tarn_flow_augment(struct tarn_flow *flow, uint64_t work, uint32_t *threshold, bool *maximal);
 
 #endif

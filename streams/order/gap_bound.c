@@ -1,15 +1,19 @@
-/* The bound with groups: the antichain that proves most, gaps included (gaps.c has the proof).
- * Every antichain lies in one that thresholds name. Three ways to look for the best:
+/* Finds the bound with groups: the antichain that proves the largest bound, gaps included (gaps.c
+ * has the proof). Every antichain is part of one that thresholds name. Three ways to search for the
+ * best:
  *
  *   1. The heaviest antichain itself.
- *   2. For a group member m between l and r: the heaviest antichain with l and r, with weight 0
- *      for m and for all that could fill m's gap. Its weight plus the size of m is the most that a
- *      gap of m alone can prove, so that one antichain decides about it; large members first.
- *   3. From the best so far, walk every threshold a few steps down and up (members change only
- *      where it passes a producer or a first), go to the best that is met, and begin again.
+ *   2. For a group member m between l and r: the heaviest antichain with l and r, with weight 0 for
+ *      m and for all storages that could fill m's gap. Its weight plus the size of m is the largest
+ *      bound that a gap of m alone can prove, so one antichain decides about m; large members
+ *      first.
+ *   3. Local search: from the best so far, move every threshold a few steps down and up (members
+ *      change only when it passes a producer or a first), continue with the best antichain found,
+ *      and repeat.
  *
- * What weighs too little even if all its gaps were empty is not looked at. Every block begins and
- * ends at a multiple of the plan's alignment, so the bound is rounded up to one.
+ * An antichain that would weigh too little even with all its gaps empty is skipped. Every block
+ * begins and ends at a multiple of the plan's alignment, so the bound is rounded up to such a
+ * multiple.
  * Cost: about twice the effort in steps of a few nanoseconds. */
 #include "gap_bound.h"
 
@@ -30,12 +34,12 @@ struct search {
     uint64_t heaviest; /* antichain's weight */
     uint32_t effort;
     uint32_t *threshold; /* where the search is */
-    uint32_t *cut;       /* the same right behind launches */
+    uint32_t *cut;       /* the thresholds moved to right after launches */
 };
 
-/* Moves thresholds back to right behind a launch (or to 0), which loses no member: what was before
- * the cut is, since views produce nothing, and first[a][s] >= x only becomes easier to meet. A
- * plan's certificate counts launches. */
+/* Moves thresholds back to right after a launch (or to 0). This loses no member: producers before
+ * the cut stay before it, since views produce nothing, and first[a][s] >= x only becomes easier to
+ * meet. A plan's certificate counts launches. */
 static void cut_behind_launches(uint32_t *cut, const uint32_t *threshold,
                                 const struct tarn_graph *graph)
 {
@@ -69,8 +73,8 @@ static void keep(struct search *search, uint64_t bound, uint32_t chosen)
     memcpy(best->threshold, search->cut, best->streams_count * sizeof *best->threshold);
 }
 
-/* Looks at the antichain where the search is: is it better than the best so far? Then it is the
- * best. */
+/* Evaluates the antichain of the present thresholds, and keeps it if it is better than the best so
+ * far. */
 static bool look(struct search *search)
 {
     struct tarn_gaps *gaps = &search->gaps;
@@ -122,7 +126,7 @@ static uint32_t list_candidates(const struct tarn_reserve *reserve, struct candi
     return count;
 }
 
-/* Could it be an item in the gap? */
+/* Could the storage be an item in the gap? */
 static bool may_fill(const struct tarn_reserve *reserve, uint32_t storage,
                      const struct candidate *gap)
 {
@@ -143,7 +147,7 @@ static void weigh(uint64_t *weight, const struct tarn_reserve *reserve, const st
     weight[gap->member[1]] += bonus;
 }
 
-/* bonus: more than any antichain weighs. */
+/* bonus: more than the weight of any antichain. */
 static bool try_gap(struct search *search, const struct candidate *gap, uint64_t bonus,
                     uint64_t *weight)
 {
@@ -197,7 +201,7 @@ static bool try_gaps(struct search *search)
 
 /* ---- Steps ---- */
 
-/* Would it be in the antichain, were it not for stream s? */
+/* Would the storage be in the antichain if stream s did not count? */
 static bool is_near(const struct search *search, uint32_t a, uint32_t s)
 {
     const struct tarn_reuse *reuse = search->gaps.reserve->reuse;
@@ -210,15 +214,15 @@ static bool is_near(const struct search *search, uint32_t a, uint32_t s)
     return true;
 }
 
-/* The next lower (higher) threshold of stream s at which another storage is in the antichain, or
- * one less; UINT32_MAX when there is none. */
+/* The next lower (higher) threshold of stream s at which the antichain gains or loses a storage;
+ * UINT32_MAX if there is none. */
 static uint32_t next_threshold(struct search *search, uint32_t s, bool higher)
 {
     const struct tarn_reuse *reuse = search->gaps.reserve->reuse;
     uint32_t now = search->threshold[s], next = UINT32_MAX;
     tarn_gaps_spend(&search->gaps, reuse->count);
     for (uint32_t a = 0; a < reuse->count; a++) {
-        /* in for thresholds above its position and up to its first */
+        /* a member for thresholds above its position and up to its first */
         uint32_t edges[2] = {reuse->first[(size_t)s * reuse->count + a], reuse->position[a]};
         for (int i = 0; i < (reuse->stream[a] == s ? 2 : 1); i++) {
             if (higher ? edges[i] < now : edges[i] >= now) continue;

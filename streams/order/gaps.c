@@ -6,22 +6,24 @@
  *
  * How many bytes of A can lie inside a gap?
  *   (1) A byte of an A member b inside the gap is a byte of some gap member too, so b is safe with
- *       that one. Hence at most the sum of all A members that are safe with some gap member.
+ *       that gap member. Hence at most the sum of all A members that are safe with some gap member.
  *   (2) Closed gap (an A member on both sides): an item is an interval of A bytes. It is disjoint
  *       from the members at the gap's sides, so it lies inside the gap as a whole or not at all.
  *       Then all its members are safe with some gap member; it fits at an offset that is, modulo
- *       the alignment, where its group or it alone must begin; and the sizes of all items in the
- *       gap sum to at most the gap's size. Hence at most the best such subset sum.
- * The rest of the gap's bytes is waste: bytes of the arena beside those of A. The waste of two gaps
- * adds up when they are disjoint, which they are when
+ *       the alignment, a legal start of its group or of the lone item; and the sizes of all items
+ *       in the gap sum to at most the gap's size. Hence at most the best such subset sum.
+ * The rest of the gap's bytes is waste: bytes of the arena in addition to the bytes of A. The waste
+ * of two gaps adds up if they are disjoint, which they are if
  *   (3) they belong to one group, or every member of one is unsafe with every member of the other;
  *   (4) or both are closed and neither can reach into the other: if they overlap, then the item at
- *       a side of one is inside the other (their ends differ, else the items behind those ends
- *       would overlap). Either they cross, and then the right item of one is inside the other and
- *       the left item of that one in it; or one contains the other with both its items.
+ *       a side of one is inside the other (their ends differ, else the items after those ends would
+ *       overlap). Either they cross, and then the right item of the first is inside the second and
+ *       the left item of the second is inside the first; or one contains the other with both its
+ *       items.
  * So no safe plan is smaller than the weight of A plus the waste of pairwise disjoint gaps.
  * Cost: O(T S) to take an antichain; each gap costs a safety test for every item and gap member,
- * and the subset sums a bit for every sum and item; all of it counted, and never above the limit.
+ * and the subset sums a bit for every sum and item; all work is counted, and never exceeds the
+ * limit.
  */
 #include "gaps.h"
 
@@ -37,13 +39,13 @@ enum { SUMS_WORDS = 4096, SUMS_MAX = 64 * SUMS_WORDS };
 
 /* ---- Making ---- */
 
-/* How many digits less than 64 a storage's size has; a size of 0 counts as 1. */
+/* The number of leading zero bits of a storage's size; a size of 0 counts as 1. */
 static uint32_t zeros_before(const struct tarn_reserve *reserve, uint32_t a)
 {
     return (uint32_t)__builtin_clzll(reserve->reserved[a] | 1);
 }
 
-/* By the number of digits, which is enough to meet the large ones first. */
+/* Sorts by the number of binary digits, which is enough to process large storages first. */
 static void sort_by_size(const struct tarn_reserve *reserve, uint32_t *by_size)
 {
     uint32_t begin[66] = {0};
@@ -106,7 +108,7 @@ static void add_gap(struct tarn_gaps *gaps, const struct tarn_item *run, uint32_
     gaps->gaps_size += run->size;
 }
 
-/* A group of a memory space that is left out reserves nothing. */
+/* A group in another memory space reserves nothing. */
 static bool is_reserved(const struct tarn_gaps *gaps, const struct tarn_group *group)
 {
     return !group->persistent && group->storages_count > 0 &&
@@ -137,7 +139,7 @@ static void cut_group(struct tarn_gaps *gaps, uint32_t g)
     }
 }
 
-/* Members that may lie over each other leave no gaps; each of the antichain is an item. */
+/* Members that may overlap leave no gaps; each member of the antichain is an item. */
 static void add_layers(struct tarn_gaps *gaps, uint32_t g)
 {
     const struct tarn_group *group = &gaps->reserve->graph->groups[g];
@@ -177,7 +179,7 @@ static bool is_closed(const struct tarn_gap *gap)
     return gap->left != TARN_NONE && gap->right != TARN_NONE;
 }
 
-/* Is it safe with some member of the gap? */
+/* Is the storage safe with some member of the gap? */
 static bool reaches(const struct tarn_gaps *gaps, uint32_t storage, const struct tarn_gap *gap)
 {
     for (uint32_t i = 0; i < gap->members_count; i++)
@@ -230,8 +232,8 @@ static void add_to_sums(uint64_t *sums, uint32_t words, uint64_t shift)
     }
 }
 
-/* The greatest sum, up to the gap's size, of sizes of items that may lie in it; the unit divides
- * all of them. */
+/* The largest sum, up to the gap's size, of sizes of items that may lie in the gap; the unit
+ * divides all sizes. */
 static uint64_t best_sum(struct tarn_gaps *gaps, const struct tarn_gap *gap, uint64_t unit)
 {
     uint64_t room = gap->size / unit;

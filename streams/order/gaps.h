@@ -1,5 +1,5 @@
-/* What one antichain proves about the arena when contiguous groups are taken into account: its
- * own weight, and the bytes of gaps in groups that it cannot fill. */
+/* The bound that one antichain proves with contiguous groups: its own weight, plus the bytes of
+ * gaps in groups that it cannot fill. */
 #ifndef TARN_STREAMS_ORDER_GAPS_H
 #define TARN_STREAMS_ORDER_GAPS_H
 
@@ -14,18 +14,18 @@ struct tarn_item {
     uint64_t within; /* its place inside its group */
 };
 
-/* Consecutive members of a group outside the antichain, as many as there are. */
+/* A maximal run of consecutive members of a group outside the antichain. */
 struct tarn_gap {
     const uint32_t *members;
     uint32_t members_count;
     uint32_t group;
-    uint32_t left, right; /* the items on its sides; TARN_NONE where the group ends */
+    uint32_t left, right; /* the items on its sides; TARN_NONE: the group ends there */
     uint64_t size;
     uint64_t within;
-    uint64_t waste; /* bytes of it that the antichain cannot fill, at least */
+    uint64_t waste; /* bytes of the gap that the antichain cannot fill: a lower bound */
 };
 
-/* What one antichain after the other is looked at in. */
+/* Working state that evaluates one antichain after another. */
 struct tarn_gaps {
     const struct tarn_reserve *reserve;
     uint32_t *by_size; /* planned storages, roughly the largest first */
@@ -36,7 +36,7 @@ struct tarn_gaps {
     uint32_t items_count, gaps_count;
     uint64_t gaps_size;  /* of all of them */
     uint64_t *sums;      /* bits: sums of sizes */
-    uint64_t steps_left; /* effort that may still be spent; without any, nothing is wasted */
+    uint64_t steps_left; /* effort that may still be spent; at 0 every waste counts as 0 */
 };
 
 /* All arrays from the region. TARN_SYSTEM: no memory. */

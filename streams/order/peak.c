@@ -1,5 +1,5 @@
-/* The serial list-order peak, by sweeping over the ops in list order: a storage is alive from its
- * producer to its last user (an output to the end). Cost: O(V + storages). */
+/* Computes the serial list-order peak by a sweep over the ops in list order: a storage is alive
+ * from its producer to its last user (an output to the end). Cost: O(V + storages). */
 #include "peak.h"
 
 #include <assert.h>

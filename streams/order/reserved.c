@@ -1,6 +1,7 @@
-/* Lone storages first, then the groups, each in one pass over its members; the padding of a group
- * is what is missing to a multiple of the alignment at its end. An alignment of a storage's own
- * restricts offsets only, and counts as bytes that may be left free before it. Cost: linear. */
+/* Computes what storages reserve: lone storages first, then the groups, each in one pass over its
+ * members. A group's padding fills its end up to a multiple of the alignment. A storage's own
+ * alignment restricts offsets only, and counts as bytes that may be left free before the storage.
+ * Cost: linear. */
 #include "reserved.h"
 
 #include <assert.h>
@@ -56,7 +57,7 @@ static bool reserve_planned(uint64_t *reserved, const struct tarn_graph *graph, 
     return true;
 }
 
-/* What op v makes: an op may name one storage by several outputs. */
+/* Bytes of the storages that op v makes; several outputs of an op may name one storage. */
 static uint64_t made_by(const struct tarn_graph *graph, const uint64_t *sizes, uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];

@@ -1,7 +1,7 @@
-/* Reuse: the elementwise maximum over what a storage's last users reach gives `first`, from
- * where its bytes may be used again. With it every safety question is answered in O(1) without a
- * matrix of pairs. Source: docs/how-it-works.md, "Reuse". Equal to Algorithms 1 and 2 of the SOMAS
- * paper. Cost: O(touches S + storages S). */
+/* Reuse: the elementwise maximum of the clocks of a storage's last users gives `first`, the
+ * positions from which its bytes may be reused. With it every safety question is answered in O(1)
+ * without a matrix of pairs. Source: docs/how-it-works.md, "Reuse". Equal to Algorithms 1 and 2 of
+ * the SOMAS paper. Cost: O(touches S + storages S). */
 #include "reuse.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ struct first_scratch {
     uint32_t *seen; /* stream -> storage + 1 whose last user there is already in */
 };
 
-/* Users come in topological order: walking back, only the first one met in a stream counts. */
+/* Users come in topological order: walking back, only the first user found in a stream counts. */
 static void fill_row(const struct first_scratch *scratch, const struct tarn_clocks *clocks,
                      const struct tarn_graph *graph, uint32_t a)
 {

@@ -1,8 +1,8 @@
 /* A discrete-event model of the streams: when the ops run, and how much memory is alive when.
- * Streams never compete, so that the events need no queue: in topological order every op begins
- * at the latest of its stream's last end and the ends it waits for. Memory over time is a sweep
- * over the begins and ends, sorted. The model is that of tarn/simulate.h. Cost: O(V + waits) for
- * the timeline, O(V log V + touches) for the memory. */
+ * Streams never compete, so that the events need no queue: in topological order every op begins at
+ * the maximum of its stream's last end and the ends that it waits for. Memory over time is a sweep
+ * over the sorted starts and ends. tarn/simulate.h describes the model. Cost: O(V + waits) for the
+ * timeline, O(V log V + touches) for the memory. */
 #include "simulator.h"
 
 #include <assert.h>
@@ -57,13 +57,13 @@ struct curve {
     struct tarn_memory_step *steps;
     size_t steps_count;
     uint64_t peak, peak_ns;
-    uint32_t peak_op; /* which begins then; TARN_NONE: nothing is ever alive */
+    uint32_t peak_op; /* op that begins then; TARN_NONE: nothing is ever alive */
 };
 
 /* An op begins or ends. */
 struct moment {
     uint64_t ns;
-    uint64_t rank; /* among what happens at one moment, the lowest first */
+    uint64_t rank; /* order of changes at one moment, the lowest first */
     uint32_t op;
     bool is_end;
 };
@@ -154,8 +154,8 @@ static void sweep(struct curve *curve, const struct moment *moments, uint32_t co
     }
 }
 
-/* Of what happens at one moment, ops of some length end first; then the others begin, in
- * topological order, and those without length end at once. reserved: bytes by planned storage. */
+/* Order at one moment: ops of non-zero length end first; then ops begin, in topological order, and
+ * ops of length 0 end at once. reserved: bytes by planned storage. */
 static enum tarn_status curve_init(struct curve *curve, struct tarn_region *region,
                                    const struct tarn_timeline *timeline,
                                    const struct tarn_graph *graph, const uint64_t *reserved)
@@ -184,7 +184,7 @@ struct simulating {
     struct tarn_timeline timeline;
     struct curve curve;
     uint64_t *reserved; /* by planned storage */
-    uint64_t *folded;   /* the same with folded workspaces */
+    uint64_t *folded;   /* reserved bytes with folded workspaces */
     uint64_t *busy_ns;
 };
 
@@ -227,8 +227,8 @@ static enum tarn_status run(struct simulating *simulating, const struct tarn_gra
     return status;
 }
 
-/* How many ops of each stream of the view have begun when memory is at its peak: of those in two
- * halves, the first. */
+/* How many ops of each stream of the view have begun when memory is at its peak; of ops in two
+ * halves, the first half counts. */
 static void count_begun(uint32_t *begun, const struct simulating *simulating,
                         const struct tarn_graph *graph, const struct tarn_graph *view)
 {
@@ -286,7 +286,7 @@ static void show(struct simulating *simulating, const struct tarn_graph *graph)
     shown->steps_count = simulating->curve.steps_count;
 }
 
-/* All that can fail after the reserved bytes are known is memory. */
+/* After the reserved bytes are known, only memory can run out. */
 static enum tarn_status simulate(struct simulating *simulating, const struct tarn_graph *graph,
                                  uint64_t alignment, uint32_t wait_ns, struct tarn_error *error)
 {

@@ -1,5 +1,5 @@
-/* The pieces of tarn_graph_simulate (see tarn/simulate.h for the model), for transforms that look
- * at many timings. */
+/* The pieces of tarn_graph_simulate (see tarn/simulate.h for the model), for transforms that
+ * evaluate many timings. */
 #ifndef TARN_STREAMS_ORDER_SIMULATOR_H
 #define TARN_STREAMS_ORDER_SIMULATOR_H
 

@@ -1,6 +1,6 @@
-/* What describes a graph: what `tarn info` prints. Counts and sums are read off the graph's arrays,
- * but for the event waits and the serial peak. The bound takes every size as it is: a plan at any
- * alignment is also one at alignment 1. Cost: O((V + E) S); for the bound see gap_bound.c. */
+/* Summarises a graph, for `tarn info`. Counts and sums come from the graph's arrays, except event
+ * waits and the serial peak. The bound takes every size as it is: a plan at any alignment is also
+ * one at alignment 1. Cost: O((V + E) S); for the bound see gap_bound.c. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -95,7 +95,9 @@ static enum tarn_status find_bound(const struct tarn_graph *graph, struct tarn_r
     for (uint32_t a = 0; graph->conditionals_count > 0 && a < graph->planned_count; a++) {
         const struct tarn_op_extra *extra = tarn_extra(&graph->ops[graph->storages[a].producer]);
         for (uint32_t i = 0; i < extra->branch_count; i++)
-            if (extra->branch[i][1] > 0) size[a] = 0; /* the first arm of each is taken */
+            if (extra->branch[i][1] > 0)
+                size[a] = 0; /* the first arm of each conditional is
+                              * taken */
     }
     struct tarn_reserve reserve = {&reuse, &bare, size, 1};
     status = tarn_antichain_init(&antichain, region, &reuse, view.graph, size);

@@ -1,8 +1,8 @@
-/* Copies of a graph's records in which some ops are two. Arcs that enter such an op enter its first
- * half, and arcs that leave it leave the second one, so that both halves have the order of the op
- * towards all others. The second half touches all that the op touches but its workspace: a storage
- * is free for others when the op has ended, as before. Cost: linear in ops, arcs and touches, where
- * any op has halves; else one pass over the ops. */
+/* Makes copies of a graph's records in which some ops are split in two. Arcs that enter such an op
+ * enter its first half, and arcs that leave it leave the second half, so both halves have the op's
+ * order relative to all other ops. The second half uses all storages of the op but its workspace: a
+ * storage is free for others when the op has ended, as before. Cost: linear in ops, arcs and uses
+ * if any op has halves; else one pass over the ops. */
 #include "view.h"
 
 #include <assert.h>
@@ -74,7 +74,7 @@ static bool take_ops(struct tarn_view *view, struct tarn_region *region,
 
 /* ---- Order ---- */
 
-/* Writes ops with second halves behind the first ones; returns how many there are. */
+/* Writes ops, each second half right after its first half; returns the number of ops. */
 static uint32_t copy_ops(const struct tarn_view *view, const uint32_t *ops, uint32_t count,
                          uint32_t *to)
 {
@@ -111,8 +111,7 @@ static bool take_order(struct tarn_view *view, struct tarn_region *region,
     return true;
 }
 
-/* Neighbour lists of the first halves (or the second ones), as those of their ops; the other half
- * has none. */
+/* Gives the neighbour lists of ops to their first (or second) halves; the other half has none. */
 static bool take_arcs(struct tarn_view *view, struct tarn_region *region,
                       const struct tarn_arcs *given, bool successors, struct tarn_arcs *arcs)
 {
@@ -138,7 +137,7 @@ static bool take_arcs(struct tarn_view *view, struct tarn_region *region,
 
 /* ---- Storages ---- */
 
-/* Users stay in topological order, since a second half comes right behind the first one. */
+/* Users stay in topological order, since a second half comes right after the first half. */
 static bool take_storages(struct tarn_view *view, struct tarn_region *region,
                           const struct tarn_graph *graph)
 {
@@ -232,7 +231,8 @@ static bool take_space_groups(struct tarn_graph *view, struct tarn_region *regio
     return true;
 }
 
-/* An op whose workspace lies elsewhere has none here; a tensor of another space has no storage. */
+/* An op whose workspace is in another space has none here; a tensor of another space has no
+ * storage. */
 static bool take_space_records(struct tarn_graph *view, struct tarn_region *region,
                                const struct tarn_graph *graph, tarn_space space,
                                const struct renaming *renaming)

@@ -1,4 +1,4 @@
-/* The graph as placement sees it: what may share bytes, and nothing else. */
+/* The graph as placement sees it: only what decides which storages may share bytes. */
 #ifndef TARN_STREAMS_ORDER_VIEW_H
 #define TARN_STREAMS_ORDER_VIEW_H
 
@@ -6,11 +6,11 @@
 
 struct tarn_region;
 
-/* An op whose workspace ends before its outputs begin is two ops here, one behind the other in its
- * stream: the first has the op's id and the workspace, the second has an id of its own and makes
- * the outputs; both read what the op reads. Storages, groups and tensors keep their ids. */
+/* An op whose workspace ends before its outputs begin is two consecutive ops of its stream here:
+ * the first has the op's id and the workspace, the second has its own id and makes the outputs;
+ * both read the op's inputs. Storages, groups and tensors keep their ids. */
 struct tarn_view {
-    const struct tarn_graph *graph; /* the given graph itself where no op has two halves */
+    const struct tarn_graph *graph; /* the given graph itself if no op has two halves */
     uint32_t *second_of;            /* op -> its second half, or TARN_NONE; NULL: none has one */
     uint32_t halved_count;
     struct tarn_graph own;
@@ -20,10 +20,10 @@ struct tarn_view {
 enum tarn_status tarn_view_init(struct tarn_view *view, struct tarn_region *region,
                                 const struct tarn_graph *graph);
 
-/* Leaves the storages of one memory space, planned ones only if they have bytes, and the groups of
- * these: what there is to place in it; storages, groups and the tensors of that space get new
- * numbers, all else stays. *origin: storage of the view -> that of the given graph. Arrays in the
- * region. TARN_SYSTEM: no memory. */
+/* Makes a view with only the storages to place in one memory space (planned ones only if they have
+ * bytes) and their groups. Storages, groups and tensors of that space get new numbers; everything
+ * else stays. *origin: storage of the view -> storage of the given graph. Arrays in the region.
+ * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_view_of_space(struct tarn_graph *view, struct tarn_region *region,
                                     const struct tarn_graph *graph, tarn_space space,
                                     uint32_t **origin);

@@ -1,20 +1,20 @@
-/* The worst case over legal timings, from below and from above.
+/* Bounds the worst case of memory over legal timings, from below and from above.
  *
- * The set of started ops decides a state: at least the predecessors of started ops have ended, and
- * whatever else had ended could only release more. A storage that several streams
- * may release last makes the search hard: choosing states for it holds the independent sets of a
- * graph (an op without cost for every vertex, a storage that both ends touch for every edge). With
- * one keeper for each storage, a user that must not have ended, it is the heaviest antichain of
- * another order, in which first[a] is what the keeper alone reaches. So, from a given state:
+ * The set of started ops determines a state: only the predecessors of started ops need have ended,
+ * and any other ended op could only release more. A storage that several streams may release last
+ * makes the search hard: choosing states for it holds the independent sets of a graph (an op
+ * without cost for every vertex, a storage that both ends touch for every edge). With one keeper
+ * for each storage, a user that must not have ended, the worst case is the heaviest antichain of
+ * another order, in which first[a] follows from the keeper alone. So, from a given state:
  *
  *     repeat: keepers = of each storage alive, a user that has not ended
  *             state = what the heaviest antichain of these keepers needs started
  *     until no more bytes are alive
  *
- * The state before is an antichain of its own keepers, hence no step loses bytes. It is done from
- * the bound's antichain, from a state that the caller knows, and from every stream as the keeper of
- * all that it touches. Cost: a few antichains for every stream; one where the first state is as
- * heavy as the bound, which is usual. */
+ * The previous state is an antichain of its own keepers, hence no step loses bytes. The search
+ * starts from the bound's antichain, from a state that the caller gives, and from every stream as
+ * the keeper of all storages that it uses. Cost: a few antichains for every stream; one if the
+ * first state is as heavy as the bound, which is usual. */
 #include "worst.h"
 
 #include <assert.h>
@@ -31,12 +31,12 @@ struct search {
     const struct tarn_graph *graph;
     const uint64_t *reserved; /* by planned storage */
     struct tarn_reuse reuse;  /* of the keepers */
-    uint32_t *begun;          /* the state looked at: stream -> started ops */
+    uint32_t *begun;          /* the present state: stream -> started ops */
 };
 
 /* ---- A state ---- */
 
-/* Has v ended, because something that started asks for it? */
+/* Has v ended, because a started op depends on it? */
 static bool has_ended(const struct search *search, uint32_t v)
 {
     for (uint32_t s = 0; s < search->graph->streams_count; s++)
@@ -68,7 +68,7 @@ static uint64_t alive(const struct search *search)
     return bytes;
 }
 
-/* What is started with these thresholds' antichain: its producers and all before them. */
+/* Starts the producers of these thresholds' antichain, and all ops before them. */
 static void start_antichain(struct search *search, const uint32_t *threshold,
                             const struct tarn_reuse *reuse)
 {
@@ -102,7 +102,7 @@ static void keep_by(struct search *search, uint32_t a, uint32_t keeper)
     }
 }
 
-/* The last user in stream s, or else of all. */
+/* The last user in stream s, or else the last of all users. */
 static uint32_t last_user(const struct search *search, uint32_t a, uint32_t s)
 {
     const struct tarn_storage *storage = &search->graph->storages[a];
@@ -112,7 +112,7 @@ static uint32_t last_user(const struct search *search, uint32_t a, uint32_t s)
     return tarn_storage_users(search->graph, storage)[storage->users_count - 1];
 }
 
-/* What is not alive is kept by its last user. */
+/* The keeper of a storage that is not alive is its last user. */
 static void choose_keepers(struct search *search)
 {
     for (uint32_t a = 0; a < search->reuse.count; a++) {
@@ -121,13 +121,13 @@ static void choose_keepers(struct search *search)
     }
 }
 
-/* Stream s keeps whatever it touches. */
+/* Stream s is the keeper of every storage that it uses. */
 static void choose_keepers_in(struct search *search, uint32_t s)
 {
     for (uint32_t a = 0; a < search->reuse.count; a++) keep_by(search, a, last_user(search, a, s));
 }
 
-/* To the heaviest state of these keepers. */
+/* Moves to the heaviest state of these keepers. */
 static enum tarn_status start_heaviest(struct search *search)
 {
     struct tarn_antichain antichain;
@@ -145,7 +145,7 @@ static void take_state(struct tarn_worst *worst, const struct search *search, ui
     memcpy(worst->begun, search->begun, search->graph->streams_count * sizeof *worst->begun);
 }
 
-/* From the state in `begun` upwards. */
+/* Improves the state in `begun`. */
 static enum tarn_status improve(struct search *search, struct tarn_worst *worst)
 {
     uint64_t bytes = alive(search), before = 0;

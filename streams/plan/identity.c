@@ -1,5 +1,5 @@
-/* What tells a plan from others: a hash of all that decides where tensors live and in which order
- * ops run. How the plan was found, its bound and its times are left out. Cost: linear. */
+/* Computes a plan's identity: a hash of all that decides the tensors' offsets and the order of ops.
+ * How the plan was found, its bound and its times are left out. Cost: linear. */
 #include "plan.h"
 #include "streams/base/error.h"
 #include "streams/graph/hash.h"

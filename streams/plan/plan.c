@@ -1,5 +1,5 @@
-/* The plan as a value: made from a graph with everything but the offsets, shared by reference
- * count, asked about places. Cost: linear in the graph plus the events. */
+/* The plan: made from a graph with everything but the offsets, shared by reference count, with
+ * getters for offsets. Cost: linear in the graph plus the events. */
 #include "plan.h"
 
 #include <string.h>
@@ -92,7 +92,7 @@ struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph)
 enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan)
 {
     uint32_t planned_count = plan->graph->planned_count;
-    /* which of the storages of a byte is the last depends on the arms that are taken */
+    /* the last storage of a byte depends on the arms that are taken */
     if (plan->graph->conditionals_count > 0) return TARN_OK;
     struct tarn_region working = {.chunks = NULL};
     uint64_t *offset = tarn_region_take(&working, planned_count, sizeof *offset);
@@ -232,8 +232,8 @@ bool tarn_plan_space_sized(const struct tarn_plan *plan, tarn_space space,
     return true;
 }
 
-/* A graph that is its own source says nothing with its `origin` fields here: they are of the
- * transform that it came out of. */
+/* If a graph is its own source, its `origin` fields are ignored: they belong to the transform that
+ * made it. */
 static bool is_source(const struct tarn_plan *plan)
 {
     return tarn_hash_equal(plan->graph->hash, plan->source_hash);
@@ -327,7 +327,7 @@ static bool is_optimal(const struct tarn_plan *plan)
     return optimal;
 }
 
-/* Each space's bytes are needed beside the others'. */
+/* The bounds of all spaces add up. */
 static uint64_t bound_of(const struct tarn_plan *plan)
 {
     uint64_t sum = 0;

@@ -11,7 +11,8 @@
 
 struct tarn_program;
 
-/* Where one storage lies: id is the root tensor (storages, persistent) or the op (workspaces). */
+/* The offset of one storage: id is the root tensor (storages, persistent) or the op
+ * (workspaces). */
 struct tarn_place {
     uint32_t id;
     uint64_t offset;
@@ -20,21 +21,21 @@ struct tarn_place {
 
 /* A lower bound on the arena, with the certificate that proves it. */
 struct tarn_claim {
-    uint64_t bound; /* bytes; means something only beside its certificate: */
-    /* By stream, how many launches of it the cut has before it; the storages produced before the
-     * cut whose bytes nothing before the cut may reuse are unsafe with each other. NULL: no
+    uint64_t bound; /* bytes; meaningful only with its certificate: */
+    /* By stream, the number of its launches before the cut. Storages that are produced before the
+     * cut, and whose bytes no op before the cut may reuse, are unsafe with each other. NULL: no
      * certificate. See order/antichain.h; places count launches as in program.h. */
     uint32_t *threshold;
     uint32_t *gaps;   /* root tensors, ascending: first members of gaps, see order/gaps.c */
-    uint32_t *inside; /* streams, ascending: the cut lies inside their next launch, behind its
-                         workspace and before its outputs */
-    /* By conditional, the arm that is taken in the iteration that the bound is of; NULL: the graph
-     * has no conditionals. */
+    uint32_t *inside; /* streams, ascending: the cut lies inside their next launch, after its
+                       * workspace and before its outputs */
+    /* By conditional, the arm taken in the iteration of the bound; NULL: the graph has no
+     * conditionals. */
     uint32_t *arms;
     uint32_t gaps_count, inside_count, arms_count;
 };
 
-/* Is a planned storage there in an iteration in which these arms are taken, by conditional? */
+/* Does a planned storage exist in an iteration in which these arms are taken, by conditional? */
 static inline bool tarn_storage_is_there(const struct tarn_graph *graph, uint32_t storage,
                                          const uint32_t *arms)
 {
@@ -45,7 +46,7 @@ static inline bool tarn_storage_is_there(const struct tarn_graph *graph, uint32_
 }
 
 /* A memory space's part of a plan. Planned storages of space s lie in [begin, begin + footprint) of
- * one range of offsets that all spaces share, one behind the other; persistent ones likewise. */
+ * one range of offsets that all spaces share, one after another; persistent storages likewise. */
 struct tarn_plan_space {
     uint64_t begin, footprint;
     uint64_t persistent_begin, persistent;
@@ -58,11 +59,12 @@ struct tarn_plan {
     struct tarn_region boundary_region; /* of boundary_waits, which are replaced as a whole */
     atomic_uint references;
     struct tarn_graph *graph; /* final graph; retained */
-    /* What sessions run, compiled when first asked for (tarn_plan_program); NULL before that. */
+    /* The program that sessions run, compiled at the first call of tarn_plan_program; NULL before
+     * that. */
     _Atomic(struct tarn_program *) program;
-    enum tarn_group_padding pad_groups; /* of all groups, where the source graph does not say */
-    /* Kinds of ops that the caller who made or loaded the plan allows to write their outputs over
-     * their inputs. No file has them: what a plan says of itself is no allowance. */
+    enum tarn_group_padding pad_groups; /* of all groups, if the source graph does not decide it */
+    /* Kinds of ops that the caller allowed to write their outputs over their inputs, when the plan
+     * was made or loaded. No file has them: a plan cannot grant itself permissions. */
     const char *const *in_place_kinds;
     size_t in_place_kinds_count;
     bool transformed; /* the final graph is not the source graph: embed it in the file */
@@ -73,8 +75,8 @@ struct tarn_plan {
     uint64_t footprint;
     uint64_t persistent; /* bytes of the persistent part */
     struct tarn_claim claim;
-    /* NULL: the graph has one space, and all above is of it; else by space, footprint and
-     * persistent above are the sums, and claim and method those of the first one. */
+    /* NULL: the graph has one space, and the fields above describe it. Else by space; footprint and
+     * persistent above are sums, claim and method the first space's. */
     struct tarn_plan_space *spaces;
     uint32_t spaces_count; /* of `spaces` */
     uint32_t streams_count;
@@ -94,20 +96,20 @@ struct tarn_plan {
 
 struct tarn_plan *tarn_plan_retain(struct tarn_plan *plan);
 
-/* A plan with stream lists, waits and boundary waits of the graph filled in and the places sized
- * (ids and sizes set, offsets zero); the planner sets the offsets. NULL when out of memory. */
+/* A plan with stream lists, waits and boundary waits of the graph filled in and its places filled
+ * in (ids and sizes set, offsets zero); the planner sets the offsets. NULL: no memory. */
 struct tarn_plan *tarn_plan_of_graph(struct tarn_graph *graph);
 
-/* Notes the kinds that the caller allows to write over inputs, instead of those noted before;
- * false: no memory. */
+/* Stores the kinds that the caller allows to write over inputs, instead of earlier ones; false: no
+ * memory. */
 bool tarn_plan_allow(struct tarn_plan *plan, const char *const *kinds, size_t count);
 
-/* Replaces the boundary waits, which tarn_plan_of_graph makes by the simple rule, by those of the
- * refined one, which depend on the offsets. TARN_SYSTEM: no memory; the plan is as it was. */
+/* Replaces the boundary waits, which tarn_plan_of_graph makes by the simple rule, by waits of the
+ * refined rule, which depend on the offsets. TARN_SYSTEM: no memory; the plan is unchanged. */
 enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan);
 
-/* Is a given group padded, where the caller decides it for all groups? What has members over each
- * other stays exact. */
+/* Is a given group padded, if the caller decides it for all groups? Groups with overlapping members
+ * stay exact. */
 static inline bool tarn_group_is_padded(const struct tarn_graph *graph,
                                         const struct tarn_group *given,
                                         enum tarn_group_padding padding)
@@ -122,7 +124,7 @@ static inline bool tarn_group_is_padded(const struct tarn_graph *graph,
 const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,
                                          uint32_t id);
 
-/* Where the space of a storage begins in its range of offsets. */
+/* The start of a storage's space in its range of offsets. */
 static inline uint64_t tarn_plan_space_begin(const struct tarn_plan *plan, uint32_t space,
                                              bool persistent)
 {
@@ -130,17 +132,17 @@ static inline uint64_t tarn_plan_space_begin(const struct tarn_plan *plan, uint3
     return persistent ? plan->spaces[space].persistent_begin : plan->spaces[space].begin;
 }
 
-/* The footprint of the first space, which budgets and capacities are about. */
+/* The footprint of the first space, to which budgets and capacities apply. */
 static inline uint64_t tarn_plan_footprint(const struct tarn_plan *plan)
 {
     return plan->spaces ? plan->spaces[0].footprint : plan->footprint;
 }
 
-/* Lays the spaces out one behind the other, and sums them up; offsets are not touched. False: they
- * do not fit in 64 bits. */
+/* Lays the spaces out one after another, and sums them up; offsets are not changed. False: the sum
+ * does not fit in 64 bits. */
 bool tarn_plan_stack_spaces(struct tarn_plan *plan);
 
-/* The place of a storage of the plan's graph, by storage index. The plan must have all places. */
+/* The place of a storage of the plan's graph, by storage index. pre: the plan has all places. */
 static inline const struct tarn_place *tarn_plan_place(const struct tarn_plan *plan, uint32_t a)
 {
     assert(a < plan->graph->storages_count);
@@ -149,7 +151,7 @@ static inline const struct tarn_place *tarn_plan_place(const struct tarn_plan *p
     return &plan->places_persistent[a - plan->graph->planned_count];
 }
 
-/* Its offset from the begin of its space's arena, or persistent part. */
+/* A storage's offset from the start of its space's arena, or persistent part. */
 static inline uint64_t tarn_plan_offset_in_space(const struct tarn_plan *plan, uint32_t a)
 {
     const struct tarn_storage *storage = &plan->graph->storages[a];

@@ -1,8 +1,9 @@
-/* Compiling a plan into per-stream steps, and walking those steps in legal orders.
+/* Compiles a plan into per-stream steps, and walks these steps in legal orders.
  *
- * A legal order is a depth-first walk that emits a step after all it depends on: the step before
- * it in its stream, and what it waits for. Started from the ops in list order it gives list order
- * wherever that is legal, and a step met again while it is still on the stack closes a cycle.
+ * A legal order is a depth-first walk that emits a step after all steps it depends on: the step
+ * before it in its stream, and the steps that it waits for. Started from the ops in list order it
+ * gives list order if that is legal. A step found again while it is still on the stack closes a
+ * cycle.
  * Cost: linear in steps and waits. */
 #include "program.h"
 
@@ -49,7 +50,7 @@ struct walk {
     const struct tarn_program *program;
     unsigned char *marks; /* by node */
     uint32_t *stack;      /* open nodes */
-    uint32_t *cursors;    /* how many predecessors of stack[i] were looked at */
+    uint32_t *cursors;    /* how many predecessors of stack[i] were visited */
     uint32_t depth;
     uint32_t *nodes; /* emitted */
     uint32_t nodes_count;
@@ -75,8 +76,8 @@ static void open_node(struct walk *walk, uint32_t node)
     walk->cursors[walk->depth++] = 0;
 }
 
-/* Emits `node` after all that it depends on. False: a cycle, left on the stack from the returned
- * node's own entry to the top. */
+/* Emits `node` after all nodes that it depends on. False: a cycle, left on the stack from the
+ * returned node's own entry to the top. */
 static bool visit(struct walk *walk, uint32_t node)
 {
     if (walk->marks[node] != MARK_NEW) return true;
@@ -189,7 +190,7 @@ static void fill_steps(struct tarn_program *program, const struct tarn_plan *pla
     }
 }
 
-/* A step's waits_end is where its next wait goes while they are being filled in. */
+/* While waits are filled in, a step's waits_end is the position of its next wait. */
 static void add_waits(struct tarn_program *program, const struct tarn_wait *waits, uint32_t count,
                       uint32_t previous)
 {
@@ -204,7 +205,7 @@ static void add_waits(struct tarn_program *program, const struct tarn_wait *wait
     }
 }
 
-/* By step; waits inside the iteration first, each kind in the plan's order. */
+/* Fills in waits by step; waits inside the iteration first, each kind in the plan's order. */
 static void fill_waits(struct tarn_program *program, const struct tarn_plan *plan)
 {
     for (uint32_t i = 0; i < plan->waits_count; i++)
@@ -249,7 +250,7 @@ void tarn_program_finish(struct tarn_program *program)
 
 /* ---- The plan's own ---- */
 
-/* A number for each wait: the same sum on both sides says that they are the same waits. */
+/* A number for each wait: equal sums on both sides show that the waits are the same. */
 static uint64_t weigh_wait(uint64_t op, uint64_t on, uint64_t previous)
 {
     return tarn_random_mix(op << 32 ^ on << 1 ^ previous);
@@ -265,7 +266,7 @@ static uint64_t weigh_plan(const struct tarn_plan *plan)
     return weight;
 }
 
-/* Do the waits of this step begin at *next, and do others record for them? Adds them up. */
+/* Do the waits of this step begin at *next, and do the awaited steps record? Adds up the waits. */
 static bool step_is_valid(const struct tarn_program *program, uint32_t index, uint32_t *next,
                           uint64_t *weight)
 {
@@ -311,7 +312,7 @@ static void destroy_program(struct tarn_program *program)
 enum tarn_status tarn_plan_program(const struct tarn_plan *plan,
                                    const struct tarn_program **program, struct tarn_error *error)
 {
-    /* The plan is const for its users; what it keeps for them is not. */
+    /* The plan is const for its users, but its cached program is not. */
     _Atomic(struct tarn_program *) *kept = &((struct tarn_plan *)(uintptr_t)plan)->program;
     struct tarn_program *found = atomic_load_explicit(kept, memory_order_acquire);
     assert(!found || tarn_program_is_valid(found, plan));

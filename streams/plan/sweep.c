@@ -1,6 +1,6 @@
 /* A sweep over the arena, memory space by memory space: storages of both plans in the order of
- * their first bytes, those that have not ended yet kept beside. Cost: O(n log n) for n storages,
- * and O(1) for every pair. */
+ * their first bytes, with a list of the storages that have not ended yet. Cost: O(n log n) for n
+ * storages, and O(1) for every pair. */
 #include "sweep.h"
 
 #include <stdlib.h>

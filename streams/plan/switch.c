@@ -1,15 +1,17 @@
-/* From the last iteration of one plan to the first of another over the same arena.
+/* Finds the waits from the last iteration of one plan to the first iteration of another plan over
+ * the same arena.
  *
  *     from    stream 0   ── a ── b ── c          c touches last what e writes first
  *     to      stream 0             └► e ── f     e waits for c; f comes after e anyway
  *
  * A sweep over the arena finds all pairs of storages that share a reserved byte. The producer of
- * the one in `to` needs, in every stream of `from`, the last user of the other; an op that reads
- * a persistent storage needs the last writer of its namesake, one that writes it all users. Only
- * the last place in every stream counts, so a row of places is enough for every op. Both programs
- * with these needs as arcs between them are one graph, whose transitive reduction (order/events)
- * is the one least set of waits. Later iterations follow by the order of the streams, and so does
- * what other plans did in between: each pair is ordered for itself.
+ * the storage in `to` must wait, in every stream of `from`, for the last user of the storage in
+ * `from`. An op that reads a persistent storage must wait for the last writer of the storage of the
+ * same name, an op that writes it for all its users. Only the last position in every stream counts,
+ * so a row of positions is enough for every op. Both programs with these needs as arcs between them
+ * are one graph, whose transitive reduction (order/events) is the unique minimal set of waits. The
+ * order of later iterations follows from the order of the streams, and so does the order with other
+ * plans in between: each pair is ordered on its own.
  *
  * Source: docs/how-it-works.md, "Boundary between iterations". Cost: O(n log n) for n storages,
  * O(S) for every pair that shares bytes and for every op. */
@@ -22,8 +24,8 @@
 
 /* ---- Needs ---- */
 
-/* What the first iteration of `to` must come after: rows of one entry for each stream of `from`, a
- * place + 1, 0: nothing. */
+/* The needs of the first iteration of `to`: rows of one entry for each stream of `from`, a position
+ * + 1, or 0: none. */
 struct needs {
     const struct tarn_switch *pair;
     const struct tarn_program *from, *to;
@@ -131,7 +133,7 @@ static bool needs_init(struct needs *needs)
 
 /* ---- Both programs as one graph ---- */
 
-/* Steps of `from` come first, and its streams. */
+/* The joined graph: steps and streams of `from` come first. */
 struct joined {
     struct tarn_event_graph graph;
     uint32_t *begin, *before; /* its arcs */
@@ -159,7 +161,7 @@ static void put_program(struct joined *joined, const struct tarn_program *progra
     }
 }
 
-/* needs NULL: a step of `from`, which needs nothing. */
+/* needs NULL: a step of `from`, which has no needs. */
 static void put_arcs(struct joined *joined, const struct tarn_program *program, uint32_t node,
                      const struct needs *needs)
 {
@@ -201,7 +203,7 @@ static bool join(struct joined *joined, const struct needs *needs)
     return true;
 }
 
-/* Of the waits of both, those of `to` on `from`, as ops. */
+/* Keeps only the waits of `to` on `from`, as ops. */
 static void keep_crossing(const struct needs *needs, struct tarn_wait *waits, uint32_t *count)
 {
     uint32_t kept = 0, first = needs->from->steps_count;

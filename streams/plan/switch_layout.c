@@ -1,6 +1,5 @@
-/* What plans that share an arena have in common: their persistent tensors, known by name, which
- * must lie at the same places. Cost: O(n log n) for n persistent storages, and their names'
- * lengths. */
+/* Matches the persistent tensors of plans that share an arena by name; they must have the same
+ * offsets. Cost: O(n log n) for n persistent storages, and their names' lengths. */
 #include <stdlib.h>
 #include <string.h>
 

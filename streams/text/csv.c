@@ -1,5 +1,5 @@
-/* Cutting lines and cells: each call puts a NUL at the end of what it returns and moves on, so that
- * a table is read in one pass without a copy. Cost: linear in the text.
+/* Cuts lines and cells: each call puts a NUL at the end of what it returns and moves on, so that a
+ * table is read in one pass without a copy. Cost: linear in the text.
  */
 #include "csv.h"
 
@@ -31,7 +31,7 @@ static char *without_blanks(char *begin, char *end)
     return begin + strspn(begin, " \t");
 }
 
-/* Tabs may separate empty cells: those at the ends of a line stay. */
+/* Tabs may separate empty cells, so tabs at the ends of a line stay. */
 char *tarn_csv_next_line(char **text)
 {
     char *line = *text, *end;
@@ -47,7 +47,7 @@ char *tarn_csv_next_line(char **text)
 
 /* ---- Cells ---- */
 
-/* Behind the quote that ends a cell which begins with one; NULL: there is none. */
+/* The position after the quote that ends a quoted cell; NULL: there is none. */
 static const char *behind_quotes(const char *cell)
 {
     const char *at = cell + 1;
@@ -61,7 +61,8 @@ static const char *behind_blanks(const char *at, char separator)
     return at;
 }
 
-/* Of the first cell: where its separator is, or the line's end. Quotes that do not end are letters.
+/* The end of the first cell: its separator, or the line's end. Quotes that are not closed count as
+ * letters.
  */
 static const char *end_of_cell(const char *cell, char separator)
 {
@@ -96,7 +97,7 @@ bool tarn_csv_quotes_close(const char *line, char separator)
     }
 }
 
-/* Takes the quotes off where the cell stands. */
+/* Removes the quotes of a cell in place. */
 static char *without_quotes(char *cell)
 {
     char *to = cell;

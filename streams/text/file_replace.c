@@ -1,5 +1,5 @@
-/* Files that are there whole or not at all: temporary name in the same folder, fsync, rename. A
- * process that is killed in between leaves the temporary file, which does no harm. Cost:
+/* Writes files so that they exist whole or not at all: temporary name in the same folder, fsync,
+ * rename. A process that is killed in between leaves the temporary file, which is harmless. Cost:
  * linear. */
 #include "file_replace.h"
 
@@ -18,7 +18,7 @@
 
 #include "streams/base/memory.h"
 
-/* What one call writes: Linux stops short of 2^31 anyway. */
+/* Maximum bytes of one write call; Linux writes less than 2^31 anyway. */
 #define STEP_MAX ((size_t)1 << 30)
 
 static enum tarn_status system_error(struct tarn_error *error, const char *path, const char *what)
@@ -30,9 +30,9 @@ static enum tarn_status system_error(struct tarn_error *error, const char *path,
 
 /* ---- Writing ---- */
 
-/* Writing to a pipe that nobody reads, or beyond the file-size limit, sends the thread a signal
- * that ends the process. It shall be an error of writing instead, and the host's signal handlers
- * are not ours to change: the thread blocks the two, and takes back what its own writing has sent.
+/* Writing to a pipe without a reader, or beyond the file-size limit, sends the thread a signal that
+ * ends the process. It must be a write error instead, without changing the host's signal handlers.
+ * So the thread blocks the two signals, and consumes those that its own writes have sent.
  */
 struct held_signals {
     sigset_t held;   /* not pending before */
@@ -78,7 +78,7 @@ static bool write_bytes(int fd, const char *bytes, size_t size)
 
 /* ---- Where it goes ---- */
 
-/* What a path leads to, links followed. */
+/* The target of a path after following links. */
 struct target {
     char *path;
     int descriptor; /* the process's own that the path names, or -1 */
@@ -86,7 +86,7 @@ struct target {
     struct stat about;
 };
 
-/* "/dev/stdout" leads to "/proc/self/fd/1": the descriptor itself, whatever lies behind it. */
+/* "/dev/stdout" leads to "/proc/self/fd/1": the descriptor itself, whatever it refers to. */
 static int named_descriptor(const char *path)
 {
     static const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
@@ -99,7 +99,8 @@ static int named_descriptor(const char *path)
     return -1;
 }
 
-/* The path that the symbolic link at `path` holds, from where that was; NULL: no memory. */
+/* The path that the symbolic link at `path` holds, relative to that link's folder; NULL: no
+ * memory. */
 static char *beside(const char *path, const char *link)
 {
     const char *slash = link[0] == '/' ? NULL : strrchr(path, '/');
@@ -110,7 +111,7 @@ static char *beside(const char *path, const char *link)
     return joined;
 }
 
-/* Follows links to the end, also where nothing is there. */
+/* Follows links to the end, even if the target does not exist. */
 static enum tarn_status find_target(struct target *target, const char *path,
                                     struct tarn_error *error)
 {
@@ -134,9 +135,9 @@ static enum tarn_status find_target(struct target *target, const char *path,
     return TARN_OK;
 }
 
-/* ---- How it gets there ---- */
+/* ---- Writing ---- */
 
-/* Of a pipe or a device (nothing to rename), or of an open descriptor. */
+/* Writes to a pipe or a device (which cannot be renamed), or to an open descriptor. */
 static enum tarn_status write_in_place(const struct target *target, const char *path,
                                        const char *bytes, size_t size, struct tarn_error *error)
 {
@@ -153,7 +154,7 @@ static enum tarn_status write_in_place(const struct target *target, const char *
 }
 
 /* Opens a new file in the folder of `path`; writes its name to `name`. Not mkstemp: the mode of a
- * file that was not there is to follow the umask. */
+ * new file must follow the umask. */
 static int open_temporary(const char *path, char *name, size_t name_size)
 {
     const char *slash = strrchr(path, '/');
@@ -166,8 +167,8 @@ static int open_temporary(const char *path, char *name, size_t name_size)
     return fd;
 }
 
-/* The new file takes the mode of the one that it replaces, and its owner and group as far as the
- * system lets us. */
+/* The new file takes the mode of the replaced file, and its owner and group as far as the system
+ * allows. */
 static bool keep_attributes(int fd, const struct target *target)
 {
     mode_t mode = target->about.st_mode & 07777;

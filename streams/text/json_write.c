@@ -1,4 +1,4 @@
-/* Records of files as values of jansson's, and their text. Cost: linear. */
+/* Makes records of files as jansson values, and writes their text. Cost: linear. */
 #include "json_write.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ json_t *tarn_json_list(const uint32_t *ids, size_t count)
     return list;
 }
 
-/* As many as every double keeps, but for one number that needs more. */
+/* 15 digits, or 17 for a number that 15 do not represent exactly. */
 static size_t digits_of(const json_t *value)
 {
     char text[40];
@@ -34,8 +34,9 @@ static size_t digits_of(const json_t *value)
     return strtod(text, NULL) == number ? JSON_REAL_PRECISION(15) : JSON_REAL_PRECISION(17);
 }
 
-/* DEL, which is ASCII and which jansson leaves as it is, is only in strings. The stream is one
- * thread's: jansson writes a few bytes at a time, and locks would take longer. */
+/* DEL, which is ASCII and which jansson leaves as it is, is only in strings. Only one thread uses
+ * the stream, so no locks are taken: jansson writes a few bytes at a time, and locks would
+ * dominate. */
 static int write_escaped(const char *text, size_t size, void *file)
 {
     const char *end = text + size;

@@ -1,13 +1,13 @@
-/* The one table of what kinds of ops mean, for ATen, prims, c10d, HLO and StableHLO, JAX, ONNX,
+/* The table of the meaning of kinds of ops, for ATen, prims, c10d, HLO and StableHLO, JAX, ONNX,
  * TensorFlow, MXNet, MindSpore, NCCL and MPI. docs/formats.md ("What a kind says") has it in words.
  *
  * A kind is split into words at punctuation and where lower case goes over into capitals, and
  * looked at in lower case: `nccl`, `all`, `reduce` of "ncclAllReduce". A row of the table is found
  * where some of these words in a row are it when written together, without a number at the end
  * ("dropout2d"). So "operand" has no "rand", and "all-reduce", "AllReduce" and "allreduce" are one.
- * Of several rows the longest counts, so that the exceptions of a word are rows as well
- * ("poissonnllloss"). A kind without a row is pure if each of its words is in the vocabulary, and
- * else not known.
+ * If several rows match, the longest counts, so exceptions of a word are rows as well
+ * ("poissonnllloss"). A kind without a row is pure if each of its words is in the vocabulary, else
+ * unknown.
  *
  * Cost: a binary search for each run of at most RUN_MAX words.
  */
@@ -25,12 +25,12 @@ enum { KIND_MAX = 192, WORDS_MAX = 32, RUN_MAX = 6 };
 
 /* clang-format off */
 
-/* Libraries that do nothing but communicate. */
+/* Libraries that only communicate. */
 static const char *const libraries[] = {
     "byteps", "c10d", "gloo", "hccl", "hcom", "horovod", "kvstore", "mpi", "msccl", "nccl",
     "nvshmem", "oneccl", "rccl", "xccl"};
 
-/* Other devices take part: all of them have to run it as often. */
+/* Other devices take part: all of them must run it equally often. */
 static const char *const collective_words[] = {
     "all2all", "allgather", "allgatherinto", "allgatherv", "allreduce", "allswap", "alltoall",
     "alltoallv", "alltoonedevice", "asyncdone", "asyncstart", "asyncupdate", "barrier",
@@ -81,7 +81,7 @@ static const char *const optimizer_words[] = {
     "muon", "nadam", "nagmom", "optim", "optimizer", "parameterupdate", "paramupdate", "powersign",
     "radam", "rmsprop", "rprop", "sgd", "shampoo", "signsgd", "signum", "weightupdate"};
 
-/* Pure, though a shorter row of it is not. */
+/* Pure, although a shorter row that matches is not. */
 static const char *const pure_words[] = {
     "atengrucell", "atenlstmcell", "atenrnnrelucell", "atenrnntanhcell", "channelshuffle",
     "downsample", "downsampling", "dropoutdomask", "exponentialdecay", "exponentiallinear",
@@ -92,7 +92,7 @@ static const char *const pure_words[] = {
     "shufflechannel", "stablehloexponential", "stateless", "threefry", "threefry2x32",
     "uniformdequantize", "uniformquantize", "upsample", "upsampling", "warpshuffle"};
 
-/* The same by the whole kind, in this spelling. HLO writes opcodes alone, in lower case. */
+/* Classes of whole kinds, in this spelling. HLO writes opcodes alone, in lower case. */
 static const struct {
     const char *kind;
     enum tarn_op_class op_class;
@@ -109,8 +109,8 @@ static const struct {
 static const char *const gradient_words[] = {"backprop", "backward", "bwd", "grad",
                                              "gradient", "grads",    "vjp"};
 
-/* What kinds of pure ops are made of. Words of ops that carry out whatever they are given, such as
- * "call" and "fusion", are not among them. */
+/* Words of kinds of pure ops. Words of ops that run other ops, such as "call" and "fusion", are not
+ * among them. */
 static const char *const vocabulary[] = {
     "0index", "1d", "2bit", "2d", "3d", "4bit", "a", "aa", "abs", "absolute", "acceptable",
     "accumulate", "acl", "acos", "acosh", "activation", "adagrad", "adam", "adamw", "adaptive",
@@ -383,7 +383,7 @@ static bool is_known(const struct words *words)
 
 /* ---- Questions ---- */
 
-/* The kind itself, or with a number behind a point, as HLO names instructions. */
+/* The kind itself, or with a number after a point, as HLO names instructions. */
 static bool is_whole_kind(const char *kind, const char *whole)
 {
     size_t length = strlen(whole);

@@ -1,4 +1,4 @@
-/* What the kind of an op says about it, by the words in it. */
+/* Classifies an op by the words of its kind. */
 #ifndef TARN_STREAMS_TEXT_OP_KINDS_H
 #define TARN_STREAMS_TEXT_OP_KINDS_H
 

@@ -1,4 +1,4 @@
-/* Taking readers and writers of the caller's; see base/options.h. Cost: constant. */
+/* Checks and copies the caller's readers and writers; see base/options.h. Cost: constant. */
 #include "streams/base/options.h"
 #include "text_file.h"
 

@@ -1,6 +1,6 @@
-/* Text files as a whole, and what stands in their place in memory. Reading takes everything into
- * memory, then decompresses if it looks like gzip (RFC 1952, several members too). Writing
- * compresses without time and host, so that equal texts give equal files.
+/* Reads and writes whole text files, and readers and writers in memory. Reading takes everything
+ * into memory, then decompresses if it looks like gzip (RFC 1952, several members too). Compression
+ * stores no time and host, so equal texts give equal files.
  */
 #include "text_file.h"
 
@@ -25,7 +25,7 @@ struct buffer {
     size_t size, capacity;
 };
 
-/* What zlib gets at a time: it counts in 32 bits. */
+/* Maximum bytes for one call of zlib, which counts in 32 bits. */
 #define STEP_MAX ((size_t)1 << 20)
 
 static size_t step(size_t left) { return left < STEP_MAX ? left : STEP_MAX; }
@@ -165,7 +165,7 @@ static bool is_gzip(const struct buffer *buffer, size_t begin)
     return buffer->size - begin >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-/* One call of inflate, from where the stream stands into the buffer's room. */
+/* One call of inflate, from the stream's position into the buffer's room. */
 static int inflate_some(z_stream *stream, const struct buffer *packed, size_t *taken,
                         struct buffer *text)
 {
@@ -202,12 +202,12 @@ static enum tarn_status inflate_all(z_stream *stream, const struct buffer *packe
                                   "%s: the gzip data ends early; is the file truncated?", path);
         } else if (code != Z_OK) {
             return tarn_error_set(error, TARN_BAD_INPUT, "%s: the gzip data is damaged (%s)", path,
-                                  stream->msg); /* there is one for damaged data */
+                                  stream->msg); /* set for damaged data */
         }
     }
 }
 
-/* Replaces the buffer's bytes by what they decompress to. */
+/* Replaces the buffer's bytes by their decompressed form. */
 static enum tarn_status decompress(struct buffer *buffer, const char *path, uint64_t size_max,
                                    struct tarn_error *error)
 {
@@ -334,7 +334,7 @@ enum tarn_status tarn_file_save(const char *path, const void *bytes, size_t size
     return tarn_text_write(path, size > 0 ? bytes : "", size, error);
 }
 
-/* For fopencookie, whose streams tell afterwards that less was taken than given. */
+/* For fopencookie, whose streams report afterwards that fewer bytes were taken than given. */
 static ssize_t append(void *cookie, const char *bytes, size_t size)
 {
     struct buffer *buffer = cookie;
@@ -357,7 +357,7 @@ static int tell(void *cookie, off64_t *offset, int whence)
     return 0;
 }
 
-/* Not by open_memstream: what glibc's has no memory for is left out without a word. */
+/* Not by open_memstream: glibc's silently drops text if memory runs out. */
 char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void *subject,
                       size_t *size)
 {

@@ -1,4 +1,5 @@
-/* Whole text files in and out: plain or gzip, standard input and output, never half written. */
+/* Reads and writes whole text files: plain or gzip, standard input and output, never half
+ * written. */
 #ifndef TARN_STREAMS_TEXT_TEXT_FILE_H
 #define TARN_STREAMS_TEXT_TEXT_FILE_H
 
@@ -24,9 +25,9 @@ static inline bool tarn_writer_is_file(const struct tarn_writer *writer)
 /* Does the path end in ".EXTENSION" or ".EXTENSION.gz"? */
 bool tarn_text_is_named(const char *path, const char *extension);
 
-/* Reads a file, or standard input for "-"; decompresses what begins like gzip. The caller frees
- * *text, which has a NUL behind its `size` bytes. TARN_SYSTEM: it cannot be read, or no memory;
- * TARN_BAD_INPUT: empty, damaged gzip, or more than size_max bytes of text (so that a small
+/* Reads a file, or standard input for "-"; decompresses text that begins like gzip. The caller
+ * frees *text, which has a NUL after its `size` bytes. TARN_SYSTEM: the file cannot be read, or no
+ * memory; TARN_BAD_INPUT: empty, damaged gzip, or more than size_max bytes of text (so that a small
  * compressed file cannot fill the memory). */
 enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text, size_t *size,
                                 struct tarn_error *error);
@@ -34,24 +35,24 @@ enum tarn_status tarn_text_read(const char *path, uint64_t size_max, char **text
 /* The same from a reader. */
 enum tarn_status tarn_text_take(const struct tarn_reader *reader, uint64_t size_max, char **text,
                                 size_t *size, struct tarn_error *error);
-/* Fills a reader or a writer from what a public call was given. TARN_USAGE: NULL, of a size that is
- * not known, or with nowhere to read from or to write to. */
+/* Fills a reader or a writer from a caller's struct. TARN_USAGE: NULL, of unknown size, or without
+ * a source or destination. */
 enum tarn_status tarn_reader_check(struct tarn_reader *reader, const struct tarn_reader *given,
                                    const char *function, struct tarn_error *error);
 enum tarn_status tarn_writer_check(struct tarn_writer *writer, const struct tarn_writer *given,
                                    const char *function, struct tarn_error *error);
 
-/* Writes as tarn_file_replace does; compresses (the same bytes every time) when the name ends in
+/* Writes as tarn_file_replace does; compresses (the same bytes every time) if the name ends in
  * ".gz". TARN_SYSTEM. */
 enum tarn_status tarn_text_write(const char *path, const char *text, size_t size,
                                  struct tarn_error *error);
 
-/* What a function prints to the stream, NUL-terminated, for the caller to free; NULL: no memory.
- * size: of it, or NULL. */
+/* Returns the text that a function prints to the stream, NUL-terminated, for the caller to free;
+ * NULL: no memory. size: its length, or NULL. */
 char *tarn_text_print(void (*print)(const void *subject, FILE *file), const void *subject,
                       size_t *size);
 
-/* The same for text that a function prints: what it writes to the stream is the file. */
+/* Saves the text that a function prints to the stream. */
 enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subject, FILE *file),
                                 const void *subject, struct tarn_error *error);
 /* The same to a writer. */

@@ -1,8 +1,8 @@
-/* Safety of what only some iterations have: storages whose producers are in arms of conditionals.
- * The replay runs every op, as if all arms were taken, and leaves their bytes out of its map; here
- * every two storages that share a reserved byte, one of them conditional, are looked at: they
- * exclude each other, by what the graph says of their producers alone, or one of them precedes the
- * other, in an iteration as from one to the next.
+/* Checks the safety of conditional storages: storages whose producers are in arms of conditionals.
+ * The replay runs every op, as if all arms were taken, and leaves their bytes out of its map. Here
+ * every two storages that share a reserved byte, one of them conditional, are checked. Either their
+ * producers exclude each other in the graph, or one storage precedes the other, within an iteration
+ * and from one iteration to the next.
  * Cost: O(steps + waits S) for the clocks, a row of them for each producer, O(users) for a pair. */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct arms {
     const struct tarn_plan *plan;
     const struct tarn_graph *graph;
     const struct tarn_program *program;
-    uint32_t *rows; /* [storage][stream]: what lies before its producer in the second iteration */
+    uint32_t *rows; /* [storage][stream]: clock of its producer in the second iteration */
 };
 
 /* ---- Clocks ---- */
@@ -123,7 +123,8 @@ static int compare_extents(const void *left, const void *right)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-/* In the order of offsets, each with those that begin before it and end behind its begin. */
+/* In the order of offsets, checks each storage with those that begin before it and end after its
+ * start. */
 static bool check_pairs(const struct arms *arms, struct tarn_region *region,
                         struct tarn_verdict *verdict)
 {

@@ -1,4 +1,5 @@
-/* What the plan's certificate proves, worked out anew from the program alone. It names
+/* Checks the plan's bound: recomputes what the certificate proves, from the program alone. The
+ * certificate names
  *
  *     thresholds   how many launches of each stream lie before a cut. A = the storages that are
  *                  produced before the cut and are not yet free for the last launch before it in
@@ -7,7 +8,7 @@
  *                  come before that stream's last launch before the cut.
  *     gaps         runs of group members outside A, by their first member.
  *
- * "Comes before" is asked of forward clocks, kept for the launches that matter.
+ * "Comes before" is decided by forward clocks, kept for the launches that matter.
  * Cost: O(steps + waits S) for the clocks, O(touches S) for A; more for gaps. */
 #include <assert.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #include "streams/graph/report.h"
 #include "verdict.h"
 
-/* ---- What is proved, and with what ---- */
+/* ---- The proof and its state ---- */
 
 /* Consecutive members of a group, or a lone storage. */
 struct proof_run {
@@ -27,7 +28,7 @@ struct proof_run {
     uint32_t count;
     uint32_t group;        /* TARN_NONE: a lone storage */
     uint64_t size, within; /* bytes, and the byte of its group where it begins */
-    uint32_t left, right;  /* of a gap: the runs of A beside it; TARN_NONE: the group ends */
+    uint32_t left, right;  /* of a gap: the neighbouring runs of A; TARN_NONE: the group ends */
 };
 
 /* lone, items, gaps and sums are NULL until a gap is asked for. */
@@ -46,7 +47,7 @@ struct proof {
     uint32_t rows_count;
     struct proof_run *items, *gaps; /* runs of A; gaps that the certificate names */
     uint32_t items_count, gaps_count;
-    unsigned char *sums; /* [sum]: 1 when the sizes of some items add up to it */
+    unsigned char *sums; /* [sum]: 1 if the sizes of some items add up to it */
     uint64_t effort;     /* spent so far: tests of a pair of storages, and sums */
 };
 
@@ -57,8 +58,8 @@ static uint32_t producer_of(const struct proof *proof, uint32_t storage)
 
 /* ---- Clocks ---- */
 
-/* Rows of forward clocks for the steps that a certificate is about. They are worked out anew from
- * the compiled program (past.h), and owe nothing to the clocks that made the bound.
+/* Rows of forward clocks for the steps of a certificate. They are computed from the compiled
+ * program (past.h), independently of the clocks that made the bound.
  * Cost: O(steps + waits S) to fill the rows, linear in users to ask. */
 
 static bool proof_init(struct proof *proof, const struct tarn_verification *verification,
@@ -88,7 +89,7 @@ static enum tarn_status proof_refuse(struct tarn_verdict *verdict, uint32_t tens
     return TARN_REJECTED;
 }
 
-/* Chooses the steps whose rows of clocks are wanted: none at first, then each that is kept. */
+/* Adds a step whose row of clocks is kept; there is none at first. */
 static void proof_keep_row(struct proof *proof, uint32_t step)
 {
     if (proof->row_of[step] == TARN_NONE) proof->row_of[step] = proof->rows_count++;
@@ -135,11 +136,12 @@ static bool proof_is_free_at(const struct proof *proof, uint32_t storage, uint32
     return true;
 }
 
-/* The gaps that a certificate names: is each a gap of A, is it true that no two of them share
- * bytes, and how many bytes of each can A not fill? The rules are those of order/gaps.c; the code
- * shares nothing with it, nor the subset sums (bytes here, bits there): it is what is to be
- * checked. Cost: a row of clocks for every member of A and of a gap, a test for each pair of them;
- * subset sums beyond EFFORT_MAX are not accepted as a proof. */
+/* Checks the gaps that a certificate names: is each a gap of A, do no two of them share bytes, and
+ * how many bytes of each can A not fill? The rules are the same as in order/gaps.c. The code shares
+ * nothing with it, not even the subset sums (bytes here, bits there), since order/gaps.c is what is
+ * checked.
+ * Cost: a row of clocks for every member of A and of a gap, a test for each pair of them; subset
+ * sums beyond EFFORT_MAX are not accepted as a proof. */
 
 static const uint64_t EFFORT_MAX = UINT64_C(1) << 27;
 enum { SUMS_MAX = 1 << 18 }; /* units of the sizes */
@@ -154,7 +156,7 @@ static bool is_named(const struct proof *proof, uint32_t storage)
     return low < proof->claim.gaps_count && proof->claim.gaps[low] == tensor;
 }
 
-/* Members that may lie over each other leave no gaps; each of A is an item. */
+/* Members that may overlap leave no gaps; each member of A is an item. */
 static void keep_layers(struct proof *proof, uint32_t g)
 {
     const struct tarn_group *group = &proof->plan->graph->groups[g];
@@ -165,7 +167,7 @@ static void keep_layers(struct proof *proof, uint32_t g)
                 group->within[i],    TARN_NONE, TARN_NONE};
 }
 
-/* Cuts a group into runs inside and outside of A, which alternate; keeps those of A, and named
+/* Cuts a group into runs inside and outside of A, which alternate; keeps the runs of A, and named
  * gaps. */
 static void cut_group(struct proof *proof, uint32_t g)
 {
@@ -224,7 +226,7 @@ static enum tarn_status find_runs(struct proof *proof, struct tarn_verdict *verd
                 &proof->lone[a], 1, TARN_NONE, proof->reserved[a], 0, TARN_NONE, TARN_NONE};
     }
     assert(proof->items_count <= graph->planned_count);
-    assert(proof->gaps_count <= proof->claim.gaps_count); /* as they ascend, none is met twice */
+    assert(proof->gaps_count <= proof->claim.gaps_count); /* gaps ascend, so none is found twice */
     if (proof->gaps_count == proof->claim.gaps_count) return TARN_OK;
     return proof_refuse(verdict, TARN_NONE, "the certificate names a gap that is none");
 }
@@ -258,7 +260,7 @@ static bool spend(struct proof *proof, uint64_t effort)
     return enough;
 }
 
-/* Is a storage safe with some member of a gap? When out of effort, it might be. */
+/* Is a storage safe with some member of a gap? If the effort is used up, the answer is yes. */
 static bool meets(struct proof *proof, uint32_t storage, const struct proof_run *gap)
 {
     if (!spend(proof, gap->count)) return true;
@@ -285,7 +287,7 @@ static bool may_enter(struct proof *proof, const struct proof_run *item,
 
 static uint64_t divisor_of(uint64_t a, uint64_t b) { return b == 0 ? a : divisor_of(b, a % b); }
 
-/* The greatest sum of some of the sizes up to `room`; sizes and room count units. */
+/* The largest sum of some of the sizes up to `room`; sizes and room count units. */
 static uint64_t greatest_sum(struct proof *proof, const uint64_t *sizes, uint32_t count,
                              uint64_t room)
 {
@@ -329,7 +331,7 @@ static bool is_closed(const struct proof_run *gap)
     return gap->left != TARN_NONE && gap->right != TARN_NONE;
 }
 
-/* ---- Gaps beside each other ---- */
+/* ---- Disjoint gaps ---- */
 
 static bool are_disjoint(struct proof *proof, const struct proof_run *a, const struct proof_run *b)
 {
@@ -391,8 +393,8 @@ static bool is_sum_small(const struct proof *proof)
     return true;
 }
 
-/* The verifier's own sizes: the planner's (order/reserved.c) are what is to be checked. False when
- * they exceed 64 bits together; after this no sum of them does. */
+/* Computes the verifier's own sizes, since the planner's sizes (order/reserved.c) are what is
+ * checked. False if their sum exceeds 64 bits; after this no sum of them does. */
 static bool reserve(struct proof *proof)
 {
     const struct tarn_plan *plan = proof->plan;
@@ -403,7 +405,7 @@ static bool reserve(struct proof *proof)
 
 /* ---- The antichain ---- */
 
-/* The last launch of a stream of which some part lies before the cut; TARN_NONE: there is none. */
+/* The last launch of a stream that lies at least partly before the cut; TARN_NONE: no launch. */
 static uint32_t last_before_cut(const struct proof *proof, uint32_t s)
 {
     uint32_t count = proof->claim.threshold[s] + proof->halved[s];
@@ -429,7 +431,7 @@ static bool is_inside(const struct proof *proof, uint32_t storage)
         return false;
     uint32_t stream = program->steps[producer].stream, last = last_before_cut(proof, stream);
     if (last == TARN_NONE || producer > last) return false;
-    /* a cut through the producer has its outputs behind it; with all of the producer before it, a
+    /* a cut through the producer has its outputs after it; with all of the producer before it, a
      * workspace that ends early has ended */
     if (producer == last && proof->halved[stream] != is_done_early(proof, storage)) return false;
     for (uint32_t s = 0; s < program->streams_count; s++) {

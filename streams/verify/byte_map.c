@@ -13,8 +13,8 @@
 
 /* ---- Cells ---- */
 
-/* The ends of parts: 2 * part is where it begins, + 1 the end behind its last byte; behind the last
- * one of a storage lies the padding. */
+/* The ends of parts: 2 * part is a part's first byte, 2 * part + 1 the end after its last byte; the
+ * padding follows the last part of a storage. */
 static void write_points(struct tarn_radix_item *points, const struct tarn_plan *plan,
                          enum tarn_byte_map_extent extent)
 {
@@ -35,7 +35,7 @@ static void write_points(struct tarn_radix_item *points, const struct tarn_plan 
     }
 }
 
-/* Cell 0 is byte 0, so that every cell has an interval that holds it. */
+/* Cell 0 is byte 0, so every cell is in an interval. */
 static void number_cells(struct tarn_byte_map *map, const struct tarn_radix_item *points,
                          uint32_t count)
 {
@@ -168,7 +168,7 @@ void tarn_byte_map_assign(struct tarn_byte_map *map, uint32_t part)
     if (!tarn_set_has(map->bits[0], begin)) set_start(map, begin);
 }
 
-/* Does a bit of level l + 1 say whether the word of level l has bits? */
+/* Does every bit of level l + 1 say whether its word of level l has bits? */
 static bool are_levels_equal(const struct tarn_byte_map *map, uint32_t level, size_t words)
 {
     for (uint32_t w = 0; w < words; w++)

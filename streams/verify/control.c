@@ -1,6 +1,6 @@
-/* Control arcs, looked at through views, of all launched ops: a depth-first walk back from each,
- * which ends at launched ops, and at views that an op before it in its stream has met already.
- * A view that was met through a control arc has demanded all that it demands through data arcs.
+/* Finds the control arcs of all launched ops, followed through views: a depth-first walk back from
+ * each op, which ends at launched ops, and at views that an earlier op of its stream has visited. A
+ * visit through a control arc also covers a later visit through data arcs.
  * Cost: O(arcs of launched ops + arcs of views * streams); 2 * views * streams bits. */
 #include "control.h"
 
@@ -25,7 +25,7 @@ enum tarn_status tarn_control_init(struct tarn_control *control, struct tarn_reg
     return control->number && control->met && control->stack ? TARN_OK : TARN_SYSTEM;
 }
 
-/* False: it was met before. */
+/* False: it was visited before. */
 static bool meet(struct tarn_control *control, uint32_t view, bool by_control, uint32_t stream)
 {
     size_t row = 2 * (size_t)control->number[view] + by_control;
@@ -36,7 +36,7 @@ static bool meet(struct tarn_control *control, uint32_t view, bool by_control, u
     return is_new;
 }
 
-/* One walk: what it is for, and how deep the stack is. */
+/* One walk: its purpose, and the depth of its stack. */
 struct walk {
     struct tarn_control *control;
     uint32_t stream, depth;
@@ -51,7 +51,7 @@ static void follow(struct walk *walk, uint32_t earlier, bool by_control)
     if (!control->graph->ops[earlier].view) {
         if (by_control) walk->demand(walk->context, earlier);
     } else if (meet(control, earlier, by_control, walk->stream)) {
-        assert(walk->depth < control->stack_room); /* a view is met twice at most */
+        assert(walk->depth < control->stack_room); /* a view is visited at most twice */
         control->stack[walk->depth++] = 2 * earlier + by_control;
     }
 }

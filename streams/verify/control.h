@@ -1,5 +1,5 @@
-/* What control arcs demand. Views are not launched, but carry order: whoever comes after a view
- * comes after what the view comes after.
+/* The order that control arcs require. Views are not launched, but carry order: an op after a view
+ * is also after every op before the view.
  *
  *     produce ──data──► view ──control──► update        produce must end before update begins
  */
@@ -10,8 +10,8 @@
 
 struct tarn_region;
 
-/* Walks back from ops of one graph. Some launched op of some stream has met a view: then those
- * that are launched behind it in that stream need not meet the view again. */
+/* Walks back from ops of one graph. Once a launched op has visited a view, ops launched later in
+ * the same stream need not visit it again. */
 struct tarn_control {
     const struct tarn_graph *graph;
     uint32_t streams_count;
@@ -28,9 +28,10 @@ enum tarn_status tarn_control_init(struct tarn_control *control, struct tarn_reg
 
 typedef void (*tarn_control_demand)(void *context, uint32_t earlier);
 
-/* Calls for every launched op that must end before `op` begins because a chain of arcs says so,
- * whose inner ops are views and of which one arc at least is a control arc. (What data arcs alone
- * say shows in the storages.) `stream`: where op is launched; ops must come by in launch order. */
+/* Calls a function for every launched op that must end before `op` begins because of a chain of
+ * arcs whose inner ops are views and of which at least one arc is a control arc. (Order by data
+ * arcs alone shows in the storages.) `stream`: where op is launched; ops must come by in launch
+ * order. */
 void tarn_control_visit(struct tarn_control *control, uint32_t op, uint32_t stream,
                         tarn_control_demand demand, void *context);
 

@@ -1,4 +1,4 @@
-/* What can be said of a plan without running it: lists, waits, one place for every storage, and a
+/* Checks a plan's form, without running it: lists, waits, one offset for every storage, and a
  * footprint that is not below the bound. Members of a contiguous group lie back to back in exact
  * bytes; only the group's start is aligned and only its end padded, unless the group is a padded
  * one. Cost: linear. */
@@ -86,7 +86,7 @@ static bool check_schedule(const struct tarn_plan *plan, struct tarn_verdict *ve
 
 /* ---- Places: there ---- */
 
-/* One list of places beside the storages [first, first + count), which stand in the same order. */
+/* One list of offsets for the storages [first, first + count), in the same order. */
 struct place_list {
     const struct tarn_place *places;
     uint32_t places_count;
@@ -175,7 +175,7 @@ static bool check_present(const struct tarn_plan *plan, struct tarn_verdict *ver
 
 /* ---- Places: where ---- */
 
-/* One before its space's begin wraps around, to far above its end. */
+/* An offset before its space's start wraps around, to far above its end. */
 static uint64_t offset_in_space(const struct tarn_plan *plan, uint32_t storage)
 {
     const struct tarn_storage *record = &plan->graph->storages[storage];
@@ -287,7 +287,7 @@ static void add_space(struct tarn_verdict *verdict, const struct tarn_graph *gra
                      what, quoted);
 }
 
-/* One behind the other, which make up the sums, each within its capacity. */
+/* Spaces follow one another, add up to the sums, and each is within its capacity. */
 static bool check_spaces(const struct tarn_plan *plan, struct tarn_verdict *verdict)
 {
     const struct tarn_graph *graph = plan->graph;
@@ -321,7 +321,7 @@ static bool check_spaces(const struct tarn_plan *plan, struct tarn_verdict *verd
     return verdict->count == before;
 }
 
-/* Whatever the certificate proves, one of the two numbers is wrong. */
+/* If the footprint is below the bound, one of the two is wrong, whatever the certificate proves. */
 static void check_bound(const struct tarn_plan *plan, struct tarn_verdict *verdict)
 {
     if (!plan->claim.threshold || plan->claim.bound <= plan->footprint) return;
@@ -350,7 +350,7 @@ static bool check_totals(const struct tarn_plan *plan, struct tarn_verdict *verd
 
 /* ---- All of it ---- */
 
-/* The first violation without whose absence nothing can be replayed, or NULL. */
+/* The first violation that makes a replay impossible, or NULL. */
 static const struct tarn_violation *find_fatal(const struct tarn_verdict *verdict)
 {
     for (size_t i = 0; i < verdict->count; i++) {

@@ -1,5 +1,6 @@
-/* Forward vector clocks. One row per stream is carried along and raised by what a step waits for;
- * a step that somebody waits for leaves a snapshot of its row until the last one has waited.
+/* Computes forward vector clocks. One row per stream is carried along and raised by each wait of a
+ * step. A step that other steps wait for keeps a snapshot of its row until the last of them has
+ * waited.
  * Cost: O(steps + waits * S) time, O(S * S + snapshots alive at once * S + steps) memory. */
 #include "past.h"
 
@@ -65,7 +66,7 @@ static void release_snapshot(struct tarn_past *past, uint32_t row)
 static void join(struct tarn_past *past, uint32_t node)
 {
     uint32_t *clock = clock_of_now(past);
-    assert(past->waiters_left[node] > 0); /* else its row is another node's by now */
+    assert(past->waiters_left[node] > 0); /* else its row belongs to another node by now */
     const uint32_t *other = snapshot_row(past, past->snapshot_of[node]);
     for (uint32_t s = 0; s < past->program->streams_count; s++)
         clock[s] = other[s] > clock[s] ? other[s] : clock[s];
@@ -84,7 +85,7 @@ void tarn_past_enter(struct tarn_past *past, uint32_t node)
     }
 }
 
-/* TARN_NONE: out of memory. */
+/* TARN_NONE: no memory. */
 static uint32_t new_snapshot(struct tarn_past *past)
 {
     uint32_t row = past->free_snapshot;

@@ -1,7 +1,7 @@
-/* What lies before each step of two iterations: forward vector clocks along one legal order. They
- * are no copy of the graph's clocks (graph/clocks.h), which the planner trusts: those look from an
- * op of the graph at what it reaches, these from a step of the compiled program at what its waits
- * have made sure of. */
+/* Forward vector clocks of two iterations along one legal order: which nodes come before each step.
+ * They are independent of the graph's clocks (graph/clocks.h), which the planner trusts: the
+ * graph's clocks give the ops that come after an op, these give the steps that a step's waits
+ * guarantee to be over. */
 #ifndef TARN_STREAMS_VERIFY_PAST_H
 #define TARN_STREAMS_VERIFY_PAST_H
 
@@ -9,14 +9,14 @@
 
 struct tarn_region;
 
-/* Clock entries are nodes + 1 (see tarn_program_linearize): those of one stream grow along it, so
- * a node lies before a step if the step's entry for the node's stream is above the node. */
+/* Clock entries are nodes + 1 (see tarn_program_linearize): they grow along a stream, so a node
+ * comes before a step if the step's entry for the node's stream is above the node. */
 struct tarn_past {
     const struct tarn_program *program;
-    uint32_t *clocks;           /* [stream][stream]: what lies before the next step of a stream */
+    uint32_t *clocks;           /* [stream][stream]: clock of the next step of a stream */
     uint32_t *snapshots;        /* rows of streams_count */
-    uint32_t *snapshot_of;      /* node -> row, while anybody still has to wait for the node */
-    uint32_t *waiters_left;     /* node -> how many have not waited yet */
+    uint32_t *snapshot_of;      /* node -> row, while a step still has to wait for the node */
+    uint32_t *waiters_left;     /* node -> number of steps that have not waited yet */
     struct tarn_region *region; /* of all arrays */
     size_t snapshots_room;      /* rows */
     uint32_t snapshots_count;
@@ -26,7 +26,7 @@ struct tarn_past {
     const struct tarn_program_step *step;
 };
 
-/* The region grows while nodes are run, too. TARN_SYSTEM: no memory, here and below. */
+/* The region also grows while nodes run. TARN_SYSTEM: no memory, here and below. */
 enum tarn_status tarn_past_init(struct tarn_past *past, struct tarn_region *region,
                                 const struct tarn_program *program);
 
@@ -35,7 +35,7 @@ enum tarn_status tarn_past_init(struct tarn_past *past, struct tarn_region *regi
 void tarn_past_enter(struct tarn_past *past, uint32_t node);
 enum tarn_status tarn_past_leave(struct tarn_past *past);
 
-/* Must that node of that stream have finished before the one that runs now starts, in every legal
+/* Must that node of that stream have finished before the present node starts, in every legal
  * order? */
 static inline bool tarn_past_has(const struct tarn_past *past, uint32_t stream, uint32_t node)
 {

@@ -1,12 +1,12 @@
-/* Refinement: the program does what the source graph says. Every op of the final graph runs an op
- * of the source graph, its origin, as written or as one of its implementations, and
+/* Checks refinement: the program does what the source graph says. Every op of the final graph runs
+ * an op of the source graph, its origin, as written or as one of its implementations, and
  *     every tensor of the source graph is made once, by a primary run of its producer: the op, or
  *         partial implementations that make up the op
- *     other runs make copies: tensors that name the one that they hold again; only ops that may
- *         be repeated have them
+ *     other runs make copies: tensors that name the tensor that they hold again; only repeatable
+ *         ops have such runs
  *     every input is the version that the source graph's list order gives there, or a copy of it
- *     an op writes where nothing was, over a version that it reads, or where it wrote in the source
- *     what persists and what is pinned ends as it did
+ *     an op writes into unused bytes, over a version that it reads, or where it wrote in the source
+ *     persistent and pinned storages end with the same content
  *     control arcs hold between primary runs
  *     every other field of every record is the source graph's, or follows from the transforms
  * Cost: linear in both graphs, and clocks for the control arcs. */

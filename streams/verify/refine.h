@@ -1,4 +1,4 @@
-/* The parts of refinement (see refine.c), and what they share. */
+/* The parts of refinement (see refine.c), and their shared state. */
 #ifndef TARN_STREAMS_VERIFY_REFINE_H
 #define TARN_STREAMS_VERIFY_REFINE_H
 
@@ -12,32 +12,31 @@ struct tarn_comparison {
     struct tarn_region *region;
     struct tarn_verdict *verdict;
     const struct tarn_verify_options *allowed; /* what the caller allows */
-    bool is_other;   /* a record is wrong, whether the verdict had room to say so or not */
+    bool is_other;   /* a record is wrong, even if the verdict had no room for it */
     bool may_assign; /* the final graph has streams that ops are assigned to */
-    /* Runs that make what the source op makes, not a copy of it: the first of a source op, and the
-     * next one of the same source op, or TARN_NONE. */
+    /* Runs that make tensors of the source op, not copies: the first run of a source op, and the
+     * next run of the same source op, or TARN_NONE. */
     uint32_t *first_primary, *next_primary; /* a view: itself in the final graph */
 };
 
-/* Adds to the verdict, and notes that the graphs cannot be compared any further. */
+/* Adds a violation, and records that the graphs cannot be compared any further. */
 void tarn_refine_add(struct tarn_comparison *comparison, struct tarn_violation violation,
                      const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Are the records of streams, spaces, groups and tensors those of the source graph, but for what
- * transforms may change? Fills in may_assign. False: no memory; what is wrong stands in the
- * verdict. */
+/* Do the records of streams, spaces, groups and tensors equal the source graph's, except for
+ * changes by transforms? Fills in may_assign. False: no memory; violations are in the verdict. */
 bool tarn_refine_records(struct tarn_comparison *comparison);
-/* Is the record of op v, whose origin, implementation and outputs have been checked? */
+/* Checks the record of op v, whose origin, implementation and outputs have been checked. */
 void tarn_refine_op_record(struct tarn_comparison *comparison, uint32_t v);
 
-/* Shape: is every op of the final graph what its origin is, as written or as the implementation
- * chosen, is there everything that the source graph makes, once, and is nothing repeated that must
- * not be? Fills in the primaries. False: no, or out of memory, as the verdict says. */
+/* Shape: does every op of the final graph equal its origin, as written or as the chosen
+ * implementation? Is every tensor of the source graph made once, and is no op repeated that must
+ * not be? Fills in the primaries. False: no, or no memory, as the verdict says. */
 bool tarn_refine_shape(struct tarn_comparison *comparison);
-/* Versions: does every op find what it finds in the source graph, and is there in the end what is
- * there in the end? */
+/* Versions: does every op read the same versions as in the source graph, and are the final contents
+ * the same? */
 enum tarn_status tarn_refine_versions(struct tarn_comparison *comparison);
-/* Control: are the arcs kept that no tensor stands for? */
+/* Control: is the order by control arcs kept? */
 enum tarn_status tarn_refine_control(struct tarn_comparison *comparison);
 
 /* ---- An op of the final graph and its origin (refine_records.c) ---- */
@@ -57,7 +56,7 @@ bool tarn_refine_allows_kind(const struct tarn_comparison *comparison, const cha
 /* Does the op of the final graph make tensors of the source graph, not copies? */
 bool tarn_refine_is_primary(const struct tarn_comparison *comparison, uint32_t v);
 
-/* What an op of the final graph reads and makes: tensors of the source graph. */
+/* The inputs and outputs of an op of the final graph, as tensors of the source graph. */
 struct tarn_list tarn_refine_inputs(const struct tarn_comparison *comparison, uint32_t v);
 struct tarn_list tarn_refine_outputs(const struct tarn_comparison *comparison, uint32_t v);
 

@@ -1,11 +1,11 @@
-/* Refinement, third part: control arcs of the source graph, which may stand for what no tensor
- * shows, between launched ops or with views between them. In every legal order of the program all
- * primary runs of the earlier op must come before all of the later one; copies are free.
+/* Refinement, third part: checks control arcs of the source graph, between launched ops directly or
+ * through views. In every legal order of the program all primary runs of the earlier op must come
+ * before all primary runs of the later op; copies are not restricted.
  *
- * The final graph has all of these arcs, between whatever stands for their ends. It may have more,
- * which the program keeps as well.
+ * The final graph has all of these arcs, between the ops that replace their ends. It may have more
+ * arcs, which the program keeps as well.
  * Cost: clocks along one legal order, and a walk through views, see control.h; for the arcs, linear
- * in those of the final graph. */
+ * in the arcs of the final graph. */
 #include "control.h"
 #include "past.h"
 #include "refine.h"
@@ -17,7 +17,7 @@ struct control_check {
     struct tarn_control source, final; /* of either graph */
 };
 
-/* ---- What the program keeps ---- */
+/* ---- Order of the program ---- */
 
 /* Checks that the run of the present step comes after op e of the final graph. */
 static void check_order(const struct control_check *check, uint32_t e, const char *whose)
@@ -37,7 +37,7 @@ static void check_order(const struct control_check *check, uint32_t e, const cha
                      tarn_op_label(comparison->final, e).text, whose);
 }
 
-/* After all primary runs of op u of the source graph. */
+/* Checks that the run comes after all primary runs of op u of the source graph. */
 static void check_demand(void *context, uint32_t u)
 {
     const struct control_check *check = context;
@@ -65,9 +65,9 @@ static enum tarn_status check_runs(struct control_check *check)
     return status;
 }
 
-/* ---- What the records say ---- */
+/* ---- Arcs of the records ---- */
 
-/* stamp: op of the final graph -> 1 + the last op whose control list it was met in. */
+/* stamp: op of the final graph -> 1 + the last op whose control list has it. */
 static void check_arcs(struct tarn_comparison *comparison, uint32_t v, uint32_t *stamp)
 {
     const struct tarn_op_extra *extra = tarn_extra(&comparison->final->ops[v]);

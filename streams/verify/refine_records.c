@@ -1,6 +1,6 @@
-/* Refinement, the records: what the plan's graph says of every stream, space, group and tensor is
- * what the source graph says, or follows from what transforms may do. `docs/formats.md` has the
- * table of fields, and what holds each.
+/* Refinement, the records: checks that every stream, space, group and tensor of the plan's graph
+ * equals the source graph's, or follows from allowed transforms. `docs/formats.md` has the table of
+ * fields, and the check of each.
  *
  * Cost: linear in the graphs and their names. */
 #include <assert.h>
@@ -11,8 +11,9 @@
 #include "refine.h"
 #include "streams/graph/report.h"
 
-/* What an op of the final graph stands for: the inputs and outputs of its origin, or those of the
- * implementation that was chosen where it names its own. Cost: constant, or linear in outputs. */
+/* The op that an op of the final graph runs: the inputs and outputs of its origin, or of the chosen
+ * implementation if that names its own.
+ * Cost: constant, or linear in outputs. */
 
 const struct tarn_graph_op *tarn_refine_origin(const struct tarn_comparison *comparison, uint32_t v)
 {
@@ -95,9 +96,9 @@ void tarn_refine_add(struct tarn_comparison *comparison, struct tarn_violation v
     tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS, "%s", text);
 }
 
-/* Refinement, the record of one op: every field of it is that of its origin, or follows from the
- * implementation that was chosen. A field of ops that is new gets a row in the table below. What
- * lists of tensors and of control arcs say is for refine_versions.c and refine_control.c to see.
+/* Refinement, the record of one op: every field equals the origin's field, or follows from the
+ * chosen implementation. A new field of ops needs a row in the table below. refine_versions.c and
+ * refine_control.c check the lists of tensors and control arcs.
  * Cost: linear in the record. */
 
 struct run {
@@ -106,7 +107,7 @@ struct run {
     const struct tarn_graph_op *op, *origin;
     const struct tarn_op_extra *extra, *of_origin;
     const struct tarn_implementation *chosen; /* NULL: as written */
-    bool is_copy;                             /* it makes again what another op makes */
+    bool is_copy;                             /* it recomputes outputs of another op */
 };
 
 static bool is_same_list(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count)
@@ -126,7 +127,7 @@ static bool has_kind(const struct run *run)
 
 static bool has_class(const struct run *run) { return run->op->op_class == run->origin->op_class; }
 
-/* Where ops are assigned to streams, all of them may move; a copy runs where it is needed. */
+/* If ops are assigned to streams, every op may change its stream; a copy may run in any stream. */
 static bool has_stream(const struct run *run)
 {
     return run->comparison->may_assign || run->is_copy || run->op->stream == run->origin->stream;
@@ -151,14 +152,14 @@ static bool has_workspace_first(const struct run *run)
            (run->chosen ? run->chosen->workspace_first : run->origin->workspace_first);
 }
 
-/* Files leave it out where there is no workspace. */
+/* Files leave it out if there is no workspace. */
 static bool has_workspace_space(const struct run *run)
 {
     return run->extra->workspace_space == run->of_origin->workspace_space ||
            (run->extra->workspace == 0 && run->extra->workspace_space == 0);
 }
 
-/* Recomputing leaves the pairs out, which name tensors that a copy has not. */
+/* Recomputing leaves the pairs out, since they name tensors that a copy does not have. */
 static bool has_inplace(const struct run *run)
 {
     return run->extra->inplace_count == 0 ||
@@ -191,7 +192,7 @@ static bool is_same_implementation(const struct tarn_implementation *a,
            is_same_list(a->outputs.ids, a->outputs.count, b->outputs.ids, b->outputs.count);
 }
 
-/* Where one was chosen, or the op is a copy, there is nothing left to choose. */
+/* If one was chosen, or the op is a copy, no choices are left. */
 static bool has_implementations(const struct run *run)
 {
     uint32_t count = run->extra->implementations_count;
@@ -205,7 +206,7 @@ static bool has_implementations(const struct run *run)
     return true;
 }
 
-/* Else checked execution would not prove that all runs make the same. */
+/* Otherwise checked execution would not prove that all runs make the same outputs. */
 static bool has_common(const struct run *run)
 {
     return !run->extra->common == !run->of_origin->common &&
@@ -214,7 +215,7 @@ static bool has_common(const struct run *run)
 }
 
 static const struct {
-    const char *what, *field; /* the field where its name says more */
+    const char *what, *field; /* the field, if its name is more precise */
     bool (*holds)(const struct run *run);
 } fields[] = {
     {"name", "", has_name},
@@ -260,7 +261,7 @@ void tarn_refine_op_record(struct tarn_comparison *comparison, uint32_t v)
 
 /* ---- Streams ---- */
 
-/* Streams may be added on which nothing runs but moves. */
+/* Streams may be added that run only moves. */
 static bool is_for_moves(const struct tarn_comparison *comparison, uint32_t s)
 {
     const struct tarn_graph_stream *stream = &comparison->final->streams[s];
@@ -293,7 +294,7 @@ static bool is_named(const struct tarn_graph *graph, uint32_t s, const char *wor
 }
 
 /* Streams that ops are assigned to: chain0, chain1, ..., or compute0, compute1, ..., communication,
- * copy, the last two where there is something for them. */
+ * copy, the last two if there are such ops. */
 static bool has_assigned_streams(const struct tarn_comparison *comparison)
 {
     const struct tarn_graph *final = comparison->final;
@@ -342,15 +343,15 @@ static bool is_moved_to(const struct tarn_comparison *comparison, uint32_t s)
     return false;
 }
 
-/* Does some move need each of the spaces from `s` on? */
+/* Is each of the spaces at or after `s` used by some move? */
 static bool are_moved_to(const struct tarn_comparison *comparison, uint32_t s)
 {
     while (s < comparison->final->spaces_count && is_moved_to(comparison, s)) s++;
     return s >= comparison->final->spaces_count;
 }
 
-/* Moves may bring spaces with them, behind those of the source graph, where a graph that declares
- * none has one without a name, a capacity or an alignment. */
+/* Moves may add spaces, after the spaces of the source graph. A source graph that declares none has
+ * one without a name, a capacity or an alignment. */
 static void check_spaces(struct tarn_comparison *comparison)
 {
     const struct tarn_graph *source = comparison->source, *final = comparison->final;
@@ -407,7 +408,7 @@ static void check_groups(struct tarn_comparison *comparison)
                     tarn_tensor_label(final, violation.tensor).text);
 }
 
-/* ---- Tensors: what is the same in every graph ---- */
+/* ---- Tensors: unchanged fields ---- */
 
 static bool add_tensor(struct tarn_comparison *comparison, uint32_t t, uint32_t other,
                        const char *what)
@@ -420,8 +421,8 @@ static bool add_tensor(struct tarn_comparison *comparison, uint32_t t, uint32_t 
     return false;
 }
 
-/* Transforms keep the tensors of the source graph under their ids; what comes behind them are
- * copies of planned tensors that some op makes. */
+/* Transforms keep the tensors of the source graph under their ids; later tensors are copies of
+ * planned tensors that some op makes. */
 static bool has_origin(struct tarn_comparison *comparison, uint32_t t)
 {
     const struct tarn_graph *source = comparison->source;
@@ -454,8 +455,8 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
     if (a->size != b->size) return add_tensor(comparison, t, origin, "has another size than");
     bool persistent = tarn_kind_is_persistent(b->kind);
     bool is_moved = tarn_refine_is_moved(comparison, a->root); /* the storage begins with a move */
-    /* what moves make lies anywhere, what persists wherever moves alone touch it, as the versions
-     * show (refine_versions.c) */
+    /* outputs of moves may be in any space, and so may persistent tensors that only moves use, as
+     * the versions show (refine_versions.c) */
     bool may_be_elsewhere = tarn_refine_is_moved(comparison, t) || (persistent && !is_moved);
     if (a->space != b->space && !may_be_elsewhere)
         return add_tensor(comparison, t, origin, "is in another memory space than");
@@ -473,22 +474,24 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
     if (a->offset_rule != (is_free ? TARN_OFFSET_FREE : b->offset_rule) ||
         a->wanted_offset != (is_free ? 0 : b->wanted_offset))
         return add_tensor(comparison, t, origin, "is to lie elsewhere than");
-    uint64_t offset = b->offset; /* a storage that was taken in begins where the other one does */
+    uint64_t offset = b->offset; /* a storage that was merged into another begins where the other
+                                  * one does */
     if (b->root == origin && a->root == t) offset = 0;
     if (a->offset != offset)
         return add_tensor(comparison, t, origin, "lies elsewhere in its storage than");
     return true;
 }
 
-/* ---- Tensors: what storages may come by when outputs are written over inputs ----
- * A storage that takes in others is pinned if one of them is, else of its own kind, and as
- * demanding as the most demanding of them; recomputing may part them again where none is pinned,
- * and leaves kind and alignment as they are. So a storage may have what others have with which
- * allowed pairs connect it. */
+/* ---- Tensors: storages merged by writing outputs over inputs ----
+ * A merged storage is pinned if one of its storages is, else it has its own kind; its alignment is
+ * the largest of theirs. Recomputing may separate them again if none is pinned, and leaves kind and
+ * alignment unchanged. So a storage may have kind and alignment of other storages that allowed
+ * pairs connect with it. */
 
 struct reach {
     uint32_t *alignment_before, *alignment_behind; /* the largest, by source storage */
-    uint8_t *kinds;                                /* bits: of it and of those before it */
+    uint8_t *kinds;                                /* bits: its kind and the kinds of storages
+                                                    * before it */
 };
 
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -521,7 +524,7 @@ static void give_before(struct reach *reach, uint32_t in, const struct gathered 
     reach->alignment_behind[in] = larger(reach->alignment_behind[in], most->alignment);
 }
 
-/* Either direction: from inputs to outputs that may be written over them, or back. */
+/* A direction: from inputs to outputs that may be written over them, or back. */
 struct direction {
     bool backwards;
     void (*gather)(const struct reach *reach, uint32_t storage, struct gathered *most);
@@ -530,7 +533,7 @@ struct direction {
 static const struct direction behind = {false, gather_before, give_behind};
 static const struct direction before = {true, gather_behind, give_before};
 
-/* Does an output never come to lie over the storage, or an input under it? */
+/* Is no output ever written over the storage, and the storage never over an input? */
 static bool lies_alone(const struct tarn_graph *source, uint32_t a, bool is_input)
 {
     const struct tarn_storage *storage = &source->storages[a];
@@ -593,7 +596,7 @@ static bool find_reach(const struct tarn_comparison *comparison, struct reach *r
 
 /* ---- Tensors: kinds and alignments ---- */
 
-/* By root of the final graph, what its storage needs because of what lies there. */
+/* By root of the final graph, the needs of its storage because of the tensors in it. */
 struct needs {
     uint32_t *alignment;
     bool *pinned;
@@ -612,7 +615,7 @@ static void note_needs(const struct tarn_comparison *comparison, struct needs *n
     }
 }
 
-/* What the storage would be if nothing else were in it. */
+/* The kind of the storage if it were not merged. */
 static uint8_t kind_alone(const struct tarn_comparison *comparison, uint32_t root)
 {
     return root < comparison->source->tensors_count ? comparison->source->tensors[root].kind

@@ -1,7 +1,7 @@
-/* Refinement, first part: what runs and views there are. An output that is the origin's own tensor
- * is made by a primary run, an output that names the origin's tensor is a copy. As every tensor has
- * one producer, what is left to see is whether each of the source graph's is made at all. Cost:
- * linear in inputs and outputs. */
+/* Refinement, first part: checks runs and views. An output that is the origin's own tensor is made
+ * by a primary run; an output that names the origin's tensor is a copy. As every tensor has one
+ * producer, it remains to check that each tensor of the source graph is made at all. Cost: linear
+ * in inputs and outputs. */
 #include "refine.h"
 #include "streams/graph/recomputable_kinds.h"
 #include "streams/graph/report.h"
@@ -52,7 +52,7 @@ static bool is_whole(const struct tarn_graph *graph, uint32_t tensor)
            graph->parts[record->part].size == graph->storages[record->storage].size;
 }
 
-/* A move that a transform has put in makes a tensor that holds another one's content again. */
+/* A move added by a transform makes a tensor that holds another tensor's content again. */
 static bool check_move(struct tarn_comparison *comparison, uint32_t v)
 {
     const struct tarn_graph_op *op = &comparison->final->ops[v];
@@ -69,7 +69,7 @@ static bool check_move(struct tarn_comparison *comparison, uint32_t v)
     return true;
 }
 
-/* Which content an input has is for refine_versions.c to see. */
+/* refine_versions.c checks the content of inputs. */
 static bool check_run(struct tarn_comparison *comparison, uint32_t v)
 {
     uint32_t origin = tarn_plan_op_origin(comparison->plan, v);
@@ -89,7 +89,7 @@ static bool check_run(struct tarn_comparison *comparison, uint32_t v)
 
 /* ---- A view and its origin ---- */
 
-/* A view touches no memory: its outputs are what they are in the source graph, and its inputs name
+/* A view touches no memory: its outputs are the same as in the source graph, and its inputs name
  * the same storages, as in the source graph or by any tensor through which they are written. */
 static bool may_view(const struct tarn_comparison *comparison, uint32_t t, uint32_t wanted)
 {

@@ -1,18 +1,18 @@
-/* Refinement, second part: what every run finds. A version is known by the tensor through which it
- * was written, across graphs by that tensor's origin. What an implementation reads besides the
- * inputs of its op is what the tensors' producers left.
+/* Refinement, second part: checks the content that every run reads. The name of a version is the
+ * tensor through which it was written, across graphs that tensor's origin. Tensors that an
+ * implementation reads besides its op's inputs must be as their producers left them.
  *
- * What a run overwrites is checked like an input, since it may be overwritten in part only. Where
- * the source overwrites and the final graph does not, the old version must be an input of the run;
- * where the final graph overwrites and the source does not, it must be one as well, and whoever
- * reads that version later is found out.
+ * A storage that a run overwrites is checked like an input, since it may be overwritten in part
+ * only. If the source overwrites and the final graph does not, the old version must be an input of
+ * the run. If the final graph overwrites and the source does not, it must be an input as well;
+ * later reads of that version are then found as wrong.
  *
- * A move that the source has not hands on what it finds: the version that it makes is the one that
- * it reads, however long the chain of moves is, and its output must name that one. Only moves reach
- * another memory space than the source's.
+ * A move that the source does not have hands on its input: the version that it makes is the version
+ * that it reads, also along chains of moves, and its output must name that version. Only moves may
+ * use another memory space than the source.
  *
- * Where the final graph overwrites and the source does not, the op's inplace pairs or the caller
- * must allow it, and the op must not meet that storage by another name.
+ * If the final graph overwrites and the source does not, the op's inplace pairs or the caller must
+ * allow it, and the op must not use that storage by another name.
  * Cost: linear in inputs and outputs; of an op that newly overwrites, also in its pairs. */
 #include <assert.h>
 
@@ -20,8 +20,8 @@
 #include "streams/base/bisect.h"
 #include "streams/graph/report.h"
 
-/* A part of a storage of one graph, and its content: a version, TARN_NONE before the first of the
- * iteration. */
+/* A part of a storage of one graph, and its content: a version, TARN_NONE before the iteration's
+ * first write. */
 struct content {
     uint32_t part, version;
 };
@@ -30,22 +30,23 @@ struct check {
     struct tarn_comparison *comparison;
     struct tarn_versions expected; /* of the source graph, in list order */
     struct tarn_versions actual;   /* of the final graph, in launch order */
-    struct content *handed_on;     /* by tensor that a move of the final graph makes: what it is */
-    uint32_t *input_of;            /* source tensor -> which input of op v it is, if it is one */
-    uint32_t *place_of;   /* source storage -> final storage that op v writes instead, if it does */
-    uint32_t *stands_for; /* final storage -> the source storage whose place it takes there */
+    struct content *handed_on;     /* by tensor that a move of the final graph makes: its content */
+    uint32_t *input_of;            /* source tensor -> its index among the inputs of op v, if it is
+                                    * one */
+    uint32_t *place_of;   /* source storage -> final storage that op v writes instead, if any */
+    uint32_t *stands_for; /* final storage -> the source storage that it replaces there */
     uint32_t *seen_in_source, *seen_in_final; /* storage -> 1 + the last op that wrote it */
-    uint32_t v, origin;                       /* the op that is looked at, and the one it runs */
+    uint32_t v, origin;                       /* the present op, and its origin */
 };
 
-/* ---- What there is, what there should be ---- */
+/* ---- Actual and expected content ---- */
 
 static const struct tarn_storage *storage_of(const struct tarn_graph *graph, uint32_t part)
 {
     return &graph->storages[graph->parts[part].storage];
 }
 
-/* Where a byte of a storage is in the version that was written by `tensor`. */
+/* The position of a storage's byte in the version that was written by `tensor`. */
 static uint64_t byte_of_version(const struct tarn_graph *graph, uint32_t part, uint64_t byte,
                                 uint32_t tensor)
 {
@@ -64,8 +65,8 @@ static uint32_t part_of_byte(const struct tarn_graph *graph, uint32_t tensor, ui
     return low;
 }
 
-/* What moves have handed on, as it was before the first of them. They move whole storages without
- * cuts, so that bytes keep their places. */
+/* Content that moves have handed on, as it was before the first move. They move whole storages
+ * without cuts, so bytes keep their positions. */
 static struct content before_moves(const struct check *check, struct content actual)
 {
     if (actual.version == TARN_NONE || !tarn_refine_is_moved(check->comparison, actual.version))
@@ -73,7 +74,8 @@ static struct content before_moves(const struct check *check, struct content act
     return check->handed_on[actual.version];
 }
 
-/* Is byte `byte` of the one part what byte `other` of the other part is in the source graph? */
+/* Does byte `byte` of the actual part equal byte `other` of the expected part in the source
+ * graph? */
 static bool is_same(const struct check *check, struct content there, uint64_t byte,
                     struct content expected, uint64_t other)
 {
@@ -120,8 +122,8 @@ static struct look expected_input(const struct check *check, uint32_t tensor)
     return (struct look){tensor, tarn_versions_left(&check->expected, tensor)};
 }
 
-/* What the source overwrites there; TARN_NONE: nothing, or what was there before the iteration.
- * `k`: place in the run's outputs, which are the origin's or a part of them. */
+/* The content that the source overwrites there; TARN_NONE: none, or content from before the
+ * iteration. `k`: index in the run's outputs, which are the origin's outputs or a part of them. */
 static struct look expected_output(const struct check *check, uint32_t tensor, uint32_t k)
 {
     const struct tarn_graph *source = check->comparison->source;
@@ -133,8 +135,8 @@ static struct look expected_output(const struct check *check, uint32_t tensor, u
                                                      origin->inputs_count + k)};
 }
 
-/* Walks through two tensors of one size, from cut to cut of either: the bytes between two cuts are
- * of one part here and of one part there. */
+/* Walks through two tensors of one size, from cut to cut of either: the bytes between two cuts
+ * belong to one part of each tensor. */
 struct pairing {
     const struct tarn_graph *final, *source;
     struct look here, there;
@@ -154,7 +156,7 @@ static struct pairing pair_of(const struct check *check, struct look here, struc
         check->comparison->final, check->comparison->source, here, there, 0, 0, 0};
 }
 
-/* The next bytes: their contents, and where in the parts they begin. */
+/* The next bytes: their contents, and their start in the parts. */
 static bool next_pair(struct pairing *pairing, struct content *actual, uint64_t *byte,
                       struct content *expected, uint64_t *other)
 {
@@ -176,7 +178,7 @@ static bool next_pair(struct pairing *pairing, struct content *actual, uint64_t 
     return true;
 }
 
-/* Do both hold the same? Else *actual and *expected are the first that do not. */
+/* Do both hold the same content? Else *actual and *expected are the first contents that differ. */
 static bool are_same(const struct check *check, struct look here, struct look there,
                      struct content *actual, struct content *expected)
 {
@@ -187,7 +189,7 @@ static bool are_same(const struct check *check, struct look here, struct look th
     return true;
 }
 
-/* ---- Saying what is wrong ---- */
+/* ---- Messages ---- */
 
 static const char *who_left(const struct tarn_graph *graph, uint32_t version,
                             struct tarn_label *label)
@@ -237,8 +239,8 @@ static void add_named(const struct check *check, uint32_t tensor, const char *wh
                      tarn_tensor_label(check->comparison->final, tensor).text);
 }
 
-/* By what name? That of the source graph, or the one by which the content was written: a view of
- * it, or another one, may lie differently. Names of persistent tensors stay. */
+/* Is the tensor's name valid? It must be the source graph's name, or the tensor through which the
+ * content was written: another view may lie differently. Names of persistent tensors stay. */
 static bool is_name_of(const struct check *check, struct look actual, struct look expected)
 {
     const struct tarn_comparison *comparison = check->comparison;
@@ -304,7 +306,7 @@ static bool must_read(const struct check *check, struct content content)
     return false;
 }
 
-/* May the run write there, though not in place where its origin did? */
+/* May the run write there if its origin did not write in place there? */
 static bool may_write(const struct check *check, struct content actual, struct content expected)
 {
     if (storage_of(check->comparison->source, expected.part)->persistent) return false;
@@ -312,7 +314,7 @@ static bool may_write(const struct check *check, struct content actual, struct c
     return !clobbers && (expected.version == TARN_NONE || must_read(check, expected));
 }
 
-/* May what is input `in` in the source graph be overwritten by what is output `out` there? */
+/* May output `out` of the source graph be written over input `in`? */
 static bool is_pair(const struct check *check, uint32_t in, uint32_t out)
 {
     const struct tarn_graph_op *origin = &check->comparison->source->ops[check->origin];
@@ -326,8 +328,8 @@ static bool is_pair(const struct check *check, uint32_t in, uint32_t out)
            tarn_refine_allows_kind(check->comparison, origin->kind);
 }
 
-/* May the run write what is `out` in the source graph, as `made`, over a storage that it reads?
- * Both must begin at one byte: a kernel that works in place goes through both at one pace. */
+/* May the run write output `out` of the source graph, as `made`, over a storage that it reads? Both
+ * must begin at one byte: a kernel that works in place processes both in step. */
 static bool is_allowed(const struct check *check, uint32_t storage, uint32_t made, uint32_t out)
 {
     const struct tarn_graph *final = check->comparison->final;
@@ -361,8 +363,8 @@ static void check_overwriting(const struct check *check, struct content actual, 
                      tarn_quote(comparison->final->ops[check->v].kind).text);
 }
 
-/* Outputs of a run share a storage exactly where those of its origin do: one that is parted would
- * be written in part only, and those that are merged over each other. */
+/* Outputs of a run share a storage exactly if the outputs of its origin do: separated outputs would
+ * be written in part only, and merged outputs would overwrite each other. */
 static void check_sharing(const struct check *check, uint32_t k, uint32_t out)
 {
     const struct tarn_comparison *comparison = check->comparison;
@@ -441,7 +443,8 @@ static void check_move(struct check *check, uint32_t v)
                                                  : "a workspace");
 }
 
-/* What the caller may read after the iteration, or the next iteration begins with. */
+/* Checks the contents that the caller may read after the iteration, or that the next iteration
+ * starts with. */
 static void check_end(const struct check *check)
 {
     const struct tarn_graph *source = check->comparison->source, *final = check->comparison->final;

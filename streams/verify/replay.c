@@ -1,13 +1,13 @@
-/* Safety: two iterations of the program, run once in one legal order, prove all legal orders.
+/* Checks safety: two iterations of the program, run once in one legal order, prove all legal
+ * orders.
  *
- * A byte map says who has which bytes, those that a storage reserves counted as its own, and every
- * part of a storage (all of it, where it has no slices) remembers the last touch per stream of its
- * content. Then
- *     a write must come after every touch of what it overwrites, by vector clocks, and
+ * A byte map says which storage owns which bytes, reserved bytes included. Every part of a storage
+ * (a storage without slices is one part) remembers the last use of its content per stream. Then
+ *     a write must come after every use of what it overwrites, by vector clocks, and
  *     a read must find its version whole, and come after the write that made it.
- * What only arms of conditionals make is not in the map; arms.c looks at its bytes.
- * Order is transitive, so whoever overwrites next need only be after the latest content of each
- * byte; and what holds between the first two iterations holds between any two.
+ * Conditional storages are not in the map; arms.c checks their bytes. Order is transitive, so the
+ * next overwriting op need only be after the latest content of each byte. A property of the first
+ * two iterations holds between any two.
  * Cost: near-linear in steps, waits times streams, and touches. */
 #include <assert.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "streams/graph/report.h"
 #include "verdict.h"
 
-/* ---- What is known while it runs ---- */
+/* ---- State of the replay ---- */
 
 struct touch {
     uint32_t stream, node;
@@ -33,13 +33,13 @@ struct touch_pool {
 };
 
 struct content {
-    uint32_t touches; /* the last touch of every stream that touched this version */
-    uint32_t writer;  /* node that made this version; TARN_NONE: nobody yet */
+    uint32_t touches; /* the last use of this version by every stream that used it */
+    uint32_t writer;  /* node that made this version; TARN_NONE: none yet */
     uint32_t made_in; /* iteration of its first write; TARN_NONE: never written */
     uint32_t spoiler; /* node that overwrote some of its bytes, or TARN_NONE */
     uint32_t spoiler_part;
-    bool dubious; /* what lay beneath was not bound to come first: being after this content says
-                     nothing about being after that */
+    bool dubious; /* the content beneath is not ordered before this content, so an op after this
+                   * content may not be after the one beneath */
 };
 
 struct replay {
@@ -52,15 +52,15 @@ struct replay {
     struct touch_pool pool;
     struct content *contents; /* by part */
     struct tarn_control control;
-    uint64_t looks_left; /* storages that may still be looked at beneath dubious content */
+    uint64_t looks_left; /* storages that may still be checked beneath dubious content */
     bool no_memory;
 };
 
 /* ---- What is said ---- */
 
-/* What the replay says of a broken plan: the violation, the nodes where the search for a witness
- * begins, and a sentence with both ops, the storages and their bytes. In messages "it" is the step
- * that runs now. */
+/* Reports of the replay for a broken plan: the violation, the nodes from which the search for a
+ * witness starts, and a sentence with both ops, the storages and their bytes. In messages "it" is
+ * the step that runs now. */
 
 static uint32_t op_at(const struct replay *replay, uint32_t node)
 {
@@ -71,7 +71,7 @@ struct node_label {
     char text[128];
 };
 
-/* What messages about the step that runs now call a node. */
+/* The name of a node in messages about the step that runs now. */
 static struct node_label label(const struct replay *replay, uint32_t node)
 {
     struct node_label result;
@@ -91,8 +91,8 @@ static const struct tarn_storage *storage_of(const struct replay *replay, uint32
     return &replay->graph->storages[replay->graph->parts[part].storage];
 }
 
-/* The storage of a part with its exact bytes, as its memory space counts them, and with the end of
- * what it reserves where that is another. */
+/* The storage of a part with its exact bytes, as offsets of its memory space, and the end of its
+ * reserved bytes if that differs. */
 static struct bytes_label bytes(const struct replay *replay, uint32_t part)
 {
     struct bytes_label result;
@@ -132,7 +132,7 @@ static struct tarn_suspects suspects(const struct replay *replay, uint32_t other
     return result;
 }
 
-/* It writes part `part` over bytes of `victim`, which `user` uses, unordered. */
+/* The step writes part `part` over bytes of `victim`, which `user` uses, unordered. */
 static void replay_report_overlap(const struct replay *replay, uint32_t part, uint32_t victim,
                                   uint32_t user)
 {
@@ -238,7 +238,7 @@ static uint32_t new_touch(struct replay *replay)
     return pool->count++;
 }
 
-/* The step that runs now touches this version of a storage. */
+/* Records that the step that runs now uses this version of a storage. */
 static void add_touch(struct replay *replay, struct content *content)
 {
     uint32_t stream = replay->past.step->stream, node = replay->past.node;
@@ -267,8 +267,8 @@ static void drop_touches(struct replay *replay, struct content *content)
     }
 }
 
-/* A touch that does not lie before the step that runs now; TARN_NONE: all do. Reads first, since
- * it is them that an overwrite harms. */
+/* A use that does not come before the step that runs now; TARN_NONE: all uses do. Reads are checked
+ * first, since an overwrite harms them. */
 static uint32_t find_unordered(const struct replay *replay, const struct content *content)
 {
     uint32_t found = TARN_NONE;
@@ -309,7 +309,7 @@ static void read_part(struct replay *replay, uint32_t part)
     add_touch(replay, content);
 }
 
-/* Another write to the same storage: after all that touched it. */
+/* Another write to the same storage must come after all its users. */
 static void check_hazards(struct replay *replay, uint32_t part)
 {
     const struct content *content = &replay->contents[part];
@@ -324,8 +324,8 @@ static void check_hazards(struct replay *replay, uint32_t part)
     }
 }
 
-/* A part that lies under the bytes of `part`, which is being written for the first time.
- * False: it was not bound to come first, or that was not known of what lay beneath it. */
+/* Overwrites a part that lies under the bytes of `part`, which is written for the first time.
+ * False: the lower part is not ordered before, or its own content was dubious. */
 static bool overwrite(struct replay *replay, uint32_t part, uint32_t victim)
 {
     struct content *content = &replay->contents[victim];
@@ -340,8 +340,8 @@ static bool overwrite(struct replay *replay, uint32_t part, uint32_t victim)
     return user == TARN_NONE && !content->dubious;
 }
 
-/* Once an order is broken, what was overwritten before counts again: every storage of those bytes
- * is asked for itself, so that a harmless violation does not hide a harmful one. */
+/* After a broken order, content that was overwritten earlier counts again: every storage of those
+ * bytes is checked on its own, so that a harmless violation does not hide a harmful one. */
 static void look_beneath(struct replay *replay, uint32_t part)
 {
     const struct tarn_byte_map *map = &replay->map;
@@ -373,7 +373,7 @@ static void take_bytes(struct replay *replay, uint32_t part)
     tarn_byte_map_assign(map, part);
 }
 
-/* A write in place may be partial: it reads what it leaves. */
+/* A write in place may be partial: it also reads the remaining bytes. */
 static void write_part(struct replay *replay, uint32_t part)
 {
     struct content *content = &replay->contents[part];
@@ -408,7 +408,7 @@ static void read_tensor(struct replay *replay, uint32_t t)
 {
     const struct tarn_graph_tensor *tensor = &replay->graph->tensors[t];
     for (uint32_t i = 0; i < tensor->parts_count; i++) read_part(replay, tensor->part + i);
-    /* one without bytes still orders its reader behind who makes it */
+    /* a tensor without bytes still orders its reader after its producer */
     uint32_t producer = tensor->producer;
     if (tensor->size == 0 && producer != TARN_NONE && !replay->graph->ops[producer].view)
         check_demand(replay, producer);

@@ -1,6 +1,6 @@
-/* The verdict: a list of violations, at most a hundred, each said once. The replay meets most
- * violations in both iterations and through several bytes; two of them are the same if
- * kind, ops and tensors are. */
+/* The verdict: a list of at most a hundred violations without duplicates. The replay finds most
+ * violations in both iterations and through several bytes; two violations are equal if kind, ops
+ * and tensors are equal. */
 #include "verdict.h"
 
 #include <assert.h>

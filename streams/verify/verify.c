@@ -1,12 +1,12 @@
 /* The independent verifier. It shares no algorithm with the planner: it takes the plan's graph and
  * the compiled program as they are, and proves
- *     form         everything is there once, in range, aligned, groups back to back
- *     safety       no legal order of two iterations lets a write hit what is still needed, whatever
- *                  arms conditionals take
+ *     form         everything exists once, in range, aligned, groups back to back
+ *     safety       no legal order of two iterations lets a write hit bytes that are still needed,
+ *                  whatever arms conditionals take
  *     refinement   every op reads what the source graph says it reads
  *     bound        its certificate proves that no safe plan is smaller
- * What fails is named, with a legal order that corrupts where one is found.
- * Cost: near-linear; witnesses are looked for only when the caller takes the verdict. */
+ * Failures are named, with a legal order that corrupts data if one is found.
+ * Cost: near-linear; witnesses are searched only if the caller takes the verdict. */
 
 #include "verify.h"
 #include "streams/base/error.h"
@@ -14,7 +14,7 @@
 #include "streams/base/options.h"
 #include "verdict.h"
 
-/* The plan's waits by the ids of its graph must not be read against another graph. */
+/* The plan's waits use the ids of its graph, so they must not be checked against another graph. */
 static bool check_hashes(const struct tarn_plan *plan, const struct tarn_graph *source,
                          struct tarn_verdict *verdict)
 {

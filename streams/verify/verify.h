@@ -1,4 +1,5 @@
-/* The verifier's door. Proving a whole plan is public: tarn_plan_verify (tarn/plan.h). */
+/* The verifier's internal interface. Proving a whole plan is public: tarn_plan_verify
+ * (tarn/plan.h). */
 #ifndef TARN_STREAMS_VERIFY_VERIFY_H
 #define TARN_STREAMS_VERIFY_VERIFY_H
 
@@ -8,13 +9,13 @@
  * with the first violation that makes a plan impossible to replay. */
 enum tarn_status tarn_plan_check_form(const struct tarn_plan *plan, struct tarn_error *error);
 
-/* The options that were given, checked; NULL: the caller allows nothing. */
+/* Checks and copies the given options; NULL: no permissions. */
 enum tarn_status tarn_verify_options_take(struct tarn_verify_options *options,
                                           const struct tarn_verify_options *given,
                                           struct tarn_error *error);
 
 /* Proves that these waits at the switch from one plan to another are enough, whatever was between:
- * every op of the first iteration of `to` comes after all touches in the last one of `from` of
+ * every op of the first iteration of `to` comes after all uses in the last iteration of `from` of
  * bytes that both use, if one of the two writes. Both plans have been proved for themselves.
  * TARN_REJECTED: two touches that nothing orders; TARN_SYSTEM. */
 enum tarn_status tarn_switch_verify(const struct tarn_switch *pair, const struct tarn_wait *waits,

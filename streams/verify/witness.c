@@ -1,18 +1,17 @@
-/* Witnesses: for a violation, a legal linear order in which an op reads a wrong byte.
+/* Finds witnesses: for a violation, a legal linear order in which an op reads a wrong byte.
  *
- * A violation is about a write x, a touch y that x should come after, and the write p of what y
- * touches. If nothing orders x and y, then one of a few orders shows the harm. Each begins with
- * some of x, y and p, one after the other, each behind all that it needs; the rest follows in
- * launch order:
+ * A violation has a write x, a use y that x should come after, and the write p of the bytes that y
+ * uses. If nothing orders x and y, one of a few orders shows the harm. Each begins with some of x,
+ * y and p, one after another, each after all ops that it needs; the rest follows in launch order:
  *
  *     (y), x          all that y needs, but not y, then x: y finds its bytes overwritten
  *     p, x            the same for those that read after y
  *     x, p            p itself overwrites what x wrote, and x's readers find that
  *     x; y; y, x; x, y   two touches of one storage, one of them too early or too late
  *
- * Each is run on who owns which bytes, in which version: no clocks, nothing but the order given and
- * what the graph says every op must read. Two scratch storages that nobody reads harm nobody in
- * any linear order, and have no witness.
+ * Each order is run on a map of which storage owns which bytes, in which version. It uses no
+ * clocks, only the given order and what the graph says every op must read. Two scratch storages
+ * that no op reads do no harm in any linear order, and have no witness.
  * Cost: linear in both iterations for every order tried; a budget of steps for all violations. */
 #include <assert.h>
 
@@ -25,9 +24,9 @@
 /* ---- Running an order ---- */
 
 struct version {
-    uint32_t writer;    /* op; TARN_NONE: what the caller wrote, or nothing */
+    uint32_t writer;    /* op; TARN_NONE: the caller, or none */
     uint32_t iteration; /* of the write */
-    bool spoiled;       /* another storage has some of its bytes */
+    bool spoiled;       /* another storage has overwritten some of its bytes */
 };
 
 struct memory {
@@ -71,7 +70,7 @@ static bool reads_right(const struct memory *memory, uint32_t part, uint32_t exp
            version->iteration == iteration;
 }
 
-/* A write in place may be partial, so that it reads what it leaves. */
+/* A write in place may be partial, so it counts as a read of the remaining bytes. */
 static bool is_read(const struct memory *memory, const struct tarn_graph_op *op, uint32_t v,
                     uint32_t slot)
 {
@@ -147,8 +146,8 @@ static bool has_lost_output(const struct memory *memory)
     return false;
 }
 
-/* How many nodes of the order it takes to read a wrong byte; all of them when an output is lost in
- * the end; 0 when nothing goes wrong. */
+/* The number of nodes of the order until a wrong byte is read; all nodes if an output is lost in
+ * the end; 0 if nothing goes wrong. */
 static uint32_t run_order(struct memory *memory, const struct tarn_program *program,
                           const uint32_t *nodes, uint32_t count)
 {
@@ -202,7 +201,7 @@ static enum tarn_status write_witness(const struct search *search, uint32_t coun
 
 /* The orders to try, as picks from a violation's suspects {x, y, p}. */
 struct candidate {
-    bool prepared; /* what y needs comes before all picks */
+    bool prepared; /* the ops that y needs come before all picks */
     uint32_t count;
     uint32_t picks[2];
 };
@@ -221,7 +220,7 @@ static uint32_t prepare(const struct tarn_program *program, uint32_t node, uint3
     return count;
 }
 
-/* TARN_NONE: the violation does not have such suspects. */
+/* TARN_NONE: the violation has no such suspects. */
 static uint32_t pick_goals(const struct search *search, const struct tarn_suspects *suspects,
                            const struct candidate *candidate)
 {

@@ -1,21 +1,21 @@
-/* What an iteration waits for in the one before it. Source: docs/how-it-works.md, "Boundary between
- * iterations".
+/* Finds the waits of an iteration for the previous one. Source: docs/how-it-works.md, "Boundary
+ * between iterations".
  *
- * Refined rule. Storages that share a reserved byte follow each other inside an iteration, so of
- * all that an iteration and the next one do to that byte only two storages meet at the boundary:
- * the last one here and the first one there. The producer of the first (cells.h) needs the last
- * user of the last in every stream. A part of a persistent storage has no first write: what touches
- * it up to its first writer needs its last writer, and its first writer needs what touches it from
- * its last writer on. All else follows from the order inside an iteration, and greater distances
- * from that of the streams.
+ * Refined rule. Storages that share a reserved byte follow each other inside an iteration. So only
+ * two storages of a byte matter at the boundary: its last storage in one iteration and its first
+ * storage in the next. The producer of the first storage (cells.h) must wait for the last user of
+ * the last storage in every stream. A part of a persistent storage has no first write: its users up
+ * to its first writer wait for its last writer, and its first writer waits for its users since its
+ * last writer. All other order follows from the order inside an iteration, and for greater
+ * distances from the order of the streams.
  *
  *     bytes   iteration k           iteration k + 1
- *     0       a ── b ── c ─────────► a                   producer of a needs who touches c last
+ *     0 a ── b ── c ─────────► a producer of a needs last users of c
  *     512     d ───────────────────► d
  *     weight  read, write ─────────► read, write         read needs write, write needs read
  *
- * These needs and the waits inside, in two copies of the program one behind the other, are one
- * graph; its transitive reduction (events.c) is the one least set of waits for that order.
+ * These needs and the inner waits, in two consecutive copies of the program, are one graph. Its
+ * transitive reduction (events.c) is the unique minimal set of waits for that order.
  * Cost: linear, and O(S) for every need and wait; needs are at most 2 T S, mostly few. */
 #include "boundary.h"
 
@@ -74,7 +74,7 @@ enum tarn_status tarn_boundary_simple(const struct tarn_graph *graph, struct tar
 
 /* ---- Two iterations ---- */
 
-/* The writers of a part of a persistent storage; TARN_NONE: nobody writes it. */
+/* The writers of a part of a persistent storage; TARN_NONE: no op writes it. */
 struct writers {
     uint32_t first, last;
 };
@@ -84,13 +84,13 @@ struct unrolled {
     const struct tarn_graph *graph;
     struct tarn_region region;
     struct tarn_event_graph nodes;
-    uint32_t *begin;  /* of arcs: counted two entries further on, filled one, so that all is right
-                         in the end */
+    uint32_t *begin;  /* of arcs: counted two entries ahead, filled one entry ahead, so that the
+                       * array ends up with the starts */
     uint32_t *before; /* the arcs' ops; NULL while they are only counted */
     uint32_t *seen;   /* stream -> storage + 1 whose last user there was found */
     struct tarn_cells cells;
     struct writers *writers; /* by part; of persistent storages */
-    uint32_t *mark;          /* part -> op + 1 that touched it last */
+    uint32_t *mark;          /* part -> op + 1 of its latest user */
 };
 
 static bool is_persistent(const struct tarn_graph *graph, const struct tarn_graph_tensor *tensor)
@@ -137,7 +137,7 @@ static void need(struct unrolled *unrolled, uint32_t op, uint32_t on)
     if (stream[op] != stream[on]) add_arc(unrolled, unrolled->graph->ops_count + op, on);
 }
 
-/* Those who produce what lies first where a storage lies last wait for `on`. */
+/* On cells whose last storage is `a`, the producers of the first storages wait for `on`. */
 static void need_on_cells(struct unrolled *unrolled, uint32_t storage, uint32_t on)
 {
     const struct tarn_cells *cells = &unrolled->cells;
@@ -149,7 +149,7 @@ static void need_on_cells(struct unrolled *unrolled, uint32_t storage, uint32_t 
     }
 }
 
-/* Walking back through the users, the first one met in a stream is its last. */
+/* Walking back through the users, the first user found in a stream is its last user. */
 static void need_last_users(struct unrolled *unrolled, uint32_t storage)
 {
     const struct tarn_graph *graph = unrolled->graph;
@@ -223,8 +223,8 @@ static bool fill_arcs(struct unrolled *unrolled, const struct tarn_boundary_insi
     return true;
 }
 
-/* Both copies of every stream in one list. Views launch nothing, and the waits inside know what
- * they order: they are left out. */
+/* Both copies of every stream in one list. Views launch nothing, and the inner waits include their
+ * order, so they are left out. */
 static void fill_streams(struct tarn_event_graph *nodes, const struct tarn_graph *graph)
 {
     uint32_t next = 0;
@@ -270,7 +270,7 @@ static bool unroll(struct unrolled *unrolled, const struct tarn_boundary_inside 
            find_writers(unrolled) && fill_arcs(unrolled, inside);
 }
 
-/* Of the waits of two iterations, those of the second on the first. */
+/* Keeps only the waits of the second iteration on the first. */
 static void keep_crossing(struct tarn_wait *waits, uint32_t *count, uint32_t ops_count)
 {
     uint32_t kept = 0;

@@ -5,10 +5,10 @@
  *                       ├── C ──┤
  *     cells   │  0 │  1 │   2   │ 3 │ 4│           first A A A A B, last A B C B B
  *
- * In the order of producers, every storage paints what is bare of its cells: that gives the first;
- * in the reverse order, the last. Painted cells are skipped over by paths that are halved whenever
- * they are walked.
- * Cost: linear for sorting, next to linear for painting. */
+ * In the order of producers, every storage paints its unpainted cells: that gives the first storage
+ * of each cell; in the reverse order, the last. Painted cells are skipped by paths that are halved
+ * at every walk.
+ * Cost: linear for sorting, nearly linear for painting. */
 #include "cells.h"
 
 #include <assert.h>
@@ -19,7 +19,8 @@
 
 /* ---- Numbers ---- */
 
-/* Sorts the ends of storages: 2 * storage is where it begins, + 1 the end behind its last byte. */
+/* Sorts the ends of storages: 2 * storage is its start, 2 * storage + 1 the end after its last
+ * byte. */
 static bool number_cells(struct tarn_cells *cells, const struct tarn_graph *graph,
                          struct tarn_cell_layout layout, struct tarn_region *region)
 {
@@ -47,8 +48,8 @@ struct brush {
     const struct tarn_cells *cells;
     const struct tarn_graph *graph;
     uint32_t *owner; /* by cell */
-    uint32_t *skip; /* cell -> itself while it is bare, else a later cell on the path to a bare one;
-                       the one behind the last is always bare */
+    uint32_t *skip;  /* cell -> itself while it is unpainted, else a later cell on the path to an
+                      * unpainted one; the cell after the last is never painted */
 };
 
 static uint32_t find_bare(const struct brush *brush, uint32_t cell)
@@ -71,7 +72,7 @@ static void paint(const struct brush *brush, uint32_t storage)
     }
 }
 
-/* A workspace that ends before the outputs begin is there before them. */
+/* A workspace that ends before the outputs begin comes before them. */
 static void paint_products(const struct brush *brush, uint32_t op, bool backwards)
 {
     const struct tarn_graph *graph = brush->graph;

@@ -1,15 +1,16 @@
-/* The minimal event set. K[v][s] is the highest position in stream s of a launched op strictly
- * before v. C[v][s] is the highest one that is also strictly before another launched op before v.
- * Views are ordinary nodes of the order but are not launched: K and C look through them.
+/* Finds the minimal event set. K[v][s] is the highest position in stream s of a launched op
+ * strictly before v. C[v][s] is the highest position of such an op that is also strictly before
+ * another launched op before v. Views are ordinary nodes of the order but are not launched: K and C
+ * look through them.
  *
  *     v must wait for u = the op at K[v][s]
  *         unless the launched op before v in its own stream already happens after u,
  *         or C[v][s] = K[v][s]: another op before v already happens after u.
  *
- * What is left is the unique transitive reduction on cross-stream arcs of the order among launched
- * ops: happens-before is unchanged, so every safe pair stays safe. Source: docs/how-it-works.md,
- * "Event waits". Cost: O((V + E) S); a row of S entries for every op with cross-stream
- * predecessors, and a second one where that is a view. */
+ * The remaining waits are the unique transitive reduction on cross-stream arcs of the order among
+ * launched ops: happens-before is unchanged, so every safe pair stays safe. Source:
+ * docs/how-it-works.md, "Event waits". Cost: O((V + E) S); a row of S entries for every op with
+ * cross-stream predecessors, and a second row if the op is a view. */
 #include "events.h"
 
 #include <assert.h>
@@ -18,10 +19,10 @@
 #include "streams/base/region.h"
 
 /* Entries are positions + 1 (0: none). row_of[v] is the row of K of the latest op of v's stream up
- * to v that has cross-stream predecessors; row 0 is empty. A row does not speak of its own stream:
- * launched[v] does, the position + 1 of the latest launched op of v's stream up to v.
- * covered_of[v] is the row of what is before a launched op up to v: of C for a view, of K for a
- * launched op, since all that is before v is before a launched op then. */
+ * to v that has cross-stream predecessors; row 0 is empty. A row has no entry for its own stream:
+ * launched[v] has it, the position + 1 of the latest launched op of v's stream up to v.
+ * covered_of[v] is the row of the ops before a launched op up to v: the row of C for a view, of K
+ * for a launched op, since then all ops before v are before a launched op. */
 struct past {
     uint32_t streams_count;
     uint32_t *row_of, *covered_of;
@@ -98,11 +99,11 @@ static void raise_entry(uint32_t *row, uint32_t s, uint32_t least)
     if (row[s] < least) row[s] = least;
 }
 
-/* K[v]: what is before the op before v, and the predecessors with what is before them. */
+/* K[v]: the maximum of the row of the op before v, and the predecessors with their rows. */
 static void fill_row(const struct past *past, const struct tarn_event_graph *graph, uint32_t v)
 {
     uint32_t *row = row_at(past, past->row_of[v]), before = op_before(graph, v);
-    assert(past->row_of[v] > 0); /* row 0 is that of ops before which nothing is */
+    assert(past->row_of[v] > 0); /* row 0 belongs to ops without earlier ops */
     if (before != TARN_NONE) raise_to(row, row_at(past, past->row_of[before]), past->streams_count);
     for (uint32_t k = graph->predecessors.begin[v]; k < graph->predecessors.begin[v + 1]; k++) {
         uint32_t u = graph->predecessors.ops[k];
@@ -111,7 +112,7 @@ static void fill_row(const struct past *past, const struct tarn_event_graph *gra
     }
 }
 
-/* C[v]: the same, less the latest launched ops themselves. */
+/* C[v]: as K[v], without the latest launched ops themselves. */
 static void fill_covered(const struct past *past, const struct tarn_event_graph *graph, uint32_t v,
                          uint32_t *row)
 {

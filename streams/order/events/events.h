@@ -1,4 +1,4 @@
-/* The fewest event waits that keep happens-before among launched ops. */
+/* The smallest set of event waits that keeps happens-before among launched ops. */
 #ifndef TARN_STREAMS_ORDER_EVENTS_EVENTS_H
 #define TARN_STREAMS_ORDER_EVENTS_EVENTS_H
 
@@ -6,12 +6,12 @@
 #include "tarn/plan.h"
 
 /* Waits inside an iteration: sorted by rank of `op`, then by stream of `on`; from the region.
- * TARN_SYSTEM when out of memory. */
+ * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_events_minimal(const struct tarn_graph *graph, struct tarn_region *region,
                                      struct tarn_wait **waits, uint32_t *count);
 
-/* Ops in streams, and arcs between the streams: a graph, or a stretch of iterations. Ops that are
- * in no stream do not count. */
+/* Ops in streams, and arcs between the streams: a graph, or several iterations. Ops in no stream
+ * are ignored. */
 struct tarn_event_graph {
     uint32_t ops_count, streams_count;
     uint32_t *stream, *position;   /* by op */
@@ -22,11 +22,11 @@ struct tarn_event_graph {
     struct tarn_arcs predecessors; /* in other streams */
 };
 
-/* Room from a region for all but order and predecessors, zero-filled. False: no memory. */
+/* Allocates all arrays but order and predecessors from a region, zero-filled. False: no memory. */
 bool tarn_event_graph_take(struct tarn_event_graph *graph, struct tarn_region *region,
                            uint32_t ops_count, uint32_t streams_count);
 
-/* As above, by place in `order`. */
+/* The minimal waits of such a graph, sorted by position in `order`. */
 enum tarn_status tarn_events_reduce(const struct tarn_event_graph *graph,
                                     struct tarn_region *region, struct tarn_wait **waits,
                                     uint32_t *count);

@@ -1,10 +1,10 @@
-/* The proof that the waits at a switch from one plan to another are enough: forward vector clocks
- * over both programs, and a look at every pair of touches of common bytes, one of the two a write.
- * Nothing here is shared with what finds the waits (streams/plan/switch.c).
+/* Proves that the waits at a switch from one plan to another are enough: forward vector clocks over
+ * both programs, and a check of every pair of uses of common bytes, one of them a write. It shares
+ * no code with the search for the waits (streams/plan/switch.c).
  *
- * Clocks say, for every step and every stream of the first plan, up to which place that stream has
- * finished its last iteration before the step begins. Inside one iteration the waits of that
- * iteration alone count, so that the proof needs nothing of what the boundary does.
+ * Clocks say, for every step and every stream of the first plan, up to which position that stream
+ * has finished its last iteration before the step begins. Inside one iteration only the waits of
+ * that iteration count, so the proof does not depend on the boundary.
  * Cost: O((steps + waits) S), O(S) for every pair of storages that share bytes. */
 #include <stdlib.h>
 
@@ -15,14 +15,15 @@
 #include "streams/plan/switch.h"
 #include "streams/verify/verify.h"
 
-/* What a planned storage reserves. `highest`: where those up to this one end, at most. */
+/* The bytes that a planned storage reserves. `highest`: the maximum end of the spans up to this
+ * one. */
 struct span {
     uint32_t space;
     uint64_t begin, end, highest; /* in that memory space */
     uint32_t storage;
 };
 
-/* Rows have one entry for each stream of `from`: how many of its launches are over. */
+/* Rows have one entry for each stream of `from`: how many of its launches have ended. */
 struct proof {
     const struct tarn_switch *pair;
     const struct tarn_program *from, *to;
@@ -107,7 +108,7 @@ static enum tarn_status check_storages(const struct proof *proof, uint32_t a, ui
     const struct tarn_storage *x = &proof->pair->from->graph->storages[a];
     const struct tarn_storage *y = &proof->pair->to->graph->storages[b];
     enum tarn_status status = TARN_OK;
-    /* all users of a planned storage come after its producer, which the plan's own proof says */
+    /* all users of a planned storage come after its producer, as the plan's own proof shows */
     uint32_t count = y->persistent ? y->users_count : 1;
     for (uint32_t k = 0; k < count; k++) {
         uint32_t v = y->persistent ? tarn_storage_users(proof->pair->to->graph, y)[k] : y->producer;
@@ -147,7 +148,7 @@ static void sort_spans(const struct proof *proof)
     }
 }
 
-/* How many begin in an earlier space, or below that byte of this one. */
+/* The number of spans that begin in an earlier space, or below that byte of this space. */
 static uint32_t count_below(const struct proof *proof, uint32_t space, uint64_t byte)
 {
     uint32_t low = 0, high = proof->pair->from->graph->planned_count;
