@@ -1,5 +1,5 @@
-/* A partial placement within a capacity, with all that is proved about what is not placed yet, and
- * a trail that takes back what was done to it last. The rules and their proofs are in
+/* The state of exact search: a partial placement within a capacity, everything proved about
+ * unplaced blocks, and a trail that undoes the last changes. The rules and their proofs are in
  * exact/rules.c. */
 #ifndef TARN_PLANNER_PLACE_EXACT_STATE_H
 #define TARN_PLANNER_PLACE_EXACT_STATE_H
@@ -7,7 +7,8 @@
 #include "instance.h"
 #include "streams/base/bitset.h"
 
-/* A fingerprint of what the rules use of a block; that of several blocks is the sum of theirs. */
+/* A fingerprint of the data that the rules use of a block; the fingerprint of several blocks is the
+ * sum of their fingerprints. */
 struct tarn_exact_fingerprint {
     uint64_t word[2];
 };
@@ -27,8 +28,9 @@ struct tarn_exact_state {
     const struct tarn_exact_instance *instance;
     int64_t capacity;
 
-    int64_t *limit;       /* m; of a placed block its position */
-    int64_t *hole;        /* free of placed blocks and not where S has it, if below the limit */
+    int64_t *limit; /* m; of a placed block its position */
+    int64_t *hole;  /* if below the limit: a position that is free of placed blocks and at which S
+                       does not have the block */
     int64_t *piece_limit; /* limit of the block + within */
     uint64_t *unplaced;   /* set of blocks */
     uint64_t *postponed;  /* those whose hole is below their limit */
@@ -37,8 +39,8 @@ struct tarn_exact_state {
     uint32_t *supporter;            /* of a postponed block: the last one found; may be outdated */
     struct tarn_exact_fingerprint *fingerprint; /* block -> of its limit and hole */
 
-    uint64_t *explanations; /* [block][set_words]: the placed blocks that its limit follows from */
-    uint64_t *failure;      /* after a failure: the placed blocks that it follows from */
+    uint64_t *explanations; /* [block][set_words]: the placed blocks from which its limit follows */
+    uint64_t *failure;      /* after a failure: the placed blocks from which the failure follows */
     uint64_t *saved_explanations; /* [saved block][set_words] */
 
     uint32_t *order;           /* the sections' pieces, kept nearly sorted by limit */
