@@ -1,11 +1,13 @@
-/* Placing again after a few changes: from the last moment before any of them can matter.
+/* Repeats a placement after a few changes, starting at the last snapshot before any of them can
+ * matter.
  *
  *     blocks placed  0 ─────┬─────┬─────┬─────┬─────┬── all
  *     snapshots      0      1     2     3     4     5
  *                                 └ go on from here: no changed block has been placed, and none
  *                                   that comes earlier now was in a tie up to here
  *
- * The blocks that keep a plan above its aim are placed late, so much of a placement is saved. */
+ * The blocks that keep a plan above its aim are placed late, so much of a placement need not be
+ * repeated. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_REPLAY_H
 #define TARN_PLANNER_PLACE_LOWEST_REPLAY_H
 
@@ -43,7 +45,7 @@ struct tarn_replay_change {
 enum tarn_status tarn_replay_init(struct tarn_replay *replay, struct tarn_region *region,
                                   const struct tarn_lowest *lowest);
 
-/* Places from the start and keeps the result. False where it cannot be counted. */
+/* Places from the start and keeps the result. False: its height cannot be counted. */
 bool tarn_replay_start(struct tarn_replay *replay, const int32_t *priority, const int32_t *floor,
                        struct tarn_objective objective);
 
