@@ -1,9 +1,9 @@
 /* The rules of exact search: a set-times search with postponement (after Le Pape et al. 1994), in
  * the form of docs/how-it-works.md, "Exact search". A block's limit m is a proven lower limit of
- * its position. The search takes a block at which no conflicting unplaced one is lower, and first
- * places it at m, then says "not at m".
+ * its position. The search takes a block such that no conflicting unplaced block is lower. It first
+ * places the block at m, then decides "not at m".
  *
- * What is proved. Among all solutions take one, S, with the least sum of positions: no block of it
+ * The proof: among all solutions let S be one with the smallest sum of positions: no block of it
  * can be moved to a lower place that is free. Every rule below keeps S:
  *
  *  (place)    the search branches on S(b) = m[b] and S(b) > m[b]; m[b] is free of placed blocks.
@@ -46,7 +46,7 @@ static void join_support(const struct tarn_exact_state *state, uint64_t *set, ui
     }
 }
 
-/* Does what supported b when last looked for still do so? */
+/* Does the last known supporter of b still support it? */
 static bool is_supported(const struct tarn_exact_state *state, uint32_t b)
 {
     uint32_t c = state->supporter[b];
@@ -54,7 +54,7 @@ static bool is_supported(const struct tarn_exact_state *state, uint32_t b)
            tarn_exact_support(state, b, state->hole[b], c) <= state->limit[b];
 }
 
-/* Raises b, if need be, to where it has a support. */
+/* Raises b, if needed, to a position at which it has a support. */
 static bool support_block(struct tarn_exact_state *state, uint32_t b)
 {
     int64_t least = tarn_exact_least_support(state, b, state->hole[b]);
@@ -94,7 +94,7 @@ static bool support_all(struct tarn_exact_state *state)
     return true;
 }
 
-/* Follows up all that was raised or placed. */
+/* Applies the rules to every block that was raised or placed. */
 static bool follow_up(struct tarn_exact_state *state)
 {
     uint32_t raises = state->instance->count;
@@ -138,7 +138,8 @@ static void rise_above(struct tarn_exact_state *state, uint32_t b, uint32_t c)
     tarn_exact_raise(state, c, top, hole);
 }
 
-/* Raises limit and hole of c, in conflict with b, where c would meet b, which is placed now. */
+/* Raises limit and hole of c, in conflict with b, if c would overlap b there. b has just been
+ * placed. */
 static void give_way(struct tarn_exact_state *state, uint32_t b, uint32_t c)
 {
     int64_t limit = tarn_exact_escape(state, b, c, state->limit[c]);
@@ -200,7 +201,8 @@ static void add_fingerprint(struct tarn_exact_fingerprint *sum,
     sum->word[1] += fingerprint->word[1];
 }
 
-/* Those of the placed blocks, which must not be taken for unplaced ones with the same limit. */
+/* Adds the fingerprints of placed blocks, which must differ from unplaced blocks with the same
+ * limit. */
 static void add_placed(const struct tarn_exact_state *state, struct tarn_exact_fingerprint *sum,
                        const uint64_t *set)
 {
