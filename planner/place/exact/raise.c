@@ -1,7 +1,7 @@
-/* The proofs are in exact/rules.c. Two lone blocks are apart by a size; for other pairs
- * the forbidden intervals are searched, until no placed block is met: to leave one interval may
- * lead into another. Cost of finding room: none for a plain block, else the placed blocks at that
- * height. */
+/* Raises limits of blocks; the proofs are in exact/rules.c. Two lone blocks are apart by a size.
+ * For other pairs the forbidden intervals are searched until no placed block overlaps, since
+ * leaving one interval may lead into another. Cost of finding room: none for a plain block, else
+ * the placed blocks at that height. */
 #include "rules.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@
 /* ---- Distances ---- */
 
 /* The first forbidden interval of the pair b, c, not both lone, as seen from b, whose high end is
- * above `above`; what follows belongs to the pair as long as it names c. Neither end ever falls
- * along the list. */
+ * above `above`; the intervals after it belong to the pair as long as they name c. Neither end ever
+ * falls along the list. */
 static const struct tarn_exact_forbidden *
 first_forbidden(const struct tarn_exact_instance *instance, uint32_t b, uint32_t c, int64_t above)
 {

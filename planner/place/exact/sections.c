@@ -120,8 +120,9 @@ static void raise_late(struct tarn_exact_state *state, uint32_t begin, uint32_t 
     }
 }
 
-/* Raises order[i] if it cannot be first among itself, the pieces after it, of size `sum` together,
- * and pieces before them. Pieces that end no higher than it begins would not prevent it. */
+/* Raises order[i] and the pieces after it, of size `sum` together, if they and some pieces before
+ * them do not fit above the limit of order[i]. Raises nothing if a piece before them ends at or
+ * below this limit. */
 static void raise_if_not_first(struct tarn_exact_state *state, uint32_t begin, uint32_t i,
                                uint32_t end, int64_t sum, uint32_t *raises)
 {
