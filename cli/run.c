@@ -9,7 +9,7 @@
 #include "kinds.h"
 #include "verbs.h"
 
-#define MEASURED_ITERATIONS 100u           /* unless told otherwise */
+#define MEASURED_ITERATIONS 100u           /* unless an option says otherwise */
 #define FLIGHT_COMMANDS 64u                /* per stream */
 #define TRACE_COMMANDS (UINT32_C(1) << 17) /* per stream, at most */
 

@@ -2,13 +2,13 @@
  * open.
  *
  *     padding   as asked, or exact and padded
- *     waits     within a budget, coupled and in place, as asked, or, where that takes time,
+ *     waits     within a budget, coupled and in place, as asked, or, if that takes time,
  *               without: it may leave less that can be computed again
  *     merging   in place after another order has been found and, without a budget, before: outputs
  *               that take inputs over change which order is best, and an order changes which may
  *     slowdown  of coupling, if some is allowed: as asked, and none, since a bound that more waits
  *               have lowered may be harder to meet
- *     order     another one, and, where that may be worse, the one that came in: with less alive at
+ *     order     another one, and, if that may be worse, the given one: with fewer bytes alive at
  *               once there may be less that can be computed again, and an order is chosen for the
  *               first memory space alone
  *

@@ -26,8 +26,8 @@ struct tarn_plan_settings {
 enum tarn_status tarn_plan_settings_take(struct tarn_plan_settings *settings,
                                          const struct tarn_plan_options *given,
                                          struct tarn_error *error);
-/* One of the controls, with what is left of a time in seconds, unless its own is shorter; 0: no
- * limit. */
+/* Returns one of the controls, with the rest of a time in seconds, unless its own time is shorter;
+ * 0: no limit. */
 struct tarn_transform_control
 tarn_plan_settings_control(const struct tarn_transform_control *control, double seconds);
 

@@ -1,6 +1,6 @@
-/* A verb's command line as a table: what can be given, where it goes, what --help says. The command
- * line's parser, both lengths of help, the manual page and the shells' completion are made from
- * this table. The public header of this directory. */
+/* A verb's command line as a table: its options, the variables that they set, and their help texts.
+ * The command line's parser, both lengths of help, the manual page and the shells' completion are
+ * made from this table. The public header of this directory. */
 #ifndef TARN_CLI_COMMAND_H
 #define TARN_CLI_COMMAND_H
 
@@ -32,7 +32,7 @@ enum tarn_option_kind {
 /* --help shows everyday options, --help-all special ones, too. */
 enum tarn_option_rank { TARN_EVERYDAY, TARN_SPECIAL };
 
-/* Bytes, or a share of a size that is known later; the other one is 0. */
+/* Bytes, or a share of a size that is known later; the other member is 0. */
 struct tarn_size_or_share {
     uint64_t bytes;
     double share; /* above 0, at most 1 */
@@ -67,7 +67,7 @@ struct tarn_command {
     size_t options_count;
     size_t arguments_min, arguments_max; /* files, not options */
     size_t arguments_written; /* how many of the last of them are written; the others are read */
-    const enum tarn_status *exits; /* what it can exit with besides 0, 2, 8 and 130; ends with 0 */
+    const enum tarn_status *exits; /* exit codes besides 0, 2, 8 and 130; ends with 0 */
     const char *refusal;           /* what exit code 1 means; NULL: a plan that does not fit */
     const char *example;           /* whole lines */
 };

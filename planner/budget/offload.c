@@ -5,8 +5,8 @@
  *
  *     moves alone
  *     the budget without moves
- *     recomputing down to some multiple of the budget, and moving from there: what is cheap to make
- *         again is made again, and copies have the time that this leaves; multiples beside the best
+ *     recomputing down to some multiple of the budget, and moving from there: versions cheap to
+ * make again are recomputed, and copies have the time that this leaves; multiples beside the best
  *         one are tried as well
  *     moving storages for which no op waits, and recomputing from there
  *
@@ -50,7 +50,7 @@ struct found {
     struct tarn_planned made; /* no graph: no plan was made */
     uint64_t time_ns;
     struct tarn_budget_report report;
-    bool minds_less; /* than others, if copies take longer than told */
+    bool minds_less; /* than others, if copies take longer than modelled */
 };
 
 struct offloading {

@@ -171,7 +171,7 @@ enum tarn_status tarn_recompute_try_targets(struct tarn_budgeting *budgeting, bo
     return TARN_OK;
 }
 
-/* ---- The least ---- */
+/* ---- The smallest footprint ---- */
 
 /* Places segments, without any search: a first value of the smallest footprint. */
 static enum tarn_status take_segments(struct tarn_budgeting *budgeting)

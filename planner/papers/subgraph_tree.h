@@ -3,7 +3,7 @@
  *     core      ──●──┬─○─┬──●──●─┬─○───○─┬──●──   ● memory-insensitive: comparable with every
  *                    └─○─┘       └───○───┘          other core node, hence a cut
  *     branches              └─○─○ (one parameter's update, or another end of its own)
- *     supplies   ○─○─┘ (feed what waits for a longer chain as well)
+ *     supplies   ○─○─┘ (feed nodes that also wait for a longer chain)
  *
  * A segment is the nodes between two cuts, the first cut included. Branches may run in their first
  * segment or any later one; supplies may run in any segment up to the first one that they feed. */

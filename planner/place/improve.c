@@ -19,9 +19,9 @@
 #include "search.h"
 #include "streams/base/checked.h"
 
-/* From WINDOWS_BLOCKS_MIN blocks on windows are tried after the priority orders, from
- * WINDOWS_FIRST_MIN on before them. Up to PRIORITIES_ENTRIES_MAX blocks times streams placements
- * are made by all of them; above that, those that a plan is worth. */
+/* With at least WINDOWS_BLOCKS_MIN blocks windows are tried after the priority orders, with at
+ * least WINDOWS_FIRST_MIN before them. Up to PRIORITIES_ENTRIES_MAX blocks times streams, all
+ * priority orders are used; above that, as many as a plan is worth. */
 enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384, PRIORITIES_ENTRIES_MAX = 1 << 19 };
 
 struct improving {

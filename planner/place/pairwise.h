@@ -1,6 +1,6 @@
-/* Placement that asks every pair of storages whether they may share bytes, for what the conflicts
- * of a problem (suffixes of streams) cannot say: storages that exclude each other, members of a
- * group that lie over each other, offsets that are fixed or wished for. */
+/* Places storages by checking every pair of storages, for rules that the conflicts of a problem
+ * (suffixes of streams) cannot express: storages that exclude each other, members of a group that
+ * overlap, fixed or preferred offsets. */
 #ifndef TARN_PLANNER_PLACE_PAIRWISE_H
 #define TARN_PLANNER_PLACE_PAIRWISE_H
 

@@ -5,10 +5,10 @@
  *     orders     lowest-offset-first by each of a few priority orders: nearly every real graph
  *                ends here; many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
- *     exact      complete search at the aim, briefly: where blocks are few and it is tight
- *     fold       the same for what repeats, a few periods of it instead of all (fold.h)
+ *     exact      complete search at the aim, briefly: if blocks are few and it is tight
+ *     fold       the same for repeating blocks, a few periods instead of all (fold.h)
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
- *     apart      every stream in a band of its own, where that can be lower (apart.h)
+ *     apart      every stream in a band of its own, if that can be lower (apart.h)
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
  *     fold       above the aim
  *     core   ┐   closer to the aim by 1/2, 1/4, 1/8 of the distance, then at the aim, with other

@@ -48,7 +48,7 @@ struct tarn_place_result {
     bool cannot_fit; /* proved: no placement is at the larger of bound and capacity */
     enum tarn_stop stopped;
     enum tarn_end ended;
-    char method[64]; /* what made it, for example "lowest:size-life" */
+    char method[64]; /* the method that made it, for example "lowest:size-life" */
 };
 
 /* TARN_SYSTEM: no memory. */

@@ -68,7 +68,7 @@ enum {
 enum {
     TARN_WORK_EXACT_NODE = 600,
     TARN_WORK_EXACT_BLOCK = 2,    /* of a node, each block */
-    TARN_WORK_EXACT_SECTION = 20, /* packed, or asked what cannot be first */
+    TARN_WORK_EXACT_SECTION = 20, /* packed, or checked for pieces that cannot be first */
     TARN_WORK_EXACT_PIECE = 2,    /* of these */
     TARN_WORK_EXACT_RAISE = 20,
     TARN_WORK_EXACT_SAVE = 2,     /* of a block, for each word of its set of reasons */

@@ -90,9 +90,9 @@ int64_t tarn_exact_least_support(struct tarn_exact_state *state, uint32_t b, int
 
 /* ---- Raising ---- */
 
-/* Sections of b that have to be packed again, its limit having risen: the end of a section is that
- * of its pieces from some limit on, of which none at or below `limit` can be that counts, where all
- * open pieces together from there do not reach it. */
+/* Marks sections of b that have to be packed again because the limit of b has risen. The end of a
+ * section follows from the pieces at or above some limit. No limit up to `limit` can be this one if
+ * all open pieces together, starting there, do not reach the end. */
 static void unpack(struct tarn_exact_state *state, uint32_t b, int64_t limit)
 {
     const uint64_t *sections = tarn_exact_sections(state, b);

@@ -8,10 +8,10 @@
  *
  * Lifetimes that enclose each other, as in training, mostly lead to the first two cases.
  *
- *   - raise, for a lone storage: what is not placed yet never ends below the current offset, so
+ *   - raise, for a lone storage: an unplaced storage never ends below the current offset, so
  *     every limit in conflict simply becomes at least the end of what was placed.
  *   - raise_or_cap, for a member of a placed group, which may lie above the current offset: what
- *     ends below it stays there and notes a ceiling; who is about to be placed through its ceiling
+ *     ends below it stays there and notes a ceiling; a block about to be placed through its ceiling
  *     is looked at exactly (greedy.c).
  *
  * The tree keeps one limit for a group, the limit of its first member (heads), which rises like the

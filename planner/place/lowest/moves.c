@@ -4,8 +4,8 @@
  *
  *   - Raise the priority orders of all blocks that end above the aim by the same random amount
  *     (squeaky wheel optimization, Joslin and Clements 1999).
- *   - Let one of them come right before a random one in conflict that lies lower, or give that one
- *     a random priority order.
+ *   - Let one of them come right before a random conflicting block that lies lower, or give that
+ *     block a random priority.
  *   - Pick a hole: bytes below the antichain's top that the antichain does not cover, and let a
  *     block of the antichain from above drop into it by floors for the others that lie there; or
  *     take a floor away.

@@ -15,7 +15,7 @@
 
 enum { TARN_SNAPSHOTS = 16 };
 
-/* A greedy placement's state, and what was placed between it and the next snapshot. */
+/* A greedy placement's state, and the blocks placed between it and the next snapshot. */
 struct tarn_snapshot {
     int32_t *state;
     uint32_t groups_count;
@@ -49,8 +49,8 @@ enum tarn_status tarn_replay_init(struct tarn_replay *replay, struct tarn_region
 bool tarn_replay_start(struct tarn_replay *replay, const int32_t *priority, const int32_t *floor,
                        struct tarn_objective objective);
 
-/* Places priority orders and floors that differ from those of the kept plan in these changes, and
- * keeps the result unless it misses the objective by more than `miss_max`. */
+/* Places priority orders and floors that differ from the kept plan's in these changes, and keeps
+ * the result unless it misses the objective by more than `miss_max`. */
 bool tarn_replay_try(struct tarn_replay *replay, const int32_t *priority, const int32_t *floor,
                      const struct tarn_replay_change *changes, uint32_t changes_count,
                      struct tarn_objective objective, int64_t miss_max);

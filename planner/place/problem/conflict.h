@@ -1,8 +1,8 @@
 /* Finds all storages that must not share bytes with a given one, from `first`.
  *
- * Planned storages are numbered anew, by (stream, position) of their producer: slots. Since what
- * may reuse a storage's bytes is a suffix of every stream, the conflicts of storage a, produced at
- * position p of stream t, are
+ * Planned storages are numbered anew, by (stream, position) of their producer: slots. Since the
+ * storages that may reuse a storage's bytes are a suffix of every stream, the conflicts of storage
+ * a, produced at position p of stream t, are
  *
  *     slots   │ stream 0 ██████████······ │ stream 1 ████············ │ ...
  *                        └ before first[a][0]        └ before first[a][1]

@@ -186,8 +186,8 @@ static bool consider(const struct tarn_placer *placer, struct tarn_block block,
     return gap != 0 && !placer->method->best_fit;
 }
 
-/* Algorithm 10, with Algorithms 11 and 12: where the block may start in the object. `from` is the
- * first merged interval that reaches into it. */
+/* Algorithm 10, with Algorithms 11 and 12: finds the offset at which the block may start in the
+ * object. `from` is the first merged interval that reaches into it. */
 static bool fit(const struct tarn_placer *placer, struct tarn_block block, struct interval object,
                 size_t from, uint64_t *start)
 {

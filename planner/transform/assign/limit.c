@@ -1,9 +1,9 @@
 /* Computes a lower bound of the time of schedules on a number of streams, without waits. It follows
  * from three facts:
  *
- *     an op that everything comes before or behind cuts the schedule: the parts add up
+ *     an op that all others come before or after cuts the schedule: parts add up
  *     a chain of ops takes the sum of its costs
- *     ops that each have at least h before them and t behind them begin after h and leave t: such a
+ *     ops that each have at least h before them and t after them begin after h and leave t: such a
  *     set takes h + (their cost) / streams + t   (after Fernandez and Bussell, 1973)
  *
  * The sets looked at are all ops with head >= h and tail >= t, for every h and some values of t. An

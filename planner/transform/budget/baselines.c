@@ -1,7 +1,7 @@
 /* Makes the baselines that budgets are compared with: models in which some kinds of options are
  * missing, and the segments of T. Chen et al., "Training deep nets with sublinear memory cost"
- * (2016), for graphs that are no chain: the forward part is cut about every √n ops of a pass, where
- * the fewest bytes cross. Cost: linear, and for segments cuts × ops. */
+ * (2016), for graphs that are no chain: the forward part is cut about every √n ops of a pass, at
+ * points that the fewest bytes cross. Cost: linear, and for segments cuts × ops. */
 #include "budget.h"
 
 /* ---- Kinds of options ---- */

@@ -1,9 +1,9 @@
 /* Chooses what to keep under a budget, by a search that evaluates policies with tarn_evaluate, so
  * the graph may have any shape. If there are few policies, all are tried. Else:
  *
- *   1. start: drop what nobody reads behind the place where it is dropped, which costs nothing;
+ *   1. start: drop versions that no op reads after the drop, which costs nothing;
  *   2. greedy: again and again the decision that lowers the peak most for the time it costs; what
- *      each was last seen to be worth is an estimate, so only the best few are looked at again;
+ *      each gained when last tried is an estimate, so only the best few are looked at again;
  *   3. annealing (budget/anneal.c).
  *
  * The decisions are those of MONeT ("Memory optimization for deep networks", 2021), which solves a

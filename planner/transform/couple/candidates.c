@@ -1,9 +1,9 @@
 /* Finds arcs that would break an antichain. With an extra arc u -> w, every member whose users all
  * lie up to u, or before w already, precedes every member that is made at w or later:
  *
- *     stream a   ──── touches m ──── u                 m: all that touch it are up to u or before w
+ *     stream a   ──── touches m ──── u                 m: all its users are up to u or before w
  *                                      \
- *     stream c   ──── touches m ────────  w ──── b     b: made by w or behind it
+ *     stream c   ──── touches m ────────  w ──── b     b: made by w or after it
  *
  * No other pair of members is sure to get an order, so the antichain loses the lighter of the two
  * sides, which is the reported gain. For a given w the best u is the latest one that time allows,

@@ -1,9 +1,9 @@
 /* Chooses the gaps to use. Two methods each make a choice, and the better choice is improved:
  *
- *     settle    the gaps that make nobody wait are taken first; where these do not do, releases
+ *     settle    the gaps that make no op wait are taken first; if these do not suffice, releases
  *               come earlier and triggers later, those that cost least waiting per byte first, and
- *               then everything is placed by the clock that this leads to, and again
- *     stretch   the clock itself is stretched where the cheapest byte asks for it, at the first and
+ *               then all copies are placed by the resulting clock, and again
+ *     stretch   the clock itself is stretched for the cheapest byte, at the first and
  *               the last slot above the budget in turn, and gaps are taken by that clock
  *
  * The first is better if little waiting is needed, the second if much is. Then gaps are added and

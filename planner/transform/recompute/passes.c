@@ -301,7 +301,7 @@ static bool spans_turn(const struct passes *passes, const struct gap *gap)
     return turn != TARN_NONE && turn > gap->begin;
 }
 
-/* ---- What may be dropped ---- */
+/* ---- Droppable versions ---- */
 
 /* A version without a gap ends at its last use. */
 static void make_droppable(const struct passes *passes, uint32_t version)

@@ -6,7 +6,7 @@
  *   greedy  the guide is the best order so far, the limit between the bound and its peak
  *   window  the nodes around the highest step in their best order, by complete search
  *   cut     the minimum cut at the highest step says which nodes should have run before it: they
- *           are moved before it, the others behind it
+ *           are moved before it, the others after it
  *   cases   minimum cuts at other steps, then the bound by cases (proof.c)
  *
  * Every order is taken with nodes postponed (postpone.c). Cost: rounds times a greedy order and a
