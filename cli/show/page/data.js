@@ -1,5 +1,5 @@
 // The plan, unpacked: columns as typed arrays, and lists that are looked up from both sides.
-// What the columns mean stands in cli/show/columns.c.
+// cli/show/columns.c describes the columns.
 
 const KINDS = ["intermediate", "gradient", "output", "workspace"];
 const OUTPUT = 2, WORKSPACE = 3;
@@ -30,7 +30,7 @@ function sumUp(differences) {
   return numbers;
 }
 
-// Names whose last number is coded by its difference to the last one's, behind a tab.
+// Names whose last number is coded by its difference to the last one's, after a tab.
 function unpackNames(names) {
   let number = 0;
   return names.map((name) => {
@@ -41,7 +41,7 @@ function unpackNames(names) {
   });
 }
 
-// When launches begin and end; how long they take follows where it is not told.
+// When launches begin and end; their durations follow if they are not given.
 function unpackAxis(one, launches, cost) {
   one.begin = one.begin ? sumUp(one.begin) : Float64Array.from({ length: launches }, (_, v) => v);
   one.end = one.begin.map((begin, v) => begin + (one.length ? one.length[v] : one.isTime ? cost[v] : 1));

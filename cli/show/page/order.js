@@ -1,4 +1,4 @@
-// What must happen before what: program order and waits, in this iteration and from the one before.
+// Finds which launches must happen before others: program order and waits, in this iteration and from the one before.
 // The same as cli/model/ways.c, where it is explained and tested.
 
 // first[h]: the place in stream s from which on launches come after every use of holder h.
@@ -37,7 +37,7 @@ function meanwhile(h) {
   return plan.lists.map((list, s) => ({ from: from[s], to: isPinned(h) ? list.length : to[s] }));
 }
 
-// The same for a launch: what is ordered neither before nor after it.
+// The same for a launch: launches that are ordered neither before nor after it.
 function besides(v) {
   const from = placesBefore(v), to = placesAfter(v);
   return plan.lists.map((list, s) => (s === plan.launch.stream[v] ? { from: 0, to: 0 } : { from: from[s], to: to[s] }));
@@ -142,7 +142,7 @@ function findWay(from, fromPrevious, to) {
   return null;
 }
 
-// Adds to the queue what comes directly before the launches of a stream, back from one.
+// Adds to the queue the launches directly before the launches of a stream, back from one of them.
 function goBack(queue, q, seen) {
   const { launch, previous } = queue[q], s = plan.launch.stream[launch];
   const stop = seen[+previous][s], start = plan.launch.place[launch];

@@ -1,4 +1,4 @@
-// Unpacks the plan and draws it. What follows the # of the address is how the page begins:
+// Unpacks the plan and draws it. The text after the # of the address sets the page's first view:
 // axis=time, theme=dark, colour=stream, hide=waits,held, space=NAME, find=TEXT, holder=NAME, launch=NAME,
 // violation=0, zoom=FROM,TO[,LOW,HIGH] in shares of the whole.
 
