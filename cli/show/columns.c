@@ -6,7 +6,7 @@
  *              `begin` of an axis is coded by differences
  *     holder   a row for each, by writer; `touch` has 2 * launch + (1 if it writes):
  *              a holder's first as the difference to the last holder's first, then by differences
- *     space    of each holder, where there are several; `offset` counts through all of them
+ *     space    of each holder, if there are several; `offset` counts through all of them
  *     name     a number at its end is coded by differences, too, see counted_text
  *
  * Lists of pairs are flat. All launches and holders are indices. Cost: linear. */

@@ -5,9 +5,9 @@
  *
  *     moves alone
  *     the budget without moves
- *     recomputing down to some multiple of the budget, and moving from there: versions cheap to
- * make again are recomputed, and copies have the time that this leaves; multiples beside the best
- *         one are tried as well
+ *     recomputing down to some multiple of the budget, and moving from there: cheap versions are
+ *         recomputed, and copies have the time that this leaves; multiples next to the best one
+ *         are tried as well
  *     moving storages for which no op waits, and recomputing from there
  *
  * A plan may need more bytes than the list has alive: for streams side by side, which are coupled

@@ -7,23 +7,26 @@
  * can be moved to a lower place that is free. Every rule below keeps S:
  *
  *  (place)    the search branches on S(b) = m[b] and S(b) > m[b]; m[b] is free of placed blocks.
- *  (raise)    a block that would overlap a placed one at its limit is above, at the next free
- * place. (support)  let b be unplaced, p free of placed blocks, and S(b) > p. Then b could drop to
- * p but for some unplaced c in conflict that S puts where b at p would meet it: S(c) - p is in a
- * forbidden interval of the pair, and S(b), above p, is beyond its other end: S(b) >= S(c) + high
- * >= m[c] + high, where m[c] < p - low. For lone blocks low is -size[b] and high size[c]. So m[b]
- * >= the least of these; if no such c exists, no solution is below this state. Each block remembers
- * one such p: its hole. (section)  pieces of a section need disjoint bytes and none begins before
- * its limit, so they end no earlier than when packed by increasing limits. A section whose open
- * pieces are all in another one tells nothing new and is left out. (first)    of pieces that need
- * disjoint bytes, say b cannot be the lowest: all of them together do not fit above its limit. Then
- * one that can be ends before b begins: m[b] >= the least m[c] + size[c] of those. Asked for the
- * pieces of a section from some limit on, which in disjunctive scheduling is the "not first" rule
- * (Baptiste, Le Pape, Nuijten 2001). (failed)   the rules below a state use nothing but, for each
- * unplaced block of a component, its limit, its hole and what is free for it; a state in which
- * these are as in a failed one fails. The latter is what limit and hole say for a plain block: as
- * it is never lower than what is placed next to it, all that is placed lies below its limit. For
- *             other blocks the positions of the placed ones in conflict are part of the state.
+ *  (raise)    if b at its limit would overlap a placed block, b is above, at the next free place.
+ *  (support)  let b be unplaced, p free of placed blocks, and S(b) > p. Then b could drop to p
+ *             unless it would overlap there some unplaced c in conflict, at S(c). So S(c) - p is
+ *             in a forbidden interval of the pair, and S(b), above p, is beyond its other end:
+ *             S(b) >= S(c) + high >= m[c] + high, where m[c] < p - low. For lone blocks low is
+ *             -size[b] and high size[c]. So m[b] >= the lowest of these bounds; if no such c
+ *             exists, no solution is below this state. Each block remembers one such p: its hole.
+ *  (section)  pieces of a section need disjoint bytes and none begins before its limit, so they
+ *             end no earlier than when packed by increasing limits. A section whose open pieces
+ *             are all in another section says nothing new and is left out.
+ *  (first)    of pieces that need disjoint bytes, say b cannot be the lowest: all of them together
+ *             do not fit above its limit. Then a piece that can be the lowest ends before b
+ *             begins: m[b] >= the lowest m[c] + size[c] of such pieces c. The rule is applied to
+ *             the pieces of a section at and above some limit; in disjunctive scheduling it is
+ *             the "not first" rule (Baptiste, Le Pape, Nuijten 2001).
+ *  (failed)   the rules below a state use nothing but, for each unplaced block of a component, its
+ *             limit, its hole and the bytes free for it; a state in which these equal those of a
+ *             failed state fails. For a plain block, limit and hole determine the free bytes: the
+ *             block is never lower than placed neighbours, so all of these lie below its limit.
+ *             For other blocks the positions of placed blocks in conflict are part of the state.
  *  (parts)    components without conflicts between them are solved one after another.
  *
  * Cost: a node touches the conflicts of one block and the sections of those that it raised. */

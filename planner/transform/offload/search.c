@@ -3,8 +3,8 @@
  *     settle    the gaps that make no op wait are taken first; if these do not suffice, releases
  *               come earlier and triggers later, those that cost least waiting per byte first, and
  *               then all copies are placed by the resulting clock, and again
- *     stretch   the clock itself is stretched for the cheapest byte, at the first and
- *               the last slot above the budget in turn, and gaps are taken by that clock
+ *     stretch   the clock itself is stretched for the cheapest byte, at the first and the last
+ *               slot above the budget in turn, and gaps are taken by that clock
  *
  * The first is better if little waiting is needed, the second if much is. Then gaps are added and
  * removed at random, settled by the clock of the best choice so far. The value of a gap is its

@@ -63,7 +63,7 @@ struct tarn_form {
     struct tarn_range reads;   /* distinct versions; those that are overwritten in place included */
     struct tarn_range writes;  /* versions */
     struct tarn_range states;  /* that it reads */
-    struct tarn_range choices; /* fastest first, with ever less workspace */
+    struct tarn_range choices; /* fastest first, each with less workspace */
     bool whole;                /* yields all outputs of the op */
     bool
         splits; /* yields a part, and the op's forms of this kind together yield each output once */
