@@ -175,7 +175,8 @@ static json_t *places_of(const struct tarn_places *places)
     return object;
 }
 
-/* As a number, so that members of one kind can be told from their default; for a text its address.
+/* As a number, so that members of one kind can be compared with their default; for a text its
+ * address.
  */
 static uint64_t value_of(const void *options, const struct member *member)
 {

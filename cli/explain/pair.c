@@ -3,12 +3,12 @@
  * both had the same bytes. It first runs the launches that must come before the writer of one
  * storage, the victim, and that writer. Then it runs the same launches of the other storage, whose
  * writer overwrites the victim. Then it runs the rest, including a use of the victim, which reads
- * wrong bytes. A storage is a victim if the other storage's writer need not come before its own
- * writer, and some use of it (for an output, the end of the iteration) need not come before the
- * other writer. There are three cases. One of the two is a victim; or an op uses both, and every
- * order shows the fault; or neither is used after its writer. In the last case no op reads bytes
- * that could be wrong, and no order shows the fault, although the two ops may run at the same time.
- * Cost: O(S (launches + waits)). */
+ * wrong bytes. A storage is a victim under two conditions. The other storage's writer need not come
+ * before its own writer, and some use of it (for an output, the end of the iteration) need not come
+ * before the other writer. There are three cases. One of the two is a victim; or an op uses both,
+ * and every order shows the fault; or neither is used after its writer. In the last case no op
+ * reads bytes that could be wrong, and no order shows the fault, although the two ops may run at
+ * the same time. Cost: O(S (launches + waits)). */
 #include <string.h>
 
 #include "../model/ways.h"

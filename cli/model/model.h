@@ -48,9 +48,9 @@ enum tarn_holder_kind {
 };
 #define TARN_HOLDER_KINDS 4
 
-/* If an op is done with its workspace before it writes its outputs (workspace_first), the workspace
- * lives in the first half of the launch, and outputs that begin with this launch live in the second
- * half. So the two may share bytes. */
+/* An op may be done with its workspace before it writes its outputs (workspace_first). Then the
+ * workspace lives in the first half of the launch, and outputs that begin with this launch live in
+ * the second half. So the two may share bytes. */
 enum tarn_holder_half { TARN_WHOLE, TARN_FIRST_HALF, TARN_SECOND_HALF };
 
 struct tarn_holder {

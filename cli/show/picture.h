@@ -23,10 +23,10 @@ extern const char *const tarn_axis_words[TARN_AXES];
 /* Describes the x axis of a picture, for people. */
 const char *tarn_axis_text(const struct tarn_picture *picture);
 
-/* axis NULL: the order in which something goes wrong if the verdict has one, else the trace's order
- * if a trace is given, else the order through the cut if there are several streams and a
- * certificate, else list order. TARN_USAGE: the plan has no such axis; TARN_SYSTEM. The picture is
- * empty then. plan and verdict must outlive it. */
+/* axis NULL: the first of these that exists: the order in which something goes wrong, a given
+ * trace's order, the order through the cut (with several streams and a certificate), list order.
+ * TARN_USAGE: the plan has no such axis; TARN_SYSTEM. The picture is empty then. plan and verdict
+ * must outlive it. */
 enum tarn_status tarn_picture_init(struct tarn_picture *picture, const struct tarn_plan *plan,
                                    const struct tarn_verdict *verdict, const enum tarn_axis *axis,
                                    const struct tarn_trace_entry *runs, size_t runs_count,

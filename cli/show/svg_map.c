@@ -1,5 +1,5 @@
 /* Draws the map: one path for each kind and shade. Storages of less than a pixel's height are
- * merged along their half row if they touch each other or are a grain apart, so the file's size is
+ * merged along their half row if they touch each other or are a grain apart. So the file's size is
  * bounded by the picture's size, not by the plan's. Cost: O(n log n) for n holders. */
 #include <stdlib.h>
 

@@ -2,10 +2,10 @@
  * run in the segment of the first node that they feed. A branch consists of the gradient, which
  * runs as soon as it can, and the update: nodes that write a parameter or an output, or read the
  * optimizer's state, and all later nodes. An update runs as a whole, in the first possible segment
- * in which activations and the update's own bytes are together no more than all activations (the
- * paper's estimate of the peak). It runs at once if the delay does not pay (the paper's radius: the
- * gradient's size relative to the average). Its bytes are found by running it, instead of by the
- * paper's coefficient for each optimizer.
+ * in which activations and the update's own bytes fit. The limit is the bytes of all activations,
+ * the paper's estimate of the peak. It runs at once if the delay does not pay (the paper's radius:
+ * the gradient's size relative to the average). Its bytes are found by running it, instead of by
+ * the paper's coefficient for each optimizer.
  *
  * Then the leaves are solved one after the other: the bytes alive before a leaf depend on the
  * earlier leaves, not on their orders, so the leaves could also be solved in parallel. Source: H.

@@ -4,8 +4,8 @@
  * segments and a row of backward segments are independent if both have exactly the same
  * activations; leaves end at such rows while they stay within the limit. A larger independent part
  * is split: its backward part ends at the segment in which the first activation from farther out
- * dies. A block belongs to the leaf in which it is freed if it is an activation or freed in the
- * forward pass, and to the leaf in which it is born if that is in the backward pass. Source: H. Shu
+ * dies. An activation, or a block freed in the forward pass, belongs to the leaf in which it is
+ * freed. A block born in the backward pass belongs to the leaf in which it is born. Source: H. Shu
  * et al., "ROAM", sections IV-B and IV-C, Algorithm 1. Cost: linear, plus once more the segments of
  * leaves that are not independent. */
 #include "roam_leaves.h"

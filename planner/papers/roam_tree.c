@@ -1,7 +1,7 @@
 /* Places by ROAM's tree. Each leaf gets a layout of its own: its activations side by side from
  * offset 0, with the ones that die last at the bottom. All other storages are placed above them, or
- * in their bytes while they are not alive, by best-fit in the best of a few orders (the paper
- * solves an integer program). Then layouts are concatenated:
+ * in their bytes while they are not alive, by best-fit in the best of a few orders. (The paper
+ * solves an integer program.) Then layouts are concatenated:
  *
  *     leaf 0   │              │         │ act. │ temporaries    │   base[0] = base[1] + act. of 1
  *     leaf 1   │              │   act.  │ temporaries    │          base[1] = base[2] + act. of 2

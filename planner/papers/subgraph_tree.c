@@ -8,10 +8,10 @@
  * a copied input does, and feeds only nodes at which a longer chain arrives, is a supply.
  *
  * The remaining core is closed: no path leads from a core node through other nodes to a core node.
- * So a core node is comparable with all other core nodes if each earlier node has a core successor
- * up to it, and each later node a core predecessor at it or later. One pass forward and one
- * backward find the cuts. Source: H. Shu et al., "ROAM", sections IV-A and IV-C. Cost: linear, but
- * for the joined ends. */
+ * So a core node is comparable with all other core nodes under two conditions: each earlier node
+ * has a core successor up to it, and each later node a core predecessor at it or later. One pass
+ * forward and one backward find the cuts. Source: H. Shu et al., "ROAM", sections IV-A and IV-C.
+ * Cost: linear, but for the joined ends. */
 #include "subgraph_tree.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* Places each stream in a band of its own. If streams seldom wait for each other, nearly all
- * storages of one stream are in conflict with storages that other streams produce meanwhile, and a
- * plan of all streams mixes storages that should lie together. In a band of its own each stream is
+ * storages of one stream are in conflict with storages that other streams produce meanwhile. A plan
+ * of all streams then mixes storages that should lie together. In a band of its own each stream is
  * a much smaller problem of intervals, which search solves well. The loss is that streams reach
  * their peaks at different times. Several streams in one band lose less and are harder to place, so
  * the partitions with the smallest sum of heights are placed. A lower bound of a band's height, the

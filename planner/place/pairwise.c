@@ -4,8 +4,8 @@
  * of the intervals of blocks placed already. An order of blocks makes a placement. For lone
  * storages some order makes an optimal placement: the order of their offsets in it.
  *
- * Orders by size, size and life, and conflicting bytes come first, then a local search that moves a
- * block from the top, or one below it, towards the start of the order, and keeps placements that
+ * Orders by size, size and life, and conflicting bytes come first. Then a local search moves a
+ * block from the top, or a block below it, towards the start of the order. It keeps placements that
  * are not worse than some steps ago. Up to SMALL blocks all orders are tried. Cost: O(n^2) to list
  * the pairs, O(p log p) for each placement of p pairs. */
 #include "pairwise.h"

@@ -74,8 +74,9 @@ bool tarn_search_is_over(const struct tarn_search *search);
 /* Local searches: searches that change priority orders and floors step by step, starting at the
  * plans of the best priority orders. */
 
-/* Looks for a plan below the best plan of the priority orders, which has been found but does not
- * meet the aim, and below `footprint`, the footprint of the given plan. TARN_SYSTEM: no memory. */
+/* Looks for a plan below the best plan of the priority orders and below `footprint`, the footprint
+ * of the given plan. pre: the best plan of the priority orders has been found and does not meet the
+ * aim. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_local_searches_run(struct tarn_search *search, uint64_t footprint);
 
 /* One pass of lowest-offset-first: makes the plan that is returned even if a search was ended at

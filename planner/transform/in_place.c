@@ -1,7 +1,8 @@
-/* Lets ops write in place: output `o` of op v becomes an alias of its input i if this is allowed
- * (the op's `inplace` pairs, or its kind), both are storages of their own of one size, and every
- * other user of i's storage happens before v. Chains follow: merged storages are found through
- * their root. Two ops cannot take the same input: each would have to come after the other.
+/* Lets ops write in place: output `o` of op v becomes an alias of its input i under three
+ * conditions. The pair is allowed (by the op's `inplace` pairs, or by its kind), both are storages
+ * of their own of one size, and every other user of i's storage happens before v. Chains follow:
+ * merged storages are found through their root. Two ops cannot take the same input: each would have
+ * to come after the other.
  *
  * An output that is smaller than its input becomes a slice of it, which only pairs allow. It saves
  * the output's bytes while v runs, and holds the whole input for as long as the output lives, so it

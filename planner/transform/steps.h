@@ -1,5 +1,5 @@
-/* The steps of a search: counted, told to the caller, and ended by the caller, at their number or
- * when the time is over. */
+/* The steps of a search: counted, reported to the caller, and ended by the caller, at their number
+ * or when the time is over. */
 #ifndef TARN_PLANNER_TRANSFORM_STEPS_H
 #define TARN_PLANNER_TRANSFORM_STEPS_H
 

@@ -21,7 +21,7 @@ struct tarn_exact_fingerprint tarn_exact_describe(struct tarn_exact_state *state
 /* Sets `failure` to all placed blocks from which such a description follows. */
 void tarn_exact_explain_failed(struct tarn_exact_state *state, const uint64_t *set);
 
-/* ---- Raising limits: where a block finds room, and why it is not lower ---- */
+/* ---- Raising limits: the next free position of a block, and why it is not lower ---- */
 
 #define TARN_EXACT_NOWHERE INT64_MAX
 
@@ -74,7 +74,7 @@ static inline void tarn_exact_clear_failure(struct tarn_exact_state *state)
     tarn_set_clear(state->failure, state->instance->set_words);
 }
 
-/* ---- What looking at one section at a time proves ---- */
+/* ---- Rules about one section at a time ---- */
 
 /* Packs the sections that may have changed. False: a section does not fit, which follows from
  * state->failure. */

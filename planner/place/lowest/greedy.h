@@ -1,6 +1,6 @@
 /* Greedy lowest-offset-first placement. Every unplaced block has a lower limit. Each step places
- * the block with the smallest limit at this limit (of blocks with equal limits, the one with the
- * highest priority), and the limits of the blocks in conflict with it rise above it.
+ * the block with the smallest limit at this limit; of blocks with equal limits, the one with the
+ * highest priority. Then the limits of the blocks in conflict with it rise above it.
  *
  * Works on places: lone storages by (stream, position) of their producer, then the blocks of
  * several members. Offsets are counted in units, a power of two of bytes, and are below 2^30, so
@@ -108,7 +108,7 @@ struct tarn_greedy {
     int32_t current; /* offset of the place that was placed last, in units */
     int32_t top;
     int64_t miss;
-    const struct tarn_extremes *extremes; /* at most those of places that are not placed yet: */
+    const struct tarn_extremes *extremes; /* at most the rows of unplaced places: */
     struct tarn_extremes narrowed;        /* if `narrows`: the greedy placement's own */
     uint8_t *placed;                      /* if it narrows: by run, how many places are placed */
     uint8_t *narrowed_at;                 /* by stream and run: `placed` when it was narrowed */

@@ -1,8 +1,8 @@
 /* Lanes: for some of the planned storages, the data that a scan for conflicts reads, side by side
  * in memory.
  *
- * The chosen storages keep the order of conflict.h's slots, so a placed storage's conflicts are
- * again the storages, in a prefix of every stream, whose own first[.][its stream] is beyond its
+ * The chosen storages keep the order of conflict.h's slots. So a placed storage's conflicts again
+ * lie in a prefix of every stream: the storages whose own first[.][its stream] is beyond its
  * position. The numbers are signed because the vector units of every x86-64 compare signed
  * numbers. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_LANES_H

@@ -1,10 +1,10 @@
-/* Places crossing storages as clusters. Lone blocks are stacked in one cluster if one stream, or a
- * line of streams (lines.c), produces them in the same period (periods.c), and every stream or line
- * releases them in the same period: as far as periods can say, they have the same conflicts.
- * Contiguous groups are not stacked. The clusters are placed as a problem of their own
- * (cluster_problem.h). Exact conflicts come back when each window is placed, around the blocks of
- * the other windows. Source: docs/how-it-works.md, "Windows". Cost: O(blocks * streams), and a
- * placement of the clusters for each priority order. */
+/* Places crossing storages as clusters. Lone blocks are stacked in one cluster under two
+ * conditions. One stream, or a line of streams (lines.c), produces them in the same period
+ * (periods.c), and every stream or line releases them in the same period. Then, as far as periods
+ * can say, they have the same conflicts. Contiguous groups are not stacked. The clusters are placed
+ * as a problem of their own (cluster_problem.h). Exact conflicts come back when each window is
+ * placed, around the blocks of the other windows. Source: docs/how-it-works.md, "Windows". Cost:
+ * O(blocks * streams), and a placement of the clusters for each priority order. */
 #include "window.h"
 
 #include <assert.h>

@@ -1,12 +1,12 @@
-/* Assigns nodes by list scheduling over streams. Whenever a stream is free, of the nodes that could
- * begin, the node with the longest path to the end is put in the stream in which it can begin
- * first. If its inputs come from another stream, it begins a wait later. Two numbers are not given
- * by the model. The first is the part of a wait that the path to the end should count for each arc,
- * since it is not known yet which arcs will cross. The second is how much later a node may begin to
- * stay in the stream of its input, which saves an event and keeps the other stream free. Some
- * values are tried, with and without a stream that belongs to the longest chain alone, and the
- * shortest schedule is kept. Source: HEFT (Topcuoglu, Hariri, Wu, 2002) for the path to the end;
- * Graham's list scheduling. Cost: see the header. */
+/* Assigns nodes by list scheduling over streams. Whenever a stream is free, the next node is, of
+ * the nodes that could begin, the one with the longest path to the end. It is put in the stream in
+ * which it can begin first. If its inputs come from another stream, it begins a wait later. Two
+ * numbers are not given by the model. The first is the part of a wait that the path to the end
+ * should count for each arc, since it is not known yet which arcs will cross. The second is how
+ * much later a node may begin to stay in the stream of its input, which saves an event and keeps
+ * the other stream free. Some values are tried, with and without a stream that belongs to the
+ * longest chain alone, and the shortest schedule is kept. Source: HEFT (Topcuoglu, Hariri, Wu,
+ * 2002) for the path to the end; Graham's list scheduling. Cost: see the header. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Improves a policy by annealing: random moves, of which worse ones are accepted more and more
  * seldom (S. Kirkpatrick et al., "Optimization by simulated annealing", 1983). Bytes above the aim
- * have a price in time, which rises while a policy is above the aim and falls while it is below, so
+ * have a price in time. It rises while a policy is above the aim and falls while it is below, so
  * the search stays near the aim. Cost: an evaluation for each step. */
 #include "search.h"
 #include "streams/base/random.h"

@@ -1,10 +1,10 @@
 /* Adds waits between streams along one order of the ops. A stream that no other stream waits for
- * may be at any op, so a storage that it has read stays alive until the stream is known to be past
+ * may be at any op. So a storage that it has read stays alive until the stream is known to be past
  * it. In the model streams run side by side: an op can wait, at no modelled time, for ops that have
- * ended there before it begins. So every stream's ops are visited in the order in which they begin,
- * and once in each block of time an op waits for the last op of every other stream that has ended
- * by then. The same works along the list of ops; there a lag of one place runs the ops one by one:
- * the fewest bytes, and no time saved by streams. Cost: O(ops × streams). */
+ * ended there before it begins. So every stream's ops are visited in the order in which they begin.
+ * Once in each block of time an op waits for the last op of every other stream that has ended by
+ * then. The same works along the list of ops; there a lag of one place runs the ops one by one: the
+ * fewest bytes, and no time saved by streams. Cost: O(ops × streams). */
 #include "couple.h"
 
 #include <assert.h>

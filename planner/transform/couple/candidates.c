@@ -7,10 +7,11 @@
  *
  * No other pair of members is sure to get an order, so the antichain loses the lighter of the two
  * sides, which is the reported gain. For a given w the best u is the latest one that time allows,
- * since more members have ended by then. Two values of u are looked at, the latest one that costs
- * no time and the latest one within the limit, for places w at which the bytes made later change.
- * Then w moves forward as far as that u allows, which orders even more members. Time is looked up:
- * end of u + wait + tail of w. Source: docs/how-it-works.md, "Transforms". Cost: see the header. */
+ * since more members have ended by then. Two values of u are looked at: the latest one that costs
+ * no time, and the latest one within the limit. They are looked at for places w at which the bytes
+ * made later change. Then w moves forward as far as that u allows, which orders even more members.
+ * Time is looked up: end of u + wait + tail of w. Source: docs/how-it-works.md, "Transforms". Cost:
+ * see the header. */
 #include "candidates.h"
 #include "streams/base/bisect.h"
 #include "streams/base/checked.h"
@@ -21,7 +22,7 @@
 
 /* Each pair of streams sends its best few, for they are often much alike. */
 enum { BY_PAIR = 3 };
-/* Work of looking for one arc, beside that of its members. */
+/* Work of looking for one arc, beside the work of its members. */
 enum { STEP = 20 };
 struct pair_best {
     struct tarn_couple_candidate list[BY_PAIR];

@@ -9,7 +9,7 @@
  * several ops share as much, the op whose kind begins with the same words wins (gelu and
  * gelu_backward, not the writer of a tensor that both read). Next comes an op that wrote a shared
  * tensor (relu and threshold_backward, not a reader of relu's output), then an op without a
- * backward op so far, then the latest op, because gradients come in the reverse order. */
+ * backward op so far. Last comes the latest op, because gradients come in the reverse order. */
 #include "pairing.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ struct search {
 
 static bool is_backward(const struct tarn_graph_op *op) { return tarn_kind_is_gradient(op->kind); }
 
-/* ---- Values, and where the backward pass begins ---- */
+/* ---- Values, and the start of the backward pass ---- */
 
 static bool repeats_its_input(const struct tarn_graph_op *op)
 {

@@ -2,9 +2,9 @@
  * that a loaded graph does. Tensors keep their ids; tensors that moves make are appended and name
  * the version that they hold. Starting at `right`, ops use the storage that came back: a version
  * that they read has the name of its last writer there, and a version that they write in place lies
- * there. With several streams, ops of other streams that run later than a release, or earlier than
- * a trigger, by the clock, are tied to the copies, too, so that they do not run ahead. Cost: linear
- * in the graph, and in gaps times streams. */
+ * there. With several streams, some ops of other streams are tied to the copies, too, so that they
+ * do not run ahead: ops that run later than a release, or earlier than a trigger, by the clock.
+ * Cost: linear in the graph, and in gaps times streams. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

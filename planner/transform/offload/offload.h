@@ -32,7 +32,7 @@
 #include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
-/* What copies cost, and which storages may move. */
+/* The cost of copies, and the storages that may move. */
 struct tarn_offload_terms {
     uint64_t out_bytes_per_second, into_bytes_per_second;
     uint64_t latency_ns; /* of each copy, beside its bytes */

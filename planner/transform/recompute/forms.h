@@ -37,7 +37,7 @@ void tarn_reading_forms(struct tarn_reading *reading, uint32_t v);
 
 /* ---- recompute/passes.c ---- */
 
-/* Fills in which ops are forward ops, and where versions are dropped. */
+/* Fills in which ops are forward ops, and the places at which versions are dropped. */
 enum tarn_status tarn_model_find_passes(struct tarn_recompute_model *model,
                                         struct tarn_region *region);
 

@@ -3,9 +3,9 @@
  * implementation means the version that its tensor names, even if the storage has a later version
  * by then.
  *
- * An op in place can write elsewhere if it reads the old version through the very tensor that its
- * producer wrote (a view may be a part of it), and its storage is neither pinned nor in a group.
- * Cost: linear in tensors, inputs, outputs and implementations. */
+ * An op in place can write elsewhere under two conditions. It reads the old version through the
+ * very tensor that its producer wrote (a view may be a part of it), and its storage is neither
+ * pinned nor in a group. Cost: linear in tensors, inputs, outputs and implementations. */
 #include "forms.h"
 
 #include <assert.h>

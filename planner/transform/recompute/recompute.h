@@ -70,7 +70,7 @@ struct tarn_form {
     bool repeats; /* may be run again */
 };
 
-/* What may run again. */
+/* The ops that may run again. */
 enum tarn_repeat_rule {
     TARN_REPEAT_KNOWN = 1, /* only ops whose class the graph gives, or whose kind is known */
     TARN_REPEAT_ANY = 2    /* every op that can; else only if that is likely to pay, see passes.c */
@@ -106,7 +106,7 @@ struct tarn_cut {
     bool again;
 };
 
-/* What to keep. Arrays are by version or by op of the graph. */
+/* The policy: what to keep. Arrays are by version or by op of the graph. */
 struct tarn_policy {
     uint8_t *keep;   /* droppable version: stays until its last reader */
     uint8_t *retain; /* version that has been recomputed: stays until its last reader, instead of

@@ -110,7 +110,7 @@ static void pass_view(const struct timing_pass *pass, uint32_t v)
     row_of(pass, v)[own] = timing->stream_end[own];
 }
 
-/* When an execution could begin on a stream, by what it reads. */
+/* When an execution could begin on a stream, by its reads. */
 static uint64_t reads_ready(const struct timing_pass *pass, const struct tarn_execution *execution,
                             uint32_t stream)
 {

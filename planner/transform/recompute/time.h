@@ -1,4 +1,5 @@
-/* The modelled critical path of a schedule of several streams, and the streams of what runs again.
+/* Computes the modelled critical path of a schedule of several streams, and the streams of
+ * recomputations.
  */
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_TIME_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_TIME_H

@@ -3,10 +3,10 @@
  * remembered, and stays hopeless when the limit falls. The bytes alive depend on the set alone, not
  * on the order in which its nodes ran. A ready node is taken without looking at other nodes if it
  * leaves no more bytes alive than before and its own step is under the limit. This is safe because
- * the bytes alive are submodular over sets closed under predecessors, so an order of the rest that
- * is under the limit stays so with that node first. Every success lowers the limit below its peak;
- * the first failure proves the last success best. Cost: one visit a set, at most visits_max; a
- * visit looks at all nodes. */
+ * the bytes alive are submodular over sets closed under predecessors: an order of the rest that is
+ * under the limit stays so with that node first. Every success lowers the limit below its peak; the
+ * first failure proves the last success best. Cost: one visit a set, at most visits_max; a visit
+ * looks at all nodes. */
 #include "exact.h"
 
 #include <assert.h>

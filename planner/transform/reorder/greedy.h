@@ -47,8 +47,8 @@ enum tarn_status tarn_reorder_postpone_init(struct tarn_reorder_postpone *postpo
                                             struct tarn_region *region,
                                             const struct tarn_reorder_model *model);
 
-/* Writes the better order to `result`, which is not `order`. No step's memory is higher than that
- * of the same node in `order`, or of the node that it was put before. */
+/* Writes the better order to `result`, which is not `order`. No step's memory is higher than the
+ * memory of the same node in `order`, or of the node that it was put before. */
 void tarn_reorder_postpone_run(struct tarn_reorder_postpone *postpone, const uint32_t *order,
                                uint32_t *result);
 
