@@ -26,7 +26,8 @@ struct tarn_exact_options {
 
 struct tarn_exact_report {
     enum tarn_exact_result result;
-    /* Of the searcher that ended the search and of the runs that came before it. */
+    /* Of the searcher that ended the search, of searchers with lower numbers, and of all earlier
+     * rounds. */
     uint64_t nodes, visits;
     uint64_t work;
     uint32_t storages; /* that nodes deal with: not those in conflict with all others */
