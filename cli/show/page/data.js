@@ -86,9 +86,10 @@ function unpackHolders(data) {
   for (const members of data.groups.values()) members.sort((a, b) => holder.offset[a] - holder.offset[b]);
 }
 
-// plan.launches, .holders: how many. plan.lists[s]: the launches of a stream. plan.waits.of(v): whom
-// launch v waits for; plan.waiters.of(v): who waits for it; plan.previous.of(v): whom of the
-// iteration before it waits for. plan.again.get(v): the launch whose work v does again.
+// plan.launches, .holders: their numbers. plan.lists[s]: the launches of a stream. plan.waits.of(v):
+// the launches that launch v waits for; plan.waiters.of(v): the launches that wait for v;
+// plan.previous.of(v): the launches of the iteration before that v waits for. plan.again.get(v): the
+// launch whose work v does again.
 function preparePlan(data) {
   data.launches = data.launch.op.length;
   data.launch.stream = Uint32Array.from(data.launch.stream);

@@ -32,7 +32,7 @@ function prepareAxis(one) {
   return addLevels(one);
 }
 
-// From levelAt[k] on, levelAlive[k] exact bytes are alive and levelTaken[k] reserved ones in use, of what is looked at.
+// From levelAt[k] on, levelAlive[k] exact bytes are alive and levelTaken[k] reserved ones in use, of the shown holders.
 function addLevels(one) {
   if (one.levelsOf === state.space) return one;
   one.levelsOf = state.space;

@@ -1,4 +1,5 @@
-// Finds which launches must happen before others: program order and waits, in this iteration and from the one before.
+// Finds which launches must happen before others: program order and waits, in this iteration and
+// from the one before.
 // The same as cli/model/ways.c, where it is explained and tested.
 
 // first[h]: the place in stream s from which on launches come after every use of holder h.
@@ -82,7 +83,7 @@ function placesAfter(v) {
 const momentOf = (h) => 2 * plan.holder.writer[h] + (plan.holder.half[h] === SECOND_HALF ? 1 : 0);
 
 // For every reserved byte of a holder the nearest that has it before (direction -1) or after (+1),
-// or where nobody of this iteration has it, the nearest of the next one.
+// or if no holder of this iteration has it, the nearest of the next one.
 function neighbours(self, direction) {
   const near = [], { offset } = plan.holder, begin = offset[self], end = endOf(self);
   const here = momentOf(self), last = 2 * plan.launches + 1;

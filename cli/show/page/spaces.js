@@ -44,7 +44,7 @@ const spaceChoices = () => [[null, "all", state.space === null], ...plan.spaces.
 
 // ---- In the map ----
 
-// [offset, text] along the map: in each space from its own zero on, which its name stands for where there are several.
+// [offset, text] along the map: in each space from its own zero on; with several spaces the name replaces the zero.
 function offsetTicks(part) {
   const ticks = [], perByte = part.height / (view.y1 - view.y0);
   for (const [s, space] of plan.spaces.entries()) {

@@ -88,8 +88,8 @@ async function start() {
   };
 }
 
-// The page has loaded when it is drawn, for whoever takes a picture of it then: a document that is still open in a
-// frame holds up the event `load`, which would not wait for the unpacking.
+// The page has loaded when it is drawn, for programs that take a picture of it then: a document that
+// is still open in a frame holds up the event `load`, which would not wait for the unpacking.
 function holdLoad() {
   const frame = element("iframe");
   frame.hidden = true;

@@ -24,7 +24,7 @@ let ratio = 1; // device pixels to a CSS pixel
 function layOut() {
   const { width, height } = chart.getBoundingClientRect(), streams = plan.streams.length;
   ratio = devicePixelRatio || 1;
-  for (const canvas of [base.canvas, over.canvas]) { // empty from then on: who lays out draws in the same call
+  for (const canvas of [base.canvas, over.canvas]) { // empty from then on: the caller draws in the same call
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
   }
