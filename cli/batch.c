@@ -1,9 +1,9 @@
-/* Idea: a graph's hash is its name among the plans. A file that is there is a plan that another
- * process, or another day, has made; it is proved again, and kept where it was asked for the same
- * (tarn_plan_answers). Else it is planned again. Plans are written under another
- * name and renamed, so processes may share the folder, and the graphs: each takes those whose hash
- * falls to its share, and needs to know nothing of the others.
- * Cost: every process loads all graphs of the list; it plans its share. */
+/* Plans many graphs into one folder. A graph's hash is the name of its plan's file. An existing
+ * file is a plan that another process, or an earlier run, has made. It is verified again, and kept
+ * if it was made with the same options (tarn_plan_answers); else the graph is planned again. Plans
+ * are written under another name and renamed, so processes may share the folder, and the graphs:
+ * each process takes the graphs whose hash falls to its share, and needs to know nothing of the
+ * other processes. Cost: every process loads all graphs of the list; it plans its share. */
 #include "plan.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static bool is_mine(const struct tarn_batch *batch, struct tarn_hash hash)
 
 /* ---- One graph ---- */
 
-/* A graph of the list, and what has become of it. */
+/* A graph of the list, and its result. */
 struct item {
     const char *path; /* of the graph */
     char plan_path[4096];

@@ -1,6 +1,6 @@
 /* tarn compare: two plan files, and which of them is worse. Storages are matched by the names of
- * their root tensors (of workspaces: of their ops), and where nobody knows names but both plans are
- * of one graph, by id. */
+ * their root tensors (of workspaces: of their ops), or by id if names are unknown but both plans
+ * are of one graph. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct side {
 
 struct row {
     const char *name;  /* NULL: id counts */
-    const char *space; /* its memory space's; NULL: there is one, or nobody knows */
+    const char *space; /* its memory space; NULL: there is only one, or it is unknown */
     uint32_t id;
     bool is_workspace;
     uint64_t offset, size;
@@ -130,7 +130,7 @@ static bool match_rows(struct comparison *comparison)
     return true;
 }
 
-/* By how many bytes of the arena a change is about; what grew comes first. */
+/* The bytes of the arena that a change concerns; changes that grew come first. */
 static uint64_t weight(const struct change *change)
 {
     uint64_t before = change->before ? change->before->size : 0;
@@ -149,7 +149,7 @@ static int compare_changes(const void *left, const void *right)
 
 /* ---- Loading ---- */
 
-/* Names are those of the graph that the file holds, or of the source graph where it holds none. */
+/* Names come from the graph that the file holds, or from the source graph if it holds none. */
 static enum tarn_status load_side(struct side *side, const struct tarn_load_options *options,
                                   struct tarn_error *error)
 {
@@ -236,8 +236,7 @@ static void print_space(struct tarn_printer *printer, const char *key, const str
     tarn_printer_close(printer);
 }
 
-/* Of each memory space, where a plan has several: by number, which has a name where a graph is
- * known. */
+/* Prints each memory space if a plan has several: by number, and by name if a graph is known. */
 static void print_spaces(struct tarn_printer *printer, const struct comparison *comparison)
 {
     const struct side *a = &comparison->sides[0], *b = &comparison->sides[1];

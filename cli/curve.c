@@ -1,4 +1,4 @@
-/* The rows come from the library; here they are printed, and saved where that is asked for. */
+/* Prints the rows of a curve, which come from the library, and saves them if asked for. */
 #include "plan.h"
 
 #include "command/command.h"
@@ -50,7 +50,7 @@ static enum tarn_status find_budgets(struct tarn_graph *graph,
                                      struct tarn_error *error)
 {
     enum tarn_status status = tarn_graph_budget_curve(graph, options, rows, *points, error);
-    uint32_t first = 0; /* ended early, it has rows from here on */
+    uint32_t first = 0; /* ended early, it has rows starting here */
     while (first < *points && rows[first].budget == 0) first++;
     *points -= first;
     for (uint32_t i = 0; i < *points && first > 0; i++) rows[i] = rows[first + i];
@@ -81,8 +81,9 @@ static enum tarn_status find_order(struct tarn_graph *graph,
     return status;
 }
 
-/* As given; in no more time; in ever more of the time that the least takes; the least. What a limit
- * allows every higher one allows, too. */
+/* Finds orders: as given; in no more time; with more and more of the time that the smallest
+ * footprint takes; the smallest footprint. An order that one limit allows every higher limit
+ * allows, too. */
 static enum tarn_status find_orders(struct tarn_graph *graph,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_budget_report *rows, uint32_t *points,
@@ -103,7 +104,7 @@ static enum tarn_status find_orders(struct tarn_graph *graph,
         struct tarn_budget_report row = least;
         bool is_between = i > 0 && i < last;
         if (planning->stop && *planning->stop) break;
-        if (is_between && growth <= 0) continue; /* the least costs nothing */
+        if (is_between && growth <= 0) continue; /* the smallest footprint costs no time */
         reorder.keep_time = i == 1;
         reorder.slowdown_max = growth * (i - 1) / (last - 1);
         if (i == 0) row = best;

@@ -1,4 +1,4 @@
-/* The devices that the command line knows, and kernels that do nothing but take time on them. */
+/* Opens the devices that the command line knows, and runs kernels that only take time on them. */
 #include "device.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Which device a run is on, from its word on the command line. */
+/* Opens the device that a word of the command line names, for a run. */
 #ifndef TARN_CLI_DEVICE_H
 #define TARN_CLI_DEVICE_H
 

@@ -81,7 +81,7 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
     return status == TARN_SYSTEM ? tarn_print_error(error, status) : status;
 }
 
-/* A plan that is given is proved; without one it is that of `tarn plan GRAPH`. */
+/* Gets the plan: verifies a given plan; without one, makes the plan of `tarn plan GRAPH`. */
 static enum tarn_status get_plan(const struct request *request, struct tarn_graph *graph,
                                  struct tarn_plan **plan, struct tarn_error *error)
 {

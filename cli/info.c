@@ -1,4 +1,4 @@
-/* tarn info: loads a graph, which checks every rule, and prints what there is to know before
+/* tarn info: loads a graph, which checks every rule, and prints the facts that are known before
  * planning. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void print_summary(struct tarn_printer *printer, const struct tarn_graph 
     tarn_printer_close(printer);
 }
 
-/* Of each memory space, where there are several. */
+/* Prints each memory space if there are several. */
 static enum tarn_status print_spaces(struct tarn_printer *printer, const struct tarn_graph *graph,
                                      struct tarn_error *error)
 {

@@ -9,7 +9,7 @@
 
 #include "command/messages.h"
 
-/* The one place where state cannot be passed in: what a signal handler may look at. */
+/* The one place where state cannot be passed in: data that a signal handler may read. */
 static bool noted;
 static bool is_only_noted;
 

@@ -1,5 +1,5 @@
-/* Offsets to keep. A plan file has ids; names are those of the graph that it was made for, which it
- * has within where transforms ran, and which --keep-graph names else. Cost: O(n log n). */
+/* Reads the offsets to keep. A plan file has ids; names come from the graph that it was made for.
+ * The file contains this graph if transforms ran, else --keep-graph names it. Cost: O(n log n). */
 #include "keep.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static struct named *list_names(const struct tarn_graph *graph)
     return names;
 }
 
-/* The one tensor of that name; TARN_NONE: there is none, or several are called so. */
+/* The only tensor of that name; TARN_NONE: there is none, or there are several. */
 static tarn_tensor find_name(const struct named *names, uint32_t count, const char *name)
 {
     uint32_t low = 0, high = count;

@@ -1,4 +1,5 @@
-/* tarn plan --keep: offsets of an earlier plan, for what is still in the graph. */
+/* Implements tarn plan --keep: takes the offsets of an earlier plan for storages that are still in
+ * the graph. */
 #ifndef TARN_CLI_KEEP_H
 #define TARN_CLI_KEEP_H
 
@@ -12,10 +13,10 @@ struct tarn_keep {
 };
 
 /* Reads the plan, and finds its storages in the graph: by their names if the plan's graph is known,
- * else by their ids; those of another size, kind or name are left out. */
+ * else by their ids; storages whose size, kind or name differs are left out. */
 enum tarn_status tarn_keep_load(struct tarn_keep *keep, const struct tarn_load_options *load,
                                 const struct tarn_graph *graph, struct tarn_error *error);
-/* How many lie where they did, and how many do not. */
+/* Prints how many storages kept their offset and how many did not. */
 void tarn_keep_print(struct tarn_printer *printer, const struct tarn_keep *keep,
                      const struct tarn_plan *plan);
 void tarn_keep_finish(struct tarn_keep *keep);

@@ -1,4 +1,4 @@
-/* Kinds of ops between commas. */
+/* Splits a comma-separated list of op kinds. */
 #include "kinds.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Kinds of ops between commas, as --in-place-kinds has them: what a plan is asked for, and what is
- * allowed to one that comes from elsewhere. */
+/* Splits a comma-separated list of op kinds, as --in-place-kinds takes it. The list says what a
+ * plan may do, and what is allowed in a plan that comes from elsewhere. */
 #ifndef TARN_CLI_KINDS_H
 #define TARN_CLI_KINDS_H
 
@@ -9,7 +9,7 @@
 
 struct tarn_kinds {
     const char *text; /* as it was given; NULL: not at all */
-    char copy[1024];  /* what `words` points into */
+    char copy[1024];  /* the text that `words` points into */
     const char *words[TARN_KINDS_MAX];
     size_t count;
     struct tarn_verify_options allowed; /* the same for the verifier */
@@ -22,7 +22,7 @@ struct tarn_kinds {
              "as when it was planned",                                                             \
              SPECIAL)
 
-/* Cuts the text at its commas. NULL, or what is wrong with it. */
+/* Cuts the text at its commas. Returns NULL, or what is wrong with the text. */
 const char *tarn_kinds_split(struct tarn_kinds *kinds);
 
 #endif

@@ -1,5 +1,5 @@
-/* The `tarn` command: finds the verb, and makes sure that what was printed has arrived. Everything
- * a verb does is one or two calls of the public API. */
+/* The `tarn` command: finds the verb, and checks that all output was written. Every verb makes one
+ * or two calls of the public API. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -168,7 +168,7 @@ static enum tarn_status run_verb(char **words)
     return status;
 }
 
-/* Also where the command line is wrong: whoever asked for JSON gets it. */
+/* Was JSON asked for? Checked even if the command line is wrong, so that the error is JSON, too. */
 static bool asks_for_json(char **words)
 {
     for (; *words && strcmp(*words, "--") != 0; words++)

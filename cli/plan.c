@@ -17,7 +17,7 @@ struct request {
     uint64_t effort, nanoseconds; /* of search */
     uint32_t curve_points;        /* of budgets; 0: no curve */
     uint32_t orders_points;       /* of orders; 0: no curve */
-    uint64_t shown_footprint;     /* by the last line of progress; 0: none was */
+    uint64_t shown_footprint;     /* by the last line of progress; 0: none */
     struct tarn_batch batch;      /* list NULL: one graph */
     struct tarn_keep keep;
     bool json;
@@ -219,7 +219,7 @@ static enum tarn_status draw_curve(struct request *request)
         .json = request->json});
 }
 
-/* A curve is of the graph as it is; what it would leave unheeded is refused. */
+/* A curve is made of the unchanged graph; options that it would ignore are refused. */
 static const char *check_curve(const struct request *request)
 {
     const struct tarn_plan_options *planning = &request->planning;

@@ -15,13 +15,13 @@ struct tarn_batch {
     bool json;
 };
 
-/* NULL, or what is wrong with the share. */
+/* Returns NULL, or what is wrong with the share. */
 const char *tarn_batch_check(const struct tarn_batch *batch);
-/* Plans what has no plan in the folder yet, and prints a line for each graph of the share. The
- * first failure is the result; the other graphs are planned all the same. */
+/* Plans the graphs that have no plan in the folder yet, and prints a line for each graph of the
+ * share. Returns the first failure; the other graphs are planned nevertheless. */
 enum tarn_status tarn_batch_run(const struct tarn_batch *batch);
 
-/* ---- tarn plan --budget-curve and --reorder-curve: what less memory costs, as lines, CSV or a
+/* ---- tarn plan --budget-curve and --reorder-curve: the cost of less memory, as lines, CSV or a
  * picture ---- */
 
 #define TARN_CURVE_POINTS_MAX 1000

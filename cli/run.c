@@ -9,7 +9,7 @@
 #include "kinds.h"
 #include "verbs.h"
 
-#define MEASURED_ITERATIONS 100u           /* unless told otherwise */
+#define MEASURED_ITERATIONS 100u           /* unless an option says otherwise */
 #define FLIGHT_COMMANDS 64u                /* per stream */
 #define TRACE_COMMANDS (UINT32_C(1) << 17) /* per stream, at most */
 
@@ -26,7 +26,7 @@ struct request {
     const char *trace;  /* file for the trace, or NULL */
     bool checked, unverified, json;
     const char *kernel, *order;
-    uint64_t deadline_ns; /* 0: none */
+    uint64_t deadline_ns; /* 0: no deadline */
     uint64_t spin_ns;     /* of --kernel spin:NS */
     struct tarn_kinds kinds;
 };
@@ -206,7 +206,8 @@ static void print_result(const struct request *request, const struct result *res
     tarn_printer_end(&printer);
 }
 
-/* What still runs after a deadline uses the result and the request: then only the process can end.
+/* Ops that still run after a deadline use the result and the request, so then only the process can
+ * end.
  */
 static void close_session(struct result *result, enum tarn_status status)
 {
@@ -218,7 +219,7 @@ static void close_session(struct result *result, enum tarn_status status)
     tarn_cli_device_close(&result->device);
 }
 
-/* A picture of a run that has succeeded, and the last commands of any that has begun. */
+/* Saves a picture of a run that has succeeded, and the last commands of any run that has begun. */
 static enum tarn_status save(const struct request *request, const struct result *result,
                              enum tarn_status ended, struct tarn_error *error)
 {
@@ -289,7 +290,7 @@ static bool parse_order(struct request *request)
     return !check->random_order || tarn_number_parse(request->order + 5, &check->seed);
 }
 
-/* What the options say together must make sense. */
+/* Checks that the options are consistent with each other. */
 static enum tarn_status settle(const struct tarn_command *command, struct request *request)
 {
     const struct tarn_plan_options *planning = &request->planning;

@@ -1,5 +1,5 @@
 /* tarn show: a picture of a plan, as a page, an SVG, text or trace events. A plan that the verifier
- * refuses is drawn with what is wrong. */
+ * refuses is drawn with the fault found. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,7 +130,7 @@ static enum tarn_status show(const struct request *request)
     return tarn_interrupt_tell(status, "plan");
 }
 
-/* NULL, or what is wrong with the request. */
+/* Returns NULL, or what is wrong with the request. */
 static const char *settle(struct request *request)
 {
     if (!request->output_path) {

@@ -182,7 +182,7 @@ static enum tarn_status carry_out(struct request *request)
     return tarn_interrupt_tell(status, "graph");
 }
 
-/* What the verbs print, for both. */
+/* The figures that both verbs print. */
 #define FIGURES                                                                         \
     "Its ops name the ops that they come from; what data, control arcs and hazards\n"   \
     "ordered stays in order. 'tarn plan' has the same flags and keeps the new graph\n"  \

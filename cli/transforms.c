@@ -1,5 +1,5 @@
-/* Transforms by flags. The library's option and report structs lie beside the flags, so that one
- * object carries a request there and its reports back. */
+/* Turns flags into transforms. The library's option and report structs lie beside the flags, so one
+ * object carries a request to the library and its reports back. */
 #include "transforms.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static void ask_budget(struct tarn_transforms *transforms, struct tarn_plan_opti
     options->budget = budget;
 }
 
-/* False: a word is none. */
+/* False: a word is no kind. */
 static bool split_kinds(const char *text, unsigned *kinds)
 {
     static const char *const words[] = {"activations", "states", "parameters"};
@@ -230,7 +230,7 @@ static void print_reorder(struct tarn_printer *printer, const struct tarn_reorde
     tarn_printer_close(printer);
 }
 
-/* What one gets for each wait more: for people a line for every row. */
+/* Prints the gain of each further wait: for people a line for every row. */
 static void print_couple(struct tarn_printer *printer, const struct tarn_couple_report *report)
 {
     tarn_printer_open(printer, "couple", '{');

@@ -1,16 +1,16 @@
-/* The transforms that a command line asks for: flags in, library options out, and what came of
- * them. `tarn plan` and `tarn transform` have the same flags. */
+/* Turns the flags of a command line into the library's options for transforms, and prints the
+ * results. `tarn plan` and `tarn transform` have the same flags. */
 #ifndef TARN_CLI_TRANSFORMS_H
 #define TARN_CLI_TRANSFORMS_H
 
 #include "command/command.h"
 #include "kinds.h"
 
-/* What a terminal is shown while transforms search: the last step that one of them has told. They
- * may tell it from a thread of their own. */
+/* The progress line while transforms search: the last step that a transform reported, maybe from a
+ * thread of its own. */
 struct tarn_watch {
     const char *graph_path;
-    _Atomic(const char *) transform; /* NULL: there was none yet */
+    _Atomic(const char *) transform; /* NULL: no step was reported yet */
     _Atomic uint64_t step, bytes;
 };
 
@@ -121,15 +121,15 @@ struct tarn_transforms {
         TARN_ROW("in-place-kinds", TEXT, &(transforms).kinds.text, "KIND,KIND...",                 \
                  "kinds of op that may do so whatever the graph says", SPECIAL)
 
-/* Lets the options ask for what the flags ask for; they point into *transforms. NULL, or what is
+/* Sets the options to what the flags ask for; they point into *transforms. Returns NULL, or what is
  * wrong with the flags. */
 const char *tarn_transforms_ask(struct tarn_transforms *transforms,
                                 struct tarn_plan_options *options);
-/* From now on their searches note what they have found, for tarn_watch_tell. */
+/* After this call the transforms' searches note their results for tarn_watch_tell. */
 void tarn_transforms_watch(struct tarn_transforms *transforms, const char *graph_path);
 /* Shows the terminal the last note, once it is late (command/messages.h). */
 void tarn_watch_tell(const struct tarn_watch *watch);
-/* What the transforms that were asked for have found. */
+/* Prints the results of the requested transforms. */
 void tarn_transforms_print(struct tarn_printer *printer, const struct tarn_transforms *transforms);
 void tarn_transforms_finish(struct tarn_transforms *transforms);
 

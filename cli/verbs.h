@@ -1,5 +1,5 @@
-/* The verbs of `tarn`. Each gets the words behind its name (NULL-terminated) and returns the exit
- * code; what goes wrong has then been said on stderr. */
+/* The verbs of `tarn`. Each function gets the words after the verb's name (NULL-terminated) and
+ * returns the exit code, after it has printed any error on stderr. */
 #ifndef TARN_CLI_VERBS_H
 #define TARN_CLI_VERBS_H
 

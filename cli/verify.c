@@ -1,4 +1,4 @@
-/* tarn verify: asks the independent verifier about a plan file, and prints every violation. */
+/* tarn verify: checks a plan file by the independent verifier, and prints every violation. */
 #include "command/command.h"
 #include "interrupt.h"
 #include "kinds.h"

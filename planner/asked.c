@@ -1,11 +1,11 @@
-/* What a plan was asked for: the options that its answer depends on, as one line of JSON that the
- * plan keeps and its file has. Whoever finds a plan can tell by it whether it answers the question
- * that he has now.
+/* Writes the options that a plan depends on, as one line of JSON that the plan and its file keep. A
+ * caller that finds a plan can compare this line with its present options, to see whether the plan
+ * answers the same question.
  *
- * The options are read by tables, one for each struct: a member, and how its value is written. What
- * has its default is left out, so that a plan from before an option existed reads as one that was
- * not asked for it. Threads, reports, progress and heartbeats are in no table: no answer depends on
- * them. Cost: linear in the options. */
+ * The options are read by tables, one for each struct: a member, and how its value is written.
+ * Options with their default are left out, so a plan from before an option existed reads like a
+ * plan made without it. Threads, reports and progress callbacks are in no table, since no plan
+ * depends on them. Cost: linear in the options. */
 #include "asked.h"
 
 #include <inttypes.h>
@@ -136,7 +136,7 @@ static json_t *number_of(uint64_t number)
     return json_string(digits);
 }
 
-/* What is no number of JSON is a string. */
+/* A real number that JSON cannot hold is written as a string. */
 static json_t *real_of(double number)
 {
     char text[24];
@@ -161,7 +161,7 @@ static json_t *texts_of(const char *const *texts, size_t count)
     return list;
 }
 
-/* How many, and a hash of them: what a plan kept is in its offsets. */
+/* Writes their number and a hash of them; the offsets that a plan kept are in the plan. */
 static json_t *places_of(const struct tarn_places *places)
 {
     struct tarn_hasher hasher = tarn_hasher_begin();
@@ -175,7 +175,8 @@ static json_t *places_of(const struct tarn_places *places)
     return object;
 }
 
-/* As a number, so that members of one kind can be told from their default; for a text its address.
+/* As a number, so that members of one kind can be compared with their default; for a text its
+ * address.
  */
 static uint64_t value_of(const void *options, const struct member *member)
 {
@@ -304,8 +305,8 @@ static enum tarn_status take_all(struct asked *asked, const struct tarn_plan_opt
     return check_words(asked, error);
 }
 
-/* Ended by the caller's stop, or by a clock that nobody asked for: the same question has another
- * answer, so the plan answers none. */
+/* Was the plan ended by the caller's stop, or by a clock that the caller did not ask for? Then the
+ * same options may give another plan, so this plan answers no question. */
 static bool was_cut_short(const struct tarn_plan *plan, const struct tarn_plan_options *options)
 {
     return plan->stopped == TARN_STOP_REQUEST ||

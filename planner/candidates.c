@@ -1,22 +1,23 @@
-/* The candidates of a plan: which padding of groups, which waits, and which order, where the
- * settings leave that open.
+/* Tries the candidates of a plan: padding of groups, waits, and order, if the settings leave them
+ * open.
  *
  *     padding   as asked, or exact and padded
- *     waits     within a budget, coupled and in place, as asked, or, where that takes time,
+ *     waits     within a budget, coupled and in place, as asked, or, if that takes time,
  *               without: it may leave less that can be computed again
  *     merging   in place after another order has been found and, without a budget, before: outputs
  *               that take inputs over change which order is best, and an order changes which may
  *     slowdown  of coupling, if some is allowed: as asked, and none, since a bound that more waits
  *               have lowered may be harder to meet
- *     order     another one, and, where that may be worse, the one that came in: with less alive at
+ *     order     another one, and, if that may be worse, the given one: with fewer bytes alive at
  *               once there may be less that can be computed again, and an order is chosen for the
  *               first memory space alone
  *
- * They are one list, walked once: a candidate is skipped if what came before it leaves nothing to
- * gain. What fits is better than what does not. Within a budget the least modelled time is best,
- * then the smallest footprint; without one the first order that fits, and the padding with the
- * smallest footprint. If nothing fits, the refusal with the smallest footprint is returned. The
- * caller's seconds are for the whole list. Cost: the transforms and a plan for each candidate. */
+ * They form one list, tried in order: a candidate is skipped if earlier ones leave nothing to gain.
+ * A plan that fits is better than one that does not. Within a budget the shortest modelled time is
+ * best, then the smallest footprint; without a budget the first order that fits, and the padding
+ * with the smallest footprint. If nothing fits, the refusal with the smallest footprint is
+ * returned. The caller's seconds are for the whole list. Cost: the transforms and a plan for each
+ * candidate. */
 #include "pipeline.h"
 
 #include <assert.h>
@@ -83,9 +84,9 @@ static bool takes_no_time(const struct tarn_graph *graph, const struct tarn_outc
     return outcome->budgeted.time_ns <= (given > 0 && given < before ? given : before);
 }
 
-/* ---- What is worth trying ---- */
+/* ---- The choice of candidates ---- */
 
-/* The order that came in, after one that was found. */
+/* The given order, after a found order. */
 static bool may_kept_order_gain(const struct search *search, const struct tarn_outcome *other)
 {
     bool is_over = tarn_deadline_is_over(&search->deadline);
@@ -104,7 +105,7 @@ static bool is_at_bound(const struct tarn_outcome *outcome)
     return plan && plan->footprint <= plan->claim.bound;
 }
 
-/* What was asked for is there. */
+/* Is the best plan within the requested capacity? */
 static bool is_within_capacity(const struct search *search)
 {
     return search->settings->plan.capacity > 0 && search->best.status == TARN_OK;

@@ -1,14 +1,14 @@
-/* Plans of several graphs that are to share one arena. The largest is planned first; for the others
- * the first plan that fits into as much is good enough, since the arena is as large as the largest
- * footprint. Then one layout of the persistent part is given to all of them: blocks that have a
- * name in common are one, as large as the largest of them (inputs differ from shape to shape), and
- * all blocks lie one behind the other, in the order in which the plans have them, each memory space
- * for itself.
+/* Plans several graphs that share one arena. The largest graph is planned first; for the other
+ * graphs the first plan that fits into as many bytes is good enough, since the arena is as large as
+ * the largest footprint. Then all plans get one layout of the persistent part. Blocks that have a
+ * name in common become one, as large as the largest of them (inputs differ from shape to shape).
+ * All blocks lie one after the other, in the order in which the plans have them, separately in each
+ * memory space.
  *
  *     plan 0    w0 w1 x(32)          all    w0 w1 x(64) w2
  *     plan 1    w0 w1 x(64) w2
  *
- * Cost: the plans', and O(n log n) for n persistent storages of all of them together. */
+ * Cost: the plans' cost, and O(n log n) for n persistent storages of all plans together. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +37,9 @@ struct family {
     size_t count;
     tarn_space space;           /* that is laid out, and of each graph that space's part: */
     struct tarn_graph *views;   /* by plan */
-    uint32_t **origin;          /* by plan, and storage of the view: that of the graph */
+    uint32_t **origin;          /* by plan, and storage of the view: storage of the graph */
     struct tarn_blocks *blocks; /* by plan */
-    uint32_t *first_block;      /* by plan, and behind the last one */
+    uint32_t *first_block;      /* by plan, and after the last plan */
     struct member *members;     /* by name, then by plan */
     size_t members_count;
     uint32_t *leader;           /* by block: a block that is the same one; itself for a leader */
@@ -112,7 +112,7 @@ static enum tarn_status check_groups(struct family *family, struct tarn_error *e
     return TARN_OK;
 }
 
-/* ---- What there is ---- */
+/* ---- The blocks of all plans ---- */
 
 static enum tarn_status take_blocks(struct family *family, struct tarn_error *error)
 {
@@ -234,7 +234,7 @@ static enum tarn_status place_blocks(struct family *family, struct tarn_error *e
     return TARN_OK;
 }
 
-/* The layout has what is persistent in any of the plans, so each may need more than alone. */
+/* The layout has the persistent storages of all plans, so each plan may need more than alone. */
 static enum tarn_status check_capacity(const struct family *family, struct tarn_error *error)
 {
     for (size_t p = 0; p < family->count; p++) {
@@ -276,7 +276,7 @@ static enum tarn_status lay_out_space(struct tarn_plan **plans, size_t count, ta
     return status;
 }
 
-/* Spaces lie one behind the other in one range of offsets. */
+/* Spaces lie one after the other in one range of offsets. */
 static bool stack_spaces(struct tarn_plan *plan)
 {
     const struct tarn_graph *graph = plan->graph;
@@ -323,7 +323,7 @@ static enum tarn_status find_bounds(struct planning_family *call)
     return status;
 }
 
-/* The graph without a plan whose bound is highest. */
+/* Finds the graph with the highest bound among the graphs without a plan. */
 static size_t find_largest(const struct planning_family *call)
 {
     size_t largest = call->count;
@@ -334,8 +334,8 @@ static size_t find_largest(const struct planning_family *call)
     return largest;
 }
 
-/* The search for a plan that fits ends where it does, perhaps above the bound. Another one with few
- * steps, but without a capacity, finds what is easy. */
+/* The search for a plan that fits ends at the first one, perhaps above the bound. Another search
+ * with few steps, but without a capacity, finds plans that are easily lower. */
 static enum tarn_status make_smaller(struct tarn_graph *graph,
                                      const struct tarn_plan_options *given, struct tarn_plan **plan,
                                      struct tarn_error *error)

@@ -18,7 +18,7 @@ struct joint {
     const struct tarn_plan_settings *settings;
     struct tarn_plan_options quick; /* how orders are compared */
     struct tarn_couple_options couple;
-    struct tarn_deadline deadline; /* of all that is compared */
+    struct tarn_deadline deadline; /* of all compared orders */
     bool couples;                  /* waits are added before an order is placed */
     bool lowest_will_do;           /* the final plan may be made by the method of `quick` */
     struct tarn_planned best;      /* its plan, if it has one, is not of the coupled graph */
@@ -95,7 +95,8 @@ static bool is_final(const struct joint *joint, const struct tarn_graph *graph,
     return joint->lowest_will_do && plan->graph == graph && plan->footprint == plan->claim.bound;
 }
 
-/* Gives up the graph, or the best one, whichever needs more. */
+/* Keeps the better of the graph and the best one so far, and drops the one with the larger
+ * footprint. */
 static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph, bool *better,
                               struct tarn_error *error)
 {

@@ -1,8 +1,8 @@
-/* One candidate: its transforms, one after another, and the plan of the final graph. Each transform
- * is a row of a table: whether it is asked for, and how it is called. The budget is the last one,
- * so that what it finds is the final plan, and the least that it reports is the least of all of
- * them together. After the first transform that changed something, origins are brought back to the
- * source graph. Cost: the transforms' and the plan's. */
+/* Runs one candidate: its transforms, one after another, and the plan of the final graph. Each
+ * transform is a row of a table: whether it is asked for, and how it is called. The budget comes
+ * last, so its plan is the final plan, and the smallest footprint that it reports includes all
+ * other transforms. After the first transform that changed something, origins are mapped back to
+ * the source graph. Cost: the cost of the transforms and of the plan. */
 #include "pipeline.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 
 #define NO_COUPLING UINT64_MAX /* bytes that are no reason for waits */
 
-/* What each transform gets, and what it says. */
+/* The inputs and the report of each transform. */
 struct stage_call {
     const struct tarn_plan_settings *settings;
     const struct tarn_pipeline_candidate *candidate;
@@ -51,7 +51,7 @@ static enum tarn_status reorder(const struct stage_call *call, struct tarn_graph
     return status;
 }
 
-/* Without a capacity of its own it aims at that of plan and graph. */
+/* Without a capacity of its own it aims at the capacity of plan and graph. */
 static enum tarn_status couple(const struct stage_call *call, struct tarn_graph *graph,
                                struct tarn_planned *result)
 {
@@ -84,8 +84,8 @@ static enum tarn_status in_place(const struct stage_call *call, struct tarn_grap
                              call->error);
 }
 
-/* If another order is asked for, what comes of the budget is put in order, too; if moves are asked
- * for, without a budget those that make nobody wait. */
+/* If another order is asked for, the budget's result is reordered, too. If moves are asked for
+ * without a budget, only moves for which no op waits are made. */
 static enum tarn_status budget(const struct stage_call *call, struct tarn_graph *graph,
                                struct tarn_planned *result)
 {
@@ -117,8 +117,8 @@ struct stage {
     stage_run *run;
 };
 
-/* source: what origins are brought back to. The seconds are for all stages together; if another
- * order has been found, the budget leaves half of them for the order that came in. */
+/* source: the graph that origins are mapped back to. The seconds are for all stages together; if
+ * another order has been found, the budget leaves half of them for the given order. */
 static enum tarn_status run_stages(struct stage_call *call, const struct stage *stages,
                                    size_t count, struct tarn_graph *source,
                                    struct tarn_graph *graph, struct tarn_planned *result)

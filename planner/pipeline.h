@@ -5,7 +5,7 @@
 #include "planner/plan_graph/plan_graph.h"
 #include "planner/settings.h"
 
-/* One way through the transforms: what the settings leave open is decided. */
+/* One way through the transforms: every choice that the settings leave open is decided. */
 struct tarn_pipeline_candidate {
     enum tarn_group_padding padding;
     bool merges_first;  /* outputs are written in place before an order is looked for, not after */
@@ -15,7 +15,7 @@ struct tarn_pipeline_candidate {
     double seconds;     /* that it may take; 0: no limit */
 };
 
-/* What a candidate comes to. Empty at first; tarn_outcome_finish gives it up. */
+/* The result of a candidate. Empty at first; tarn_outcome_finish releases it. */
 struct tarn_outcome {
     enum tarn_status status;
     struct tarn_error error;
@@ -47,23 +47,23 @@ enum tarn_status tarn_pipeline_begin(struct tarn_graph *source,
                                      const struct tarn_pipeline_candidate *candidate,
                                      struct tarn_assign_report *assigned,
                                      struct tarn_graph **result, struct tarn_error *error);
-/* The others, on `begun`, which has come of `source`; then `plan`, unless it is NULL: then the
- * outcome has a plan only if a transform has made one that these settings could have led to. The
- * outcome is empty but for reports of what came before. */
+/* Runs the remaining transforms on `begun`, which was made from `source`, then plans by `plan`. If
+ * `plan` is NULL, the outcome has a plan only if a transform has made one that these settings could
+ * have led to. On entry the outcome is empty but for the reports of earlier transforms. */
 void tarn_pipeline_end(struct tarn_graph *source, struct tarn_graph *begun,
                        const struct tarn_plan_settings *settings,
                        const struct tarn_pipeline_candidate *candidate, tarn_pipeline_plan *plan,
                        struct tarn_outcome *outcome);
 
-/* Has a memory space beside the first a capacity? Orders are chosen for the first one, and may
- * exceed the others. */
+/* Has a memory space other than the first a capacity? Orders are chosen for the first space, and
+ * may exceed the other capacities. */
 bool tarn_has_other_capacity(const struct tarn_graph *graph);
 
-/* Order and address together, as the MODeL paper asks for: an order is worth what it needs when it
- * is placed. As tarn_graph_reorder, but if storages lie in contiguous groups, or streams are going
- * to be coupled, several orders are coupled and placed, quickly, and the one that needs the least
- * is the result; the graph itself, shared, if that is the order that came in. The plan comes with
- * it if no other one can be better. */
+/* Chooses order and addresses together, as the MODeL paper asks for: an order is judged by its
+ * footprint after placement. Does what tarn_graph_reorder does; but if storages lie in contiguous
+ * groups, or streams are going to be coupled, several orders are coupled and placed quickly. The
+ * result is the order with the smallest footprint, or the graph itself, shared, if its own order is
+ * that. The result has a plan if no other plan can be better. */
 enum tarn_status tarn_joint_reorder(struct tarn_graph *graph,
                                     const struct tarn_plan_settings *settings, double seconds,
                                     struct tarn_reorder_report *report, struct tarn_planned *result,
@@ -73,8 +73,8 @@ void tarn_joint_tell_kept(struct tarn_reorder_report *report);
 
 /* ---- All candidates (candidates.c) ---- */
 
-/* Runs them, and keeps the best. The caller's reports say what it did. The caller finishes the
- * result, which is empty if the status is an error. */
+/* Runs the candidates, and keeps the best one. The caller's reports describe this candidate. The
+ * caller finishes the result, which is empty if the status is an error. */
 enum tarn_status tarn_candidates_run(struct tarn_graph *source,
                                      const struct tarn_plan_settings *settings,
                                      tarn_pipeline_plan *plan, struct tarn_planned *result,

@@ -1,8 +1,8 @@
-/* From a graph to a plan that has been proved: the options become settings (settings.h), candidate
- * pipelines run (candidates.c, pipeline.c), each of which ends in a final graph and its plan, which
- * is made here if no transform has made it (plan_graph.h); then the boundary of iterations is
- * refined, and all is verified against the graph that came in. Cost: the transforms', the
- * placement's and the verifier's. */
+/* Makes a verified plan of a graph. The options become settings (settings.h), and candidate
+ * pipelines run (candidates.c, pipeline.c). Each pipeline ends in a final graph and its plan, which
+ * is made here if no transform has made it (plan_graph.h). Then the boundary of iterations is
+ * refined, and the plan is verified against the given graph. Cost: the cost of the transforms, the
+ * placement and the verifier. */
 #include <assert.h>
 #include <stdatomic.h>
 
@@ -39,7 +39,7 @@ static struct tarn_plan_options placing_options(const struct tarn_plan_settings 
     return options;
 }
 
-/* A plan that a transform has made keeps what these options ask for, too. */
+/* Does a plan that a transform has made keep to these options, too? */
 static bool is_kept(const struct tarn_plan *plan, const struct tarn_plan_options *options)
 {
     return plan && plan->alignment == options->alignment && tarn_plan_keeps_capacities(plan) &&
@@ -63,7 +63,7 @@ static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
     }
     bool is_within = options.capacity > 0 && final->plan->stopped == TARN_STOP_NONE;
     if (is_within && final->plan->ended == TARN_END_EFFORT && is_kept(final->plan, &options))
-        final->plan->ended = TARN_END_CAPACITY; /* that was all that the transform looked for */
+        final->plan->ended = TARN_END_CAPACITY; /* the transform looked for nothing lower */
     final->plan->pad_groups = candidate->padding;
     return TARN_OK;
 }
@@ -88,7 +88,7 @@ static enum tarn_status verify(struct tarn_plan *plan, const struct tarn_graph *
     return status;
 }
 
-/* Who asks for the plan allows what it asks for. */
+/* The caller that asks for the plan allows what the options ask for. */
 static enum tarn_status note_allowed(struct tarn_plan *plan,
                                      const struct tarn_plan_settings *settings,
                                      struct tarn_error *error)

@@ -1,4 +1,4 @@
-/* The options of a planning call, made complete. Cost: constant. */
+/* Completes the options of a planning call. Cost: constant. */
 #include "settings.h"
 
 #include "planner/plan_graph/plan_graph.h"

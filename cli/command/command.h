@@ -1,6 +1,6 @@
-/* A verb's command line as a table: what can be given, where it goes, what --help says. From the
- * table come the reading of the command line, two lengths of help, the manual page, and what shells
- * complete. The door of the room. */
+/* A verb's command line as a table: its options, the variables that they set, and their help texts.
+ * The command line's parser, both lengths of help, the manual page and the shells' completion are
+ * made from this table. The public header of this directory. */
 #ifndef TARN_CLI_COMMAND_H
 #define TARN_CLI_COMMAND_H
 
@@ -32,7 +32,7 @@ enum tarn_option_kind {
 /* --help shows everyday options, --help-all special ones, too. */
 enum tarn_option_rank { TARN_EVERYDAY, TARN_SPECIAL };
 
-/* Bytes, or a share of a size that is known later; the other one is 0. */
+/* Bytes, or a share of a size that is known later; the other member is 0. */
 struct tarn_size_or_share {
     uint64_t bytes;
     double share; /* above 0, at most 1 */
@@ -49,7 +49,7 @@ struct tarn_option {
     enum tarn_option_kind kind;
     void *value;            /* keeps its default when the option is not given */
     const char *value_name; /* in --help; NULL for a flag */
-    const char *help;       /* --help shows what stands before a line break, --help-all all of it */
+    const char *help; /* --help shows the text before a line break, --help-all the whole text */
     enum tarn_option_rank rank;
 };
 
@@ -67,15 +67,16 @@ struct tarn_command {
     size_t options_count;
     size_t arguments_min, arguments_max; /* files, not options */
     size_t arguments_written; /* how many of the last of them are written; the others are read */
-    const enum tarn_status *exits; /* what it can exit with besides 0, 2, 8 and 130; ends with 0 */
+    const enum tarn_status *exits; /* exit codes besides 0, 2, 8 and 130; ends with 0 */
     const char *refusal;           /* what exit code 1 means; NULL: a plan that does not fit */
     const char *example;           /* whole lines */
 };
 
 /* Reads the words that follow the verb. Fills option values and arguments[0..arguments_max), NULL
- * where absent. A file that would be written must not be one that is read, nor be written twice,
- * standard output's file included. False when the verb has nothing more to do: help was printed
- * (*status TARN_OK) or the command line is wrong, which was said on stderr (*status TARN_USAGE). */
+ * if absent. An output file must be neither an input file nor another output file, standard
+ * output's file included. Returns false if the verb has nothing more to do: help was printed
+ * (*status TARN_OK), or the command line is wrong (*status TARN_USAGE, after a message on
+ * stderr). */
 bool tarn_options_parse(const struct tarn_command *command, char **words, const char **arguments,
                         enum tarn_status *status);
 
@@ -90,7 +91,8 @@ enum tarn_status tarn_options_refuse(const struct tarn_command *command, const c
 /* Is the path "-", standard input or output, or another name of standard output? NULL: no. */
 bool tarn_is_dash(const char *path);
 
-/* A decimal number without sign or space; false when it is none or does not fit. */
+/* Parses a decimal number without sign or space. False: the text is no such number, or it does not
+ * fit. */
 bool tarn_number_parse(const char *text, uint64_t *number);
 
 #endif

@@ -1,5 +1,5 @@
-/* Scripts for shells. Each verb writes its own part from its option table; the code around these
- * parts finds the verb. A verb's part is, in
+/* Writes completion scripts for shells. Each verb writes its own part from its option table; the
+ * code around these parts finds the verb. A verb's part is, in
  *
  *     bash    a case arm that sets `options`, or answers for the value of the option before
  *     zsh     a case arm that calls _arguments

@@ -1,5 +1,4 @@
-/* Same file or not: by device and inode where a file is there, by the place in its folder where it
- * has yet to be made. */
+/* Compares files: by device and inode if a file exists, else by the name in its folder. */
 #include "values.h"
 
 #include <limits.h>
@@ -14,7 +13,7 @@ struct place {
     char name[NAME_MAX + 1];
 };
 
-/* Where a path leads that leads to nothing yet. */
+/* Finds the place of a path whose file does not exist yet. */
 static bool find_place(const char *path, struct place *place)
 {
     char at[PATH_MAX], link[PATH_MAX];

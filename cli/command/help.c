@@ -1,4 +1,4 @@
-/* Help in two lengths: a screen for those who want to begin, and everything. */
+/* Prints help in two lengths: one screen to begin with, and everything. */
 #include "help.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ void tarn_help_form(const struct tarn_option *option, char form[TARN_FORM_MAX])
              option->value_name ? option->value_name : "");
 }
 
-/* Words from `text` on up to its end, in lines that begin at HELP_COLUMN. */
+/* Prints the words of `text` up to `end`, in lines that begin at HELP_COLUMN. */
 static void print_wrapped(const char *text, const char *end)
 {
     size_t column = 0;

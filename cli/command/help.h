@@ -1,10 +1,11 @@
-/* What is made of an option table: --help and --help-all, manual pages, completion by shells. */
+/* Prints the texts that are made from an option table: --help and --help-all, manual pages,
+ * completion scripts for shells. */
 #ifndef TARN_CLI_COMMAND_HELP_H
 #define TARN_CLI_COMMAND_HELP_H
 
 #include "command.h"
 
-/* On standard output. Not `in_full`: what fits a screen of 24 lines. */
+/* Prints help on standard output; unless `in_full`, only what fits a screen of 24 lines. */
 void tarn_help_print(const struct tarn_command *command, bool in_full);
 
 /* Writes "-o, --output PLAN" to form. */
@@ -18,13 +19,14 @@ const char *tarn_help_exit_text(const struct tarn_command *command, enum tarn_st
 
 /* ---- Manual pages, in the language of man(7) ---- */
 
-/* The first lines of the page `page`: its title and NAME. On standard output, as what follows. */
+/* Prints the first lines of the page `page`: its title and NAME. This function and the next two
+ * print on standard output. */
 void tarn_manual_begin(const char *page, const char *brief);
 
-/* The rest of a verb's page, from SYNOPSIS on. */
+/* Prints the rest of a verb's page, starting at SYNOPSIS. */
 void tarn_manual_print(const struct tarn_command *command);
 
-/* Whole lines, as they are. */
+/* Prints whole lines, unchanged. */
 void tarn_manual_lines(const char *lines);
 
 /* ---- What a shell completes: verbs, options, words of a choice, and files ---- */

@@ -1,5 +1,5 @@
-/* Manual pages from the option tables. A line that begins with a dot or an apostrophe would be a
- * request, and a backslash an escape: none of the texts reaches roff unescaped. */
+/* Prints manual pages from the option tables. A line that begins with a dot or an apostrophe would
+ * be a request, and a backslash an escape: none of the texts reaches roff unescaped. */
 #include "help.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static size_t longest_line(const char *lines)
 }
 
 /* A page is 80 columns wide and its text begins in the eighth: lines that would not fit there begin
- * at its edge. */
+ * at the page's edge. */
 void tarn_manual_lines(const char *lines)
 {
     bool is_wide = longest_line(lines) > 72;

@@ -1,6 +1,7 @@
-/* Messages, and lines of progress. A terminal has one line, cut at its width: what wraps could not
- * be replaced. Elsewhere a thread prints a line when nothing was printed for a while, so that
- * whoever reads a log sees that the command is still at work; all output passes one lock. */
+/* Prints messages and progress lines. A terminal has one line, cut at its width, since a wrapped
+ * line could not be replaced. Elsewhere a thread prints a line when nothing was printed for a
+ * while, so that a reader of the log sees that the command is still at work. All output passes one
+ * lock. */
 #include "messages.h"
 
 #include <errno.h>
@@ -72,8 +73,8 @@ static int terminal_width(void)
     return known ? size.ws_col - 1 : 79;
 }
 
-/* Cuts a path to `room` bytes: the name of the file without its folders, then as much of its begin
- * as tells something, else nothing. */
+/* Cuts a path to `room` bytes: the name of the file without its folders, then a useful part of its
+ * start, else nothing. */
 static void shorten(char *path, int room)
 {
     char *slash = strrchr(path, '/');

@@ -1,5 +1,6 @@
-/* Command lines: `--name VALUE`, `--name=VALUE`, `-o VALUE`, files in any place between them, "--"
- * before files that begin with a dash, and "-" as a file of its own (standard input or output). */
+/* Parses command lines: `--name VALUE`, `--name=VALUE`, `-o VALUE`, files in any place between
+ * them, "--" before files that begin with a dash, and "-" as a file of its own (standard input or
+ * output). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ enum tarn_status tarn_options_refuse(const struct tarn_command *command, const c
                      command->verb);
 }
 
-/* The option that a word names; *value is what follows "=" or the letter, else NULL. */
+/* The option that a word names; *value is the text after "=" or the letter, else NULL. */
 static const struct tarn_option *find_option(const struct tarn_command *command, const char *word,
                                              const char **value)
 {

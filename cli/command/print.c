@@ -78,7 +78,7 @@ void tarn_printer_end(struct tarn_printer *printer)
 
 /* ---- Strings and labels ---- */
 
-/* Names come from files: what a terminal would obey is not sent to it. */
+/* Names come from files: control characters in them are escaped before they reach a terminal. */
 static void print_escaped(FILE *file, const char *text)
 {
     char shown[512];
@@ -104,7 +104,8 @@ static json_t *json_of(const char *text)
     return value;
 }
 
-/* Gives a fact to what is open. Memory that is refused leaves a hole, which is no JSON value. */
+/* Adds a fact to the open object or list. If memory is refused, a hole stays, which is no JSON
+ * value. */
 static bool put(struct tarn_printer *printer, const char *key, json_t *value)
 {
     json_t *open = printer->open[printer->depth - 1];

@@ -1,5 +1,5 @@
-/* What a verb has found out, on a stream: one JSON object for programs, or aligned lines for
- * people. The verb says each fact once. */
+/* Prints a verb's results on a stream: one JSON object for programs, or aligned lines for people.
+ * The verb states each fact once, for both forms. */
 #ifndef TARN_CLI_COMMAND_PRINT_H
 #define TARN_CLI_COMMAND_PRINT_H
 
@@ -33,10 +33,10 @@ void tarn_printer_bytes(struct tarn_printer *printer, const char *key, uint64_t 
 void tarn_printer_bytes_or_null(struct tarn_printer *printer, const char *key, uint64_t bytes);
 void tarn_printer_hash(struct tarn_printer *printer, const char *key,
                        uint64_t hash); /* 16 hex digits */
-/* For people alone: NAME (KIND:ID, WHERE), without WHERE if that is NULL. */
+/* For people only: NAME (KIND:ID, WHERE), without WHERE if that is NULL. */
 void tarn_printer_named(struct tarn_printer *printer, const char *key, const char *name,
                         const char *kind, uint32_t id, const char *where);
-/* For people alone: what stands between two facts of a row instead of a comma. */
+/* For people only: the text between two facts of a row, instead of a comma. */
 void tarn_printer_link(struct tarn_printer *printer, const char *text);
 void tarn_printer_real(struct tarn_printer *printer, const char *key, double number);
 void tarn_printer_boolean(struct tarn_printer *printer, const char *key, bool truth);
@@ -46,17 +46,17 @@ void tarn_printer_open(struct tarn_printer *printer, const char *key,
                        char bracket); /* '{' or '[' */
 void tarn_printer_close(struct tarn_printer *printer);
 
-/* A list of rows: in JSON one of objects, which has a name; for people each row begins with the key
- * and nothing is around them. A row ends with tarn_printer_close. */
+/* Opens a list of rows. In JSON it is a named list of objects; for people each row begins with the
+ * key, and nothing surrounds the rows. A row ends with tarn_printer_close. */
 void tarn_printer_open_list(struct tarn_printer *printer, const char *key);
 void tarn_printer_open_row(struct tarn_printer *printer, const char *key);
 void tarn_printer_close_list(struct tarn_printer *printer);
 
-/* What the plan says of each memory space, in objects: nothing where its graph has one alone. */
+/* Prints one object for each memory space of the plan; nothing if its graph has only one. */
 void tarn_spaces_print(struct tarn_printer *printer, const struct tarn_plan *plan);
 
-/* From now on a failure is also one JSON object on standard output, {"error": {"code", "message",
- * "place"}}, unless an object was given there: --json was given. */
+/* For --json: every later failure is also printed as one JSON object on standard output, {"error":
+ * {"code", "message", "place"}}, unless a result object was printed there already. */
 void tarn_fail_in_json(void);
 
 /* Says why the command fails; returns the status. place: where in a file, or NULL. */
@@ -69,8 +69,8 @@ enum tarn_status tarn_print_error(const struct tarn_error *error, enum tarn_stat
 /* Fills in *error for memory that was refused; returns TARN_SYSTEM. */
 enum tarn_status tarn_no_memory(struct tarn_error *error);
 
-/* How far a footprint or a peak is above its bound, or a time above what it was, in percent of
- * that; 0 without one. */
+/* By how many percent a footprint or a peak exceeds its bound, or a time exceeds the earlier time;
+ * 0 if the bound is 0. */
 double tarn_gap_percent(uint64_t bytes, uint64_t bound);
 
 #endif

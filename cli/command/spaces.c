@@ -1,4 +1,4 @@
-/* What a plan says of each memory space, where its graph has several. Cost: linear in them. */
+/* Prints each memory space of a plan, if its graph has several. Cost: linear in the spaces. */
 #include "print.h"
 
 void tarn_spaces_print(struct tarn_printer *printer, const struct tarn_plan *plan)

@@ -1,5 +1,5 @@
-/* Suggestions by edit distance: insertions, deletions, replaced bytes, and two neighbours that are
- * exchanged (optimal string alignment). A name is near when at most a third of its bytes differ.
+/* Suggests names by edit distance: insertions, deletions, replaced bytes, and two neighbours that
+ * are exchanged (optimal string alignment). A name is near if at most a third of its bytes differ.
  *
  *     plna -> plan     one exchange      --budgt -> --budget     one insertion
  *

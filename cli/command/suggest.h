@@ -1,4 +1,4 @@
-/* Which of some names somebody may have meant by a word that is none of them. */
+/* Finds the known name that is nearest to a mistyped word. */
 #ifndef TARN_CLI_COMMAND_SUGGEST_H
 #define TARN_CLI_COMMAND_SUGGEST_H
 
@@ -18,7 +18,7 @@ struct tarn_nearest {
  * O(length * length of the name), both cut at TARN_NEAREST_MAX. */
 void tarn_nearest_offer(struct tarn_nearest *nearest, const char *name);
 
-/* " (did you mean 'NAME'?)", or "" where no name is near. Lives in *nearest. */
+/* Returns " (did you mean 'NAME'?)", or "" if no name is near. The text lives in *nearest. */
 const char *tarn_nearest_text(struct tarn_nearest *nearest);
 
 #endif

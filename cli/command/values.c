@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reads digits from *text on and moves it behind them. */
+/* Reads digits at *text and moves *text past them. */
 static bool read_digits(const char **text, uint64_t *number)
 {
     const char *digit = *text;
@@ -70,9 +70,10 @@ static bool parse_size(const char *text, uint64_t *size)
     return false;
 }
 
-/* ---- What to write instead of a size that is none ---- */
+/* ---- Hints for values that are no sizes ---- */
 
-/* By its letters in any case; one letter, as in "8G", is the binary unit. NULL: there is none. */
+/* Finds a unit by its letters in any case; one letter, as in "8G", is the binary unit. NULL: there
+ * is none. */
 static const struct unit *find_unit(const char *name)
 {
     for (size_t i = 0; i < UNITS; i++)
@@ -83,7 +84,8 @@ static const struct unit *find_unit(const char *name)
     return NULL;
 }
 
-/* The digits behind the point as bytes, rounded down, by long division from the last one on. */
+/* The digits after the point as bytes, rounded down, by long division starting at the last
+ * digit. */
 static double fraction_of(const char *digits, const char *end, double bytes)
 {
     double fraction = 0;
@@ -199,7 +201,7 @@ static bool parse_choice(const char *text, const char *words, unsigned *choice)
     return false;
 }
 
-/* 0 would mean "not given" to the library: nobody who writes it wants that. */
+/* 0 would mean "not given" to the library, which a user who writes 0 does not mean. */
 bool tarn_option_parse(const struct tarn_option *option, const char *text)
 {
     switch (option->kind) {

@@ -1,6 +1,6 @@
-/* Why the arena is as large as it is. The certificate's storages can all be in use at once, so no
- * plan is below their sum; what a footprint is above it are holes at that moment. Cost: that of
- * two schedules, and sorting the holders. */
+/* Explains why the arena is as large as it is. The certificate's storages can all be in use at
+ * once, so no plan is below their sum; all bytes of a footprint above the sum are holes at that
+ * moment. Cost: two schedules, and sorting the holders. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,7 +215,7 @@ static bool find_holes(struct tarn_printer *printer, const struct tarn_model *mo
     return levels != NULL;
 }
 
-/* ---- What nobody waits for ---- */
+/* ---- Holders that stay held after their last use ---- */
 
 struct held {
     uint32_t holder;

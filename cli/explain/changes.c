@@ -1,5 +1,5 @@
-/* What a single change would bring, each tried by planning the source graph again. The price is
- * what the modelled critical path grows by, and the event waits. Cost: a plan for each change. */
+/* Finds the gain of single changes, each tried by planning the source graph again. The price is the
+ * growth of the modelled critical path, and the event waits. Cost: a plan for each change. */
 #include <stdlib.h>
 
 #include "explain.h"
@@ -10,7 +10,7 @@
 #define DEFAULT_EFFORT 1000u /* by name: no clock ends the search, and answers are reproducible */
 
 struct attempt {
-    char words[64]; /* what to give to `tarn plan` */
+    char words[64]; /* the arguments for `tarn plan` */
     struct tarn_plan_options options;
     enum tarn_status status;
     uint64_t footprint, critical_path_ns;
@@ -104,7 +104,7 @@ static void carry_out(struct attempt *attempt, const struct tarn_model *model,
     tarn_plan_destroy(plan);
 }
 
-/* The smallest footprint first, what could not be planned last. */
+/* The smallest footprint first, changes that could not be planned last. */
 static int compare_attempts(const void *left, const void *right)
 {
     const struct attempt *a = left, *b = right;
@@ -115,7 +115,7 @@ static int compare_attempts(const void *left, const void *right)
     return 0;
 }
 
-/* In JSON a member of the row, for people a row of each behind it. */
+/* In JSON a member of the row, for people one row for each after it. */
 static void print_added(struct tarn_printer *printer, const struct attempt *attempt,
                         const struct tarn_graph *source)
 {

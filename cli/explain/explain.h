@@ -11,31 +11,32 @@
  * holes beside them, and what is held long after its last use. False: no memory. */
 bool tarn_explain_arena(struct tarn_printer *printer, const struct tarn_model *model);
 
-/* What other planning would give, each tried: footprint and price. `source`: the graph that the
- * plan was made for; `stop` ends it early. The status is that of the last try that could not be
- * made for want of memory, else TARN_OK. */
+/* Tries other ways of planning, and prints the footprint and the price of each. `source`: the graph
+ * that the plan was made for; `stop` ends the tries early. Returns the status of the last try that
+ * ran out of memory, else TARN_OK. */
 enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct tarn_model *model,
                                       struct tarn_graph *source, const bool *stop);
 
-/* Who writes and reads a holder, who has its bytes before and after it and why that is safe, and
- * what may run meanwhile. False: no memory. */
+/* Prints the launches that write and read a holder, the holders that have its bytes before and
+ * after it, why that is safe, and the launches that may run meanwhile. False: no memory. */
 bool tarn_explain_holder(struct tarn_printer *printer, const struct tarn_model *model,
                          uint32_t holder);
-/* What a launch waits for and touches. False: no memory. */
+/* Prints what a launch waits for, reads and writes. False: no memory. */
 bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *model,
                          uint32_t launch);
 
-/* May two holders share bytes? Yes: the ways by which one ends before the other begins. No: *order
- * gets a legal order of all launches, from the memory: run in it, a plan in which the two had the
- * same bytes reads wrong ones. *order NULL: there is none, and *why_none says why, for example
- * because both are used only by the ops that write them. False: no memory. */
+/* May two holders share bytes? If so, prints the ways by which one ends before the other begins. If
+ * not, *order gets a legal order of all launches, allocated from the memory: a plan in which both
+ * holders had the same bytes would read wrong bytes in this order. *order NULL: no such order
+ * exists, and *why_none says why, for example because both are used only by the ops that write
+ * them. False: no memory. */
 bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
                        const struct tarn_model *model, uint32_t a, uint32_t b,
                        struct tarn_step **order, const char **why_none);
 
-/* ---- Names of what a model has, and ways as text ---- */
+/* ---- Names of holders and launches, and ways as text ---- */
 
-/* A holder's or a launch's name and number, and where it is: members of the open object, or one
+/* Prints a holder's or a launch's name, number and location: members of the open object, or one
  * text. */
 void tarn_explain_print_holder(struct tarn_printer *printer, const struct tarn_model *model,
                                uint32_t holder);
@@ -48,8 +49,8 @@ void tarn_explain_print_op(struct tarn_printer *printer, const struct tarn_graph
 void tarn_explain_print_way(struct tarn_printer *printer, const struct tarn_model *model,
                             const struct tarn_way *way);
 
-/* What a word on the command line names: "tensor:ID", "op:ID", or the name of a tensor or of an
- * op. Exactly one of the two is set; TARN_USAGE after saying what is wrong. */
+/* Finds what a word on the command line names: "tensor:ID", "op:ID", or the name of a tensor or of
+ * an op. Exactly one of the two is set; TARN_USAGE after saying what is wrong. */
 struct tarn_named {
     uint32_t holder, launch; /* TARN_NONE: not that */
 };

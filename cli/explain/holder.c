@@ -1,5 +1,5 @@
-/* A storage, or an op: who uses it, who has its bytes before and after, and by which way of order
- * and waits each may have them. Cost: see model/ways.h, for each neighbour. */
+/* Explains a storage or an op: its users, the holders that have its bytes before and after it, and
+ * the ways of order and waits that make this safe. Cost: see model/ways.h, for each neighbour. */
 #include "explain.h"
 
 static const char *const kinds[TARN_HOLDER_KINDS] = {
@@ -23,7 +23,7 @@ static void print_touches(struct tarn_printer *printer, const struct tarn_model 
     tarn_printer_close_list(printer);
 }
 
-/* In JSON a member of the row, for people a row of each way behind it. */
+/* In JSON a member of the row, for people one row for each way after it. */
 static void print_ways(struct tarn_printer *printer, const struct tarn_model *model,
                        const struct tarn_way *ways, size_t count)
 {
@@ -36,7 +36,7 @@ static void print_ways(struct tarn_printer *printer, const struct tarn_model *mo
     tarn_printer_close_list(printer);
 }
 
-/* Who has its bytes on one side of it, and the ways between. */
+/* Prints the holders that have its bytes before or after it, and the ways between. */
 static bool print_neighbours(struct tarn_printer *printer, const struct tarn_model *model,
                              uint32_t holder, enum tarn_direction direction)
 {

@@ -1,5 +1,6 @@
-/* Names in answers, and names on the command line. A name that several tensors or ops have stands
- * for the first of them; "tensor:ID" and "op:ID" name any. Cost: linear in the graph. */
+/* Prints names in answers, and finds names of the command line. A name that several tensors or ops
+ * have stands for the first of them; "tensor:ID" and "op:ID" name any. Cost: linear in the
+ * graph. */
 #include "explain.h"
 
 #include <string.h>

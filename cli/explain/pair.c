@@ -1,13 +1,14 @@
-/* May two storages share bytes? They may when every use of one ends before the other begins, by
- * program order and event waits. Where neither does, a legal order is given in which that shows,
- * if both had the same bytes: it first runs what must come before the writer of one storage, the
- * victim, and that writer; then the same of the other one, which overwrites it; then all the rest,
- * among it a use of the victim, which finds wrong bytes. Either storage is a victim if the other
- * one's writer need not come before its own, and some use of it, or the end of the iteration for
- * an output, need not come before the other one's writer. One of the two is, or an op uses both,
- * and then every order shows it, or neither is used after its writer: nobody reads bytes that could
- * be wrong, and no order shows it, although the two ops may run at the same time.
- * Cost: O(S (launches + waits)). */
+/* Explains whether two storages may share bytes. They may if every use of one ends before the other
+ * begins, by program order and event waits. If not, a legal order is given that shows the fault if
+ * both had the same bytes. It first runs the launches that must come before the writer of one
+ * storage, the victim, and that writer. Then it runs the same launches of the other storage, whose
+ * writer overwrites the victim. Then it runs the rest, including a use of the victim, which reads
+ * wrong bytes. A storage is a victim under two conditions. The other storage's writer need not come
+ * before its own writer, and some use of it (for an output, the end of the iteration) need not come
+ * before the other writer. There are three cases. One of the two is a victim; or an op uses both,
+ * and every order shows the fault; or neither is used after its writer. In the last case no op
+ * reads bytes that could be wrong, and no order shows the fault, although the two ops may run at
+ * the same time. Cost: O(S (launches + waits)). */
 #include <string.h>
 
 #include "../model/ways.h"
@@ -59,7 +60,8 @@ static bool is_used_later(const struct tarn_holder *holder, const bool *marked)
     return false;
 }
 
-/* What runs first, and what then; the rest follows, each in the model's order. */
+/* The launches that run first, and the launches that run next; the rest follows, each part in the
+ * model's order. */
 struct parts {
     const bool *first, *then;
 };
@@ -126,8 +128,8 @@ static void print_open_use(struct tarn_printer *printer, const struct tarn_model
     tarn_printer_close(printer);
 }
 
-/* Ways from the last uses of `earlier` to the writer of `later`; NULL: some use has none, or there
- * is no memory, which *memory remembers. */
+/* Ways from the last uses of `earlier` to the writer of `later`; NULL: some use has no way, or
+ * there is no memory, which *memory records. */
 static const struct tarn_way *find_ways(struct tarn_memory *memory, const struct tarn_model *model,
                                         uint32_t earlier, uint32_t later, size_t *count)
 {

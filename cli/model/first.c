@@ -1,6 +1,7 @@
-/* From which place of a stream on the bytes of a holder may be used again: a launch reaches a
- * stream at the first place that comes after it, by the order of its own stream and by who waits
- * for it, and a holder is free behind all its touches. Cost: O(launches + waits + touches). */
+/* Finds the first place of a stream at which the bytes of a holder may be used again. A launch
+ * reaches a stream at the first place that comes after it, by the order of its own stream and by
+ * the launches that wait for it. A holder is free after all its touches. Cost: O(launches + waits +
+ * touches). */
 #include "model.h"
 
 bool tarn_model_cuts_inside(const struct tarn_model *model, tarn_stream stream)

@@ -1,7 +1,7 @@
-/* Every launch is asked what it reads and writes, a touch for each storage; touches are sorted by
- * storage and launch. A storage that no launch touches holds nothing. The certificate's storages
- * are those written before its cut that nothing before the cut may follow in the same bytes.
- * Cost: O(S (V + E) + touches log touches). */
+/* Makes the holders of a model. The storages that each launch reads and writes give one touch each;
+ * touches are sorted by storage and launch. A storage without touches holds nothing. The
+ * certificate's storages are written before its cut, and no storage written before the cut may
+ * follow them in the same bytes. Cost: O(S (V + E) + touches log touches). */
 #include "model.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static int compare_holders(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* What is missing to a multiple of the alignment, a power of two. */
+/* The bytes missing to a multiple of the alignment, a power of two. */
 static uint64_t padding(uint64_t size, uint64_t alignment) { return (0 - size) & (alignment - 1); }
 
 static bool is_persistent(enum tarn_tensor_kind kind) { return kind >= TARN_PARAMETER; }
@@ -160,7 +160,7 @@ static void make_holders(struct tarn_model *model, const struct entry *entries, 
     qsort(model->holders, model->holders_count, sizeof *model->holders, compare_holders);
 }
 
-/* ---- What follows ---- */
+/* ---- Data that follows from the holders ---- */
 
 static bool mark_certified(struct tarn_model *model)
 {
@@ -200,7 +200,7 @@ static bool find_serial_peak(struct tarn_model *model, tarn_space space, uint64_
         for (; h < model->holders_count && model->holders[h].writer == v; h++) {
             const struct tarn_holder *holder = &model->holders[h];
             if (space != TARN_NONE && holder->space != space) continue;
-            if (holder->half == TARN_FIRST_HALF) { /* given back before the others begin */
+            if (holder->half == TARN_FIRST_HALF) { /* freed before the other holders begin */
                 if (alive + holder->size > *peak) *peak = alive + holder->size;
                 continue;
             }

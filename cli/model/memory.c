@@ -1,4 +1,5 @@
-/* A list of calloc's blocks, each behind a pointer to the one before. Cost: one calloc a block. */
+/* Allocates memory as a list of calloc's blocks, each after a pointer to the block before. Cost:
+ * one calloc a block. */
 #include "model.h"
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* Launches are put in list order, by op ids, as far as lists and waits allow: of all streams' next
- * launches that have nothing to wait for the one of the smallest id. Where they contradict each
- * other (a refused plan) the smallest id goes first all the same. What holders are is holders.c.
- * Cost: O(V S + E). */
+/* Builds the model of a plan. Launches are put in list order, by op ids, as far as lists and waits
+ * allow: of all streams' next launches that have nothing to wait for, the one with the smallest id
+ * is next. If lists and waits contradict each other (a refused plan), the smallest id goes first
+ * nevertheless. holders.c makes the holders. Cost: O(V S + E). */
 #include "model.h"
 
 /* ---- Lists ---- */
@@ -17,14 +17,14 @@ static bool fill_lists(struct tarn_lists *lists, struct tarn_memory *memory, uin
     lists->begin = tarn_memory_take(memory, (size_t)count + 2, sizeof *lists->begin);
     lists->ids = tarn_memory_take(memory, pairs_count, sizeof *lists->ids);
     if (!lists->begin || !lists->ids) return false;
-    uint32_t *next = lists->begin + 1; /* next[i]: where the next one of i goes */
+    uint32_t *next = lists->begin + 1; /* next[i]: the index of the next entry of i */
     for (size_t i = 0; i < pairs_count; i++) next[pairs[i].from + 1]++;
     for (uint32_t i = 0; i < count; i++) next[i + 1] += next[i];
     for (size_t i = 0; i < pairs_count; i++) lists->ids[next[pairs[i].from]++] = pairs[i].to;
     return true;
 }
 
-/* Waits of ops as those of launches. turned: waiters instead. */
+/* Fills the waits of launches from the waits of ops. turned: waiters instead. */
 static bool fill_waits(struct tarn_model *model, struct tarn_lists *lists, struct tarn_waits waits,
                        bool turned)
 {
@@ -45,7 +45,7 @@ struct ordering {
     struct tarn_lists waiters; /* op -> ops */
 };
 
-/* The stream whose next launch is first; TARN_NONE: all have ended. */
+/* The stream whose next launch comes first; TARN_NONE: all streams have ended. */
 static tarn_stream pick_stream(struct tarn_model *model, const struct ordering *ordering)
 {
     tarn_stream best = TARN_NONE, blocked = TARN_NONE;

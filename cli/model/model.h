@@ -1,12 +1,12 @@
-/* A plan as pictures and answers need it: the launches of all streams in one order, what each waits
- * for, and who holds which bytes from where to where. Read off the public API once; then plain
- * arrays, whose indices are small numbers:
+/* The model of a plan for pictures and answers: the launches of all streams in one order, the waits
+ * of each launch, and the holders of bytes with their offsets. It is read through the public API
+ * once, into plain arrays with small indices:
  *
  *     launch   0 .. launches_count - 1, in an order that lists and waits allow
  *     holder   0 .. holders_count - 1: a planned storage or a workspace, by writer, half, offset
  *
- * Places count the launches of one stream. Memory spaces lie one behind the other in one range of
- * offsets: so all that is drawn of one arena is drawn of them. */
+ * Places count the launches of one stream. Memory spaces lie one after the other in one range of
+ * offsets, so they are drawn like one arena. */
 #ifndef TARN_CLI_MODEL_MODEL_H
 #define TARN_CLI_MODEL_MODEL_H
 
@@ -48,32 +48,32 @@ enum tarn_holder_kind {
 };
 #define TARN_HOLDER_KINDS 4
 
-/* Of an op that is done with its workspace before it writes its outputs (workspace_first), the
- * workspace is there in the first half of the launch, and outputs that begin with it in the second
- * half: they may share bytes. */
+/* An op may be done with its workspace before it writes its outputs (workspace_first). Then the
+ * workspace lives in the first half of the launch, and outputs that begin with this launch live in
+ * the second half. So the two may share bytes. */
 enum tarn_holder_half { TARN_WHOLE, TARN_FIRST_HALF, TARN_SECOND_HALF };
 
 struct tarn_holder {
-    const char *name;   /* of the root tensor, or of the op whose workspace it is */
+    const char *name;   /* of the root tensor, or of the workspace's op */
     tarn_tensor tensor; /* the root; TARN_NONE: a workspace */
-    tarn_op op;         /* whose workspace; TARN_NONE: a tensor's storage */
+    tarn_op op;         /* the op of a workspace; TARN_NONE: a tensor's storage */
     enum tarn_holder_kind kind;
     tarn_space space;
     uint64_t offset; /* in the range of all spaces, see tarn_holder_offset */
     uint64_t size;
-    uint64_t padding;                       /* reserved behind the exact bytes */
+    uint64_t padding;                       /* reserved after the exact bytes */
     uint32_t group;                         /* contiguous, or TARN_NONE */
     uint32_t writer;                        /* the launch that touches it first */
     const struct tarn_model_touch *touches; /* by launch */
     uint32_t touches_count;
     enum tarn_holder_half half;
-    bool pinned;    /* an output: nobody has its bytes after it */
+    bool pinned;    /* an output: no later holder has its bytes */
     bool certified; /* one of those that the bound counts */
 };
 
 /* A memory space's part of the plan. */
 struct tarn_model_space {
-    const char *name; /* "": the only one of a graph that declares none */
+    const char *name; /* "": the only space of a graph that declares none */
     uint64_t begin;   /* of its arena in the range of all spaces */
     uint64_t footprint, persistent;
     uint64_t bound; /* 0: unknown */
@@ -82,7 +82,7 @@ struct tarn_model_space {
     uint64_t alignment;
 };
 
-/* Lists of launches, one after the other: those of i are ids[begin[i]] .. ids[begin[i + 1] - 1]. */
+/* Lists of launches, one after the other: list i is ids[begin[i]] .. ids[begin[i + 1] - 1]. */
 struct tarn_lists {
     uint32_t *begin;
     uint32_t *ids;
@@ -95,15 +95,15 @@ struct tarn_model {
     struct tarn_plan_summary summary;
     struct tarn_certificate certificate;
     bool has_certificate;
-    bool is_cyclic; /* lists and waits contradict each other: the order is none */
+    bool is_cyclic; /* lists and waits contradict each other: no order exists */
     uint32_t streams_count, launches_count, holders_count;
     struct tarn_model_space *spaces;
     uint32_t spaces_count; /* at least 1 */
     struct tarn_launch *launches;
     uint32_t *launch_of;              /* op -> launch; TARN_NONE: not launched */
     struct tarn_lists streams;        /* the launches of a stream */
-    struct tarn_lists waits, waiters; /* whom a launch waits for, and who waits for it */
-    struct tarn_lists previous_waits; /* whom of the previous iteration it waits for */
+    struct tarn_lists waits, waiters; /* launches that it waits for, and that wait for it */
+    struct tarn_lists previous_waits; /* the same, of the previous iteration */
     struct tarn_holder *holders;
     uint64_t sum;         /* exact bytes of all holders */
     uint64_t serial_peak; /* most exact bytes alive when launches run one by one in this order */
@@ -115,12 +115,12 @@ enum tarn_status tarn_model_init(struct tarn_model *model, const struct tarn_pla
                                  struct tarn_error *error);
 void tarn_model_finish(struct tarn_model *model);
 
-/* What to say when there is none left. */
+/* The error to report if no memory is left. */
 struct tarn_error tarn_model_no_memory(void);
 
-/* first[h]: the place in a stream from which on launches come after every use of holder h, and may
- * have its bytes; the stream's length: none may. pre: room for holders_count. TARN_SYSTEM. Cost:
- * O(launches + waits + touches). */
+/* Fills first[h]: the first place in a stream whose launch comes after every use of holder h, and
+ * may have its bytes, as all later launches of the stream; the stream's length: no launch may. pre:
+ * room for holders_count. TARN_SYSTEM. Cost: O(launches + waits + touches). */
 enum tarn_status tarn_model_first(const struct tarn_model *model, tarn_stream stream,
                                   uint32_t *first);
 
@@ -138,7 +138,7 @@ static inline uint32_t tarn_model_at(const struct tarn_model *model, tarn_stream
     return model->streams.ids[model->streams.begin[stream] + place];
 }
 
-/* From the begin of its space. */
+/* Counted from the start of the holder's space. */
 static inline uint64_t tarn_holder_offset(const struct tarn_model *model,
                                           const struct tarn_holder *holder)
 {

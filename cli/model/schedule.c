@@ -1,9 +1,10 @@
-/* By list order: launch v takes step v. By modelled time: a launch begins when the one before it in
- * its stream has ended, and a wait's time after whom it waits for. Through the cut: first all that
- * must come before the launches that are last below the cut, these (those that nothing below the
- * cut comes after) at the same time, then the rest; so every storage of the certificate is in use
- * at that moment. By a trace: as it was. In the order in which something goes wrong: its steps,
- * those of a next iteration left free, then the launches that it does not come to. Cost: see
+/* Computes when launches run, by one of five axes. By list order: launch v takes step v. By
+ * modelled time: a launch begins when the launch before it in its stream has ended, and a wait's
+ * time after the launches that it waits for. Through the cut: first all launches that must come
+ * before the last launches below the cut, then these last launches (which no launch below the cut
+ * follows) at the same time, then the rest. So every storage of the certificate is in use at that
+ * moment. By a trace: as it ran. In the order in which something goes wrong: its steps, with the
+ * steps of a next iteration left free, then the launches that it does not reach. Cost: see
  * schedule.h. */
 #include "schedule.h"
 
@@ -59,7 +60,7 @@ static bool find_cut(struct cut *cut, struct tarn_memory *memory, const struct t
     if (!cut->below || !cut->preceded) return false;
     for (tarn_stream s = 0; s < model->streams_count; s++)
         cut->below[s] = model->certificate.launched[s];
-    for (uint32_t v = model->launches_count; v-- > 0;) { /* who waits comes later in the order */
+    for (uint32_t v = model->launches_count; v-- > 0;) { /* waiters come later in the order */
         const struct tarn_launch *launch = &model->launches[v];
         uint32_t begun = cut->below[launch->stream] + tarn_model_cuts_inside(model, launch->stream);
         if (launch->place >= begun) continue;
@@ -81,7 +82,7 @@ static bool is_halved(const struct tarn_model *model, uint32_t v)
            info.workspace_first;
 }
 
-/* Where v runs: 0 before the moment, 1 in flight, 2 behind. */
+/* When v runs: 0 before the moment, 1 in flight, 2 after it. */
 static int part_of(const struct tarn_model *model, const struct cut *cut, uint32_t v)
 {
     const struct tarn_launch *launch = &model->launches[v];
@@ -90,8 +91,8 @@ static int part_of(const struct tarn_model *model, const struct cut *cut, uint32
     return launch->place == below && tarn_model_cuts_inside(model, launch->stream) ? 1 : 2;
 }
 
-/* Where ops in flight have halves, the moment is the second half of those below the cut, and the
- * first half of those that the cut goes through, which begin later. */
+/* If ops in flight have halves, the moment is the second half of ops below the cut, and the first
+ * half of ops that the cut goes through, which begin later. */
 static void go_through_cut(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                            const struct cut *cut)
 {
@@ -172,7 +173,7 @@ static bool follow_runs(struct tarn_model_schedule *schedule, const struct tarn_
             take_iteration(schedule, model, source->runs, source->runs_count, last - 1));
 }
 
-/* ---- What goes wrong ---- */
+/* ---- The order in which something goes wrong ---- */
 
 static bool follow_steps(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                          const struct tarn_axis_source *source)
@@ -280,7 +281,7 @@ bool tarn_schedule_spans(const struct tarn_model_schedule *schedule, const struc
 
 struct change {
     double at;
-    int64_t alive, taken; /* what is added then; modulo 2^64 */
+    int64_t alive, taken; /* bytes added at that step; modulo 2^64 */
 };
 
 static int compare_changes(const void *a, const void *b)

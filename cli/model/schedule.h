@@ -1,4 +1,4 @@
-/* When launches run, for a picture: one x axis for all that is drawn. */
+/* Computes when launches run, for a picture: one x axis for everything that is drawn. */
 #ifndef TARN_CLI_MODEL_SCHEDULE_H
 #define TARN_CLI_MODEL_SCHEDULE_H
 
@@ -13,7 +13,7 @@ enum tarn_axis {
 };
 #define TARN_AXES 5
 
-/* What the last two axes follow; without entries or steps the model has no such axis. */
+/* The source of the last two axes; without entries or steps the model has no such axis. */
 struct tarn_axis_source {
     const struct tarn_trace_entry *runs; /* of the last iteration with all launches */
     size_t runs_count;
@@ -24,7 +24,7 @@ struct tarn_axis_source {
 struct tarn_model_schedule {
     struct tarn_memory memory; /* has the arrays */
     enum tarn_axis axis;
-    uint64_t *begin, *end; /* of every launch: steps, or nanoseconds where is_time */
+    uint64_t *begin, *end; /* of every launch: steps, or nanoseconds if is_time */
     uint64_t length;       /* of the whole, at least 1 */
     bool is_time;
     bool has_mark; /* the moment to look at: of the cut, or of the wrong read */
@@ -32,15 +32,15 @@ struct tarn_model_schedule {
     uint32_t flight_count; /* launches that are in flight then */
 };
 
-/* An axis for a model. source NULL: none. False where the model has no such axis (no certificate,
- * an order that is none, no whole iteration, nothing wrong): *schedule is all zeros then, or
- * memory.is_exhausted. Cost: O(launches S + waits + runs). */
+/* Makes an axis for a model. source NULL: no source. False: the model has no such axis (no
+ * certificate, no order, no whole iteration, nothing wrong), and *schedule is all zeros; or no
+ * memory is left (memory.is_exhausted). Cost: O(launches S + waits + runs). */
 bool tarn_schedule_init(struct tarn_model_schedule *schedule, const struct tarn_model *model,
                         enum tarn_axis axis, const struct tarn_axis_source *source);
 void tarn_schedule_finish(struct tarn_model_schedule *schedule);
 
-/* When the bytes of a holder are taken: it is alive from `begin` to `end`, when its last use has
- * ended, and *held* from then until the first launch that may have its bytes begins. */
+/* The time during which a holder takes its bytes. It is alive from `begin` until its last use ends
+ * at `end`. From then it is *held*, until the first launch that may have its bytes begins. */
 struct tarn_model_span {
     double begin, end, free; /* half a launch may be half a step */
 };

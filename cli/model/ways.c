@@ -50,7 +50,7 @@ struct range {
     uint64_t begin, end;
 };
 
-/* Takes [begin, end) out of the ranges; returns how many bytes that were. */
+/* Removes [begin, end) from the ranges; returns the number of removed bytes. */
 static uint64_t take_range(struct range *ranges, size_t *count, uint64_t begin, uint64_t end)
 {
     uint64_t taken = 0;
@@ -136,7 +136,7 @@ static bool push(struct search *search, struct reached reached)
     return is_there(search, &reached);
 }
 
-/* Goes back along a stream from what was reached; true: it is there. */
+/* Goes back along a stream from the launch reached; true: the start is reached. */
 static bool go_back(struct search *search, size_t q)
 {
     const struct tarn_model *model = search->model;
@@ -186,8 +186,8 @@ static void write_way(struct tarn_way *way, struct tarn_memory *memory, const st
     *way = (struct tarn_way){steps, count};
 }
 
-/* A way with the fewest waits from the end of launch `from` (of the previous iteration where that
- * is asked for) to the begin of `to`. Cost: O(launches + waits). */
+/* Finds a way with the fewest waits from the end of launch `from` (of the previous iteration if
+ * asked for) to the start of `to`. Cost: O(launches + waits). */
 static struct tarn_way find_way(struct tarn_memory *memory, const struct tarn_model *model,
                                 uint32_t from, bool from_previous, uint32_t to)
 {
@@ -213,7 +213,8 @@ static struct tarn_way find_way(struct tarn_memory *memory, const struct tarn_mo
     return way;
 }
 
-/* A workspace, and an output of the same launch that begins when the workspace has ended? */
+/* Are these a workspace, and an output of the same launch that begins when the workspace has
+ * ended? */
 static bool is_halved(const struct tarn_holder *earlier, const struct tarn_holder *later)
 {
     return earlier->half == TARN_FIRST_HALF && later->half == TARN_SECOND_HALF &&

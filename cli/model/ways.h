@@ -1,5 +1,5 @@
-/* Who had the bytes before and who has them after, and the way of program order and waits by which
- * that is safe. */
+/* Finds the holders that have a holder's bytes before and after it, and the way of program order
+ * and waits that makes this safe. */
 #ifndef TARN_CLI_MODEL_WAYS_H
 #define TARN_CLI_MODEL_WAYS_H
 
@@ -14,10 +14,10 @@ struct tarn_neighbour {
 
 enum tarn_direction { TARN_BEFORE, TARN_AFTER };
 
-/* For every reserved byte of a holder the nearest that has it before (after) in the order of the
- * model, and where nobody of this iteration has, the last (first) one of the next. Ends with
- * holder TARN_NONE. From the memory; NULL: none left. Cost: O(holders + k log k + k^2) for k that
- * share bytes. */
+/* Lists, for every reserved byte of a holder, the nearest holder that has this byte before (after)
+ * it in the order of the model. If there is no such holder in this iteration, it is the last
+ * (first) one of the next iteration. The list ends with holder TARN_NONE. Allocated from the
+ * memory; NULL: no memory left. Cost: O(holders + k log k + k^2) for k holders that share bytes. */
 struct tarn_neighbour *tarn_neighbours(struct tarn_memory *memory, const struct tarn_model *model,
                                        uint32_t holder, enum tarn_direction direction);
 
@@ -38,9 +38,9 @@ struct tarn_way {
     uint32_t count;                    /* 0: there is no way */
 };
 
-/* Why the writer of holder `later` may overwrite holder `earlier` (of the previous iteration where
- * that is asked for): a way from the last use in every stream that uses it, *count of them, by
- * launch. From the memory; NULL: none left. */
+/* Explains why the writer of holder `later` may overwrite holder `earlier` (of the previous
+ * iteration if asked for): a way from the last use in every stream that uses it, *count ways, by
+ * launch. Allocated from the memory; NULL: no memory left. */
 struct tarn_way *tarn_ways(struct tarn_memory *memory, const struct tarn_model *model,
                            uint32_t earlier, bool of_previous, uint32_t later, size_t *count);
 

@@ -1,11 +1,12 @@
-/* What the page is made of, as JSON. The page draws; what is drawn was worked out here. Columns
- * instead of records, and differences instead of numbers that grow: so they compress well.
+/* Writes the page's data as JSON. The page only draws; everything drawn is computed here. The data
+ * are columns instead of records, and differences instead of growing numbers, so they compress
+ * well.
  *
  *     launch   a row for each, in the order of the model;
  *              `begin` of an axis is coded by differences
- *     holder   a row for each, by writer; `touch` has 2 * launch + (1 where it writes):
+ *     holder   a row for each, by writer; `touch` has 2 * launch + (1 if it writes):
  *              a holder's first as the difference to the last holder's first, then by differences
- *     space    of each holder, where there are several; `offset` counts through all of them
+ *     space    of each holder, if there are several; `offset` counts through all of them
  *     name     a number at its end is coded by differences, too, see counted_text
  *
  * Lists of pairs are flat. All launches and holders are indices. Cost: linear. */
@@ -72,8 +73,9 @@ static void text(struct writer *writer, const char *key, const char *text)
     line(writer, key, text, TARN_NAME_MAX);
 }
 
-/* A name with its last number, if it ends in one, by its difference to the last one's, behind a
- * tab, which no plain name has: names that are counted compress to almost nothing. */
+/* Writes a name. If it ends in a number, this number is written as its difference to the last
+ * name's number, after a tab, which no plain name has. So numbered names compress to almost
+ * nothing. */
 static void counted_text(struct writer *writer, const char *name, uint64_t *last)
 {
     char stem[TARN_NAME_MAX + 24];
@@ -104,7 +106,7 @@ static void counted_text(struct writer *writer, const char *name, uint64_t *last
 
 /* ---- The whole ---- */
 
-/* Offsets of holders count through all spaces; a space begins where the last one ends. */
+/* Offsets of holders count through all spaces; a space begins at the end of the one before. */
 static void write_spaces(struct writer *writer)
 {
     const struct tarn_model *model = writer->model;
@@ -295,7 +297,7 @@ static void write_holders(struct writer *writer)
     close_list(writer, '}');
 }
 
-/* ---- What lives for ever ---- */
+/* ---- Persistent storages ---- */
 
 static void write_persistent(struct writer *writer)
 {
@@ -319,7 +321,7 @@ static void write_persistent(struct writer *writer)
     close_list(writer, ']');
 }
 
-/* ---- What is wrong ---- */
+/* ---- Violations ---- */
 
 static uint32_t holder_of(const struct tarn_model *model, tarn_tensor tensor, tarn_op op)
 {
@@ -331,7 +333,7 @@ static uint32_t holder_of(const struct tarn_model *model, tarn_tensor tensor, ta
     return TARN_NONE;
 }
 
-/* -1: none. */
+/* Writes an index; -1: none. */
 static void index_or_none(struct writer *writer, const char *key, uint32_t index)
 {
     if (index != TARN_NONE) number(writer, key, index);

@@ -1,4 +1,5 @@
-/* gzip (RFC 1952) by zlib, three bytes of it to four letters (RFC 4648). Cost: linear. */
+/* Compresses data by gzip (RFC 1952, by zlib), and encodes it by base64 (RFC 4648). Cost:
+ * linear. */
 #include "words.h"
 
 #include <limits.h>

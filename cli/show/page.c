@@ -1,6 +1,6 @@
-/* The page: what the build has joined of cli/show/page, with the plan's name as title and its
- * columns as data, which the page unpacks. Nothing of a plan stands in the page as it came. Cost:
- * that of compressing. */
+/* Writes the page: the template that the build has joined from cli/show/page, with the plan's name
+ * as title and its columns as data, which the page unpacks. No text of a plan is in the page
+ * unescaped. Cost: compressing. */
 #include <stdlib.h>
 #include <string.h>
 

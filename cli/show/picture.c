@@ -1,5 +1,5 @@
-/* Every axis that the plan has is worked out, since a page shows them all. Cost: that of the model
- * and of its schedules. */
+/* Computes every axis that the plan has, since a page shows all of them. Cost: the model and its
+ * schedules. */
 #include "picture.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* What all kinds of pictures are drawn from: the model of a plan, what the verifier says, the axes
- * that it has, and on one of them who is in use when. */
+/* The data of all kinds of pictures: the model of a plan, the verifier's verdict, the axes of the
+ * model, and, on one of them, when each holder is in use. */
 #ifndef TARN_CLI_SHOW_PICTURE_H
 #define TARN_CLI_SHOW_PICTURE_H
 
@@ -20,13 +20,13 @@ struct tarn_picture {
 
 /* The words of axes, in the order of the enum; for command lines and pages. */
 extern const char *const tarn_axis_words[TARN_AXES];
-/* What the x axis of a picture is, for people. */
+/* Describes the x axis of a picture, for people. */
 const char *tarn_axis_text(const struct tarn_picture *picture);
 
-/* axis NULL: the order in which something goes wrong where the verdict has one, else a trace's
- * where one is given, else through the cut where there are several streams and
- * a certificate, else list order. TARN_USAGE: the plan has no such axis;
- * TARN_SYSTEM. The picture is empty then. plan and verdict must outlive it. */
+/* axis NULL: the first of these that exists: the order in which something goes wrong, a given
+ * trace's order, the order through the cut (with several streams and a certificate), list order.
+ * TARN_USAGE: the plan has no such axis; TARN_SYSTEM. The picture is empty then. plan and verdict
+ * must outlive it. */
 enum tarn_status tarn_picture_init(struct tarn_picture *picture, const struct tarn_plan *plan,
                                    const struct tarn_verdict *verdict, const enum tarn_axis *axis,
                                    const struct tarn_trace_entry *runs, size_t runs_count,

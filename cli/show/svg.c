@@ -1,6 +1,6 @@
-/* The static picture: bytes in use, the map, the streams, and a legend; light or dark as the
- * reader's page is. Where the file would be too large it is drawn again with a coarser grain. Cost:
- * that of the map, a few times. */
+/* Draws the static picture: bytes in use, the map, the streams, and a legend; light or dark like
+ * the reader's page. If the file would be too large, it is drawn again with a coarser grain. Cost:
+ * a few times the cost of the map. */
 #include "svg.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "writers.h"
 
 enum { SIZE_MAX_BYTES = 300000, GRAIN_MAX = 64 };
-/* What stands beside the parts, and how high they are; SCALE: units to a CSS pixel. */
+/* The widths beside the parts, and the parts' heights; SCALE: units to a CSS pixel. */
 enum { SCALE = 2, WIDTH = 960, LEFT = 208, RIGHT = 190, ROWS_HEIGHT = 320, ROWS_MAX = 30 };
 /* Type: about as wide as a letter is on average, and as high as a line. */
 enum { TYPE = 26, LETTER = 14, LINE = 32, TITLE_LETTER = 21 };
@@ -135,7 +135,7 @@ static void draw_levels(struct tarn_svg *svg)
     const struct tarn_picture *picture = svg->picture;
     const struct tarn_svg_frame *frame = &svg->curve;
     int floor = frame->y + frame->height, last_x = -1;
-    uint64_t most = 0; /* of what falls on the same column */
+    uint64_t most = 0; /* the maximum in the same column */
     fprintf(svg->file, "<path class=\"c\" d=\"M%d %d", frame->x, floor);
     for (size_t i = 0; i < picture->levels_count; i++) {
         int x = tarn_svg_x(svg, picture->levels[i].at);
@@ -147,7 +147,7 @@ static void draw_levels(struct tarn_svg *svg)
     fprintf(svg->file, "V%dH%dV%dz\"/>\n", tarn_svg_y(frame, most), frame->x + frame->width, floor);
 }
 
-/* A line with its name and bytes beside it, below those of the lines above it. */
+/* Draws a line with its name and bytes beside it, below the names of the lines above it. */
 static void draw_mark(struct tarn_svg *svg, uint64_t bytes, const char *dashes, const char *name,
                       int *free_y)
 {
@@ -174,8 +174,8 @@ static void draw_curve(struct tarn_svg *svg)
 
 /* ---- Scale and legend ---- */
 
-/* The scale of a memory space, from its own zero on, in whose place its name stands where there are
- * several; and a line where it begins. */
+/* Draws the scale of a memory space, starting at its own zero, and a line at its start. If there
+ * are several spaces, the space's name replaces the zero. */
 static void draw_space(struct tarn_svg *svg, uint32_t s)
 {
     const struct tarn_model *model = &svg->picture->model;
@@ -255,7 +255,8 @@ static void draw_scale(struct tarn_svg *svg)
 
 /* ---- Legend ---- */
 
-/* Where the next key goes; a key that has no room goes into the next line. file NULL: only that. */
+/* The position of the next key; a key that has no room goes into the next line. file NULL: only
+ * positions are computed. */
 struct legend {
     FILE *file;
     int x, y, width;
@@ -302,7 +303,7 @@ static void draw_keys(const struct tarn_svg *svg, struct legend *legend)
     if (is_grouped) draw_key(legend, "class=\"g\"", "contiguous group");
 }
 
-/* What the picture does not show. False: it shows all. */
+/* Writes what the picture does not show. False: it shows everything. */
 static bool write_rest(const struct tarn_svg *svg, char text[160])
 {
     uint32_t streams = svg->picture->model.streams_count;
@@ -347,7 +348,7 @@ static int middle_of(const struct tarn_svg *svg, const struct tarn_holder *holde
     return tarn_svg_y(&svg->map, holder->offset + holder->size / 2);
 }
 
-/* A line from where a storage is moved from to where it is moved to. */
+/* Draws a line from the storage that is moved to the storage that it is moved to. */
 static void draw_moves(const struct tarn_svg *svg)
 {
     const struct tarn_model *model = &svg->picture->model;

@@ -20,7 +20,7 @@ struct tarn_svg {
     int width, height; /* of the whole */
     int row_height;
     uint32_t rows_count; /* streams that are drawn */
-    int grain;           /* what lies closer together is drawn as one */
+    int grain;           /* shapes that lie closer together are drawn as one */
     uint64_t merged;     /* storages that were */
 };
 
@@ -36,17 +36,17 @@ static inline int tarn_svg_y(const struct tarn_svg_frame *frame, uint64_t bytes)
     return frame->y + frame->height - (int)(share * frame->height + 0.5);
 }
 
-/* Is it drawn pale, since it is not one of those that the bound counts, where the axis is about
- * them? */
+/* Is the holder drawn pale, because the axis shows what the bound counts and the bound does not
+ * count this holder? */
 static inline bool tarn_svg_is_pale(const struct tarn_svg *svg, const struct tarn_holder *holder)
 {
     return svg->schedule->axis == TARN_AXIS_CUT && !holder->certified && holder->space == 0;
 }
 
-/* The storages, held and alive, groups, the certificate, and names where there is room. False: no
+/* The storages, held and alive, groups, the certificate, and names if there is room. False: no
  * memory. */
 bool tarn_svg_map(struct tarn_svg *svg);
-/* The streams, and waits where they are few. */
+/* The streams, and waits if they are few. */
 void tarn_svg_rows(struct tarn_svg *svg);
 
 #endif

@@ -1,6 +1,6 @@
-/* The map: one path for each kind and shade. Storages of less than a pixel's height are merged
- * along their half row where they touch each other or are a grain apart, so the size is bounded by
- * the picture's and not by the plan's. Cost: O(n log n) for n holders. */
+/* Draws the map: one path for each kind and shade. Storages of less than a pixel's height are
+ * merged along their half row if they touch each other or are a grain apart. So the file's size is
+ * bounded by the picture's size, not by the plan's. Cost: O(n log n) for n holders. */
 #include <stdlib.h>
 
 #include "svg.h"
@@ -80,7 +80,7 @@ static void path_close(struct path *path)
     path->is_open = false;
 }
 
-/* A thin line is left between what is large. */
+/* Leaves a thin line between large rectangles. */
 static struct rectangle apart(struct rectangle r)
 {
     if (r.width > 6) r.width--;

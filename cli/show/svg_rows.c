@@ -1,5 +1,5 @@
-/* The streams, a row each: launches that touch each other or are a grain apart are one rectangle,
- * and have their names where there is room. Waits are lines, and left out where they would cover
+/* Draws the streams, a row each: launches that touch each other or are a grain apart are one
+ * rectangle, with their names if there is room. Waits are lines, and left out if they would cover
  * everything. Cost: linear. */
 #include "svg.h"
 #include "words.h"

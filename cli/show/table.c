@@ -7,7 +7,7 @@
 #include "words.h"
 #include "writers.h"
 
-/* In quotes where it has to be; what a terminal would obey is not in it. */
+/* Writes a field, in quotes if needed, without control characters. */
 static void write_field(FILE *file, const char *text)
 {
     char plain[TARN_LINE_MAX + 1];

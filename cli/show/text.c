@@ -1,5 +1,6 @@
-/* The picture in 80 columns: bytes in use in eighths of a cell, the map by what has the largest
- * share of each cell, the streams by how busy they are. Cost: O(holders + cells that they cover).
+/* Prints the picture in 80 columns: bytes in use in eighths of a cell, the map by the holder with
+ * the largest share of each cell, the streams by how busy they are. Cost: O(holders + cells that
+ * they cover).
  */
 #include <math.h>
 #include <string.h>

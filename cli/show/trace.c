@@ -1,6 +1,6 @@
-/* The picture as Chrome trace events, for Perfetto and chrome://tracing: a track for each stream,
- * an arrow for each wait, and what is in use as a counter. Where the axis counts steps, a step is
- * drawn as a microsecond. Cost: linear. */
+/* Writes the picture as Chrome trace events, for Perfetto and chrome://tracing: a track for each
+ * stream, an arrow for each wait, and a counter of the bytes in use. If the axis counts steps, a
+ * step is drawn as a microsecond. Cost: linear. */
 #include <inttypes.h>
 
 #include "words.h"
@@ -46,7 +46,7 @@ static void print_launch(const struct tracer *tracer, uint32_t v)
     fprintf(tracer->file, ",\"args\":{\"op\":%u,\"iteration\":0}},\n", launch->op);
 }
 
-/* An arrow from the end of one launch to the begin of another. */
+/* Prints an arrow from the end of one launch to the start of another. */
 static void print_arrow(const struct tracer *tracer, uint32_t number, uint32_t from, uint32_t to)
 {
     const struct tarn_model_schedule *schedule = tracer->schedule;

@@ -1,5 +1,5 @@
-/* Names go through the library's escaping twice: what is hidden in them becomes '?', then what has
- * a meaning where they stand is escaped. Cost: linear. */
+/* Writes names and amounts. Names go through the library's escaping twice: hidden characters become
+ * '?', then characters with a meaning in the output language are escaped. Cost: linear. */
 #include "words.h"
 
 #include <inttypes.h>

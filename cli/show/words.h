@@ -1,5 +1,5 @@
-/* Names and amounts in pictures. Names come from files and may hold anything: they are shown plain
- * (see tarn/text.h), and escaped for what they stand in. */
+/* Writes names and amounts in pictures. Names come from files and may hold any bytes: they are made
+ * plain (see tarn/text.h), and escaped for the language that they are written in. */
 #ifndef TARN_CLI_SHOW_WORDS_H
 #define TARN_CLI_SHOW_WORDS_H
 
@@ -9,12 +9,12 @@
 
 #include "tarn.h"
 
-/* Bytes at most, in pictures: of a name, and of a line that says what is wrong. */
+/* Maximum bytes, in pictures, of a name, and of a line that says what is wrong. */
 #define TARN_NAME_MAX 200
 #define TARN_LINE_MAX 520
 
-/* Writes a name, made plain, cut to `limit` bytes with a mark for what is left out, and escaped for
- * the language; in TARN_JSON with its quotes. */
+/* Writes a name, made plain, cut to `limit` bytes with a mark for the omitted bytes, and escaped
+ * for the language; in TARN_JSON with its quotes. */
 void tarn_write_name(FILE *file, enum tarn_language language, const char *name, size_t limit);
 
 /* The same without quotes. */
@@ -25,7 +25,7 @@ struct tarn_amount {
     char text[24];
 };
 struct tarn_amount tarn_amount(uint64_t bytes);
-/* "16 MiB" where nothing but zeros follows. */
+/* "16 MiB" if only zeros would follow. */
 struct tarn_amount tarn_round_amount(uint64_t bytes);
 /* "1,099". */
 struct tarn_amount tarn_grouped(uint64_t number);

@@ -13,7 +13,7 @@ bool tarn_write_svg(FILE *file, const struct tarn_picture *picture);   /* about 
 bool tarn_write_table(FILE *file, const struct tarn_picture *picture); /* CSV */
 bool tarn_write_page(FILE *file, const struct tarn_picture *picture);  /* HTML, all in one */
 
-/* What the page is made of, as JSON; see columns.c. */
+/* Writes the page's data as JSON; see columns.c. */
 bool tarn_write_columns(FILE *file, const struct tarn_picture *picture);
 
 #endif

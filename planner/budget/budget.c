@@ -1,10 +1,11 @@
-/* A budget for the arena: what to keep, what to compute again, and by which implementation. The
- * search (transform/budget) knows the bytes alive at once when ops run one by one; a plan may need
- * more, for contiguous groups and for streams side by side. So each answer is built and placed
- * without any search (attempt.h), and the search is asked again for another peak (target.c). The
- * fastest graph whose plan fits is the result, with that plan; where none fits, the refusal names
- * the least footprint found and a lower bound. Sources: A. Shah et al., "Memory optimization for
- * deep networks" (MONeT); docs/how-it-works.md, "Transforms". Cost: some searches and plans. */
+/* Keeps the arena within a budget: chooses what to keep, what to compute again, and by which
+ * implementation. The search (transform/budget) knows the bytes alive at once when ops run one by
+ * one. A plan may need more bytes, for contiguous groups and for streams side by side. So each
+ * answer is built and placed without any search (attempt.h), and the search is repeated for another
+ * peak (target.c). The result is the fastest graph whose plan fits, with that plan. If none fits,
+ * the refusal reports the smallest footprint found and a lower bound. Sources: A. Shah et al.,
+ * "Memory optimization for deep networks" (MONeT); docs/how-it-works.md, "Transforms". Cost: some
+ * searches and plans. */
 #include "budget.h"
 
 #include <assert.h>
@@ -78,7 +79,8 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
 
 /* ---- The transform ---- */
 
-/* What a method may do; a method that only says that becomes the search. */
+/* Returns the classes that a method may use; a method that only names classes becomes the
+ * search. */
 static unsigned take_classes(enum tarn_budget_method *method)
 {
     switch (*method) {
@@ -137,8 +139,8 @@ static void set_budget(struct tarn_budgeting *budgeting, uint64_t budget)
     budgeting->options.budget = budget;
 }
 
-/* A budget is about the arena of the first memory space, whose capacity, if it has one, is for its
- * persistent part, too. */
+/* A budget limits the arena of the first memory space, whose capacity, if it has one, includes the
+ * persistent part. */
 static void keep_to_capacity(struct tarn_budgeting *budgeting, const struct tarn_plan *plan)
 {
     uint64_t capacity = plan->spaces ? plan->graph->spaces[0].capacity : 0, left = 1;
@@ -198,16 +200,16 @@ static void give_report(const struct tarn_budgeting *budgeting, const struct tar
 
 /* ---- One method, and all of them ---- */
 
-/* What a method comes to. */
+/* The result of a method. */
 struct answer {
     enum tarn_status status;
     struct tarn_planned made;
     struct tarn_budget_report report;
-    bool near_least; /* the least had to be looked for */
+    bool near_least; /* the smallest footprint had to be searched for */
     struct tarn_error error;
 };
 
-/* What is asked for: the same of every method. */
+/* The question that every method gets. */
 struct question {
     struct tarn_graph *graph;
     struct tarn_budget_options options;
@@ -249,8 +251,9 @@ static void ask(const struct question *question, struct tarn_graph *graph,
 
 static bool is_refusal(const struct answer *answer) { return answer->status == TARN_DOES_NOT_FIT; }
 
-/* What fits comes before what does not, then the faster, then the smaller; of refusals the one that
- * tells of less. Anything else than these two has ended before it was known. */
+/* An answer that fits is better than a refusal; of two that fit the faster one, then the smaller
+ * one; of refusals the one that reports the smaller footprint. Any other status ended before its
+ * answer was known. */
 static bool is_better(const struct answer *a, const struct answer *b)
 {
     if (a->status != TARN_OK && !is_refusal(a)) return false;
@@ -260,7 +263,7 @@ static bool is_better(const struct answer *a, const struct answer *b)
     return a->report.footprint < b->report.footprint;
 }
 
-/* Takes the other one over. */
+/* Replaces the best answer by the other one if that is better. */
 static void take_better(struct answer *best, struct answer *other)
 {
     if (is_better(other, best)) {
@@ -287,8 +290,8 @@ static void ask_interleaved(const struct question *question, struct tarn_graph *
     tarn_graph_destroy(graph);
 }
 
-/* Another sequence in which much less is alive, unless the graph fits as it is. NULL: there is
- * none. */
+/* Finds another sequence in which far fewer bytes are alive, unless the graph fits unchanged. NULL:
+ * there is none. */
 static enum tarn_status find_interleaved(const struct question *question,
                                          struct tarn_graph **result, struct tarn_error *error)
 {
@@ -315,7 +318,7 @@ static bool has_implementations(const struct tarn_graph *graph)
 /* In a larger graph chains that take most of both passes are of no use, and there are too many. */
 enum { REPEAT_ANY_OPS = 256 };
 
-/* Whatever can run again may, also where that is not likely to pay. */
+/* Asks with every op that can run again, even if that is not likely to pay. */
 static void ask_any(const struct question *question, struct answer *best)
 {
     struct answer other;
@@ -345,8 +348,8 @@ static void ask_others(const struct question *question, bool interleaved, struct
     ask_any(question, best);
 }
 
-/* Where ops have faster implementations that need room, a plan for a smaller budget may be the
- * faster one: what runs again there makes the room. */
+/* If ops have faster implementations that need room, a plan for a smaller budget may be the faster
+ * one: its recomputations make the room. */
 static void ask_for_less(const struct question *question, struct answer *best)
 {
     uint64_t asked = best->report.budget, most = best->report.footprint;
@@ -398,7 +401,7 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     return best.status;
 }
 
-/* What a caller asks for: a graph, or the rows of a curve. */
+/* A caller's request: a graph, or the rows of a curve. */
 struct call {
     struct tarn_graph *graph;
     struct tarn_budget_options options;
@@ -497,7 +500,7 @@ static enum tarn_status give_up_curve(const struct tarn_budgeting *budgeting)
                           late ? "the time was over" : "interrupted");
 }
 
-/* The point for one budget; the policy that was found is where the next search starts. */
+/* Finds the point for one budget; the next search starts at the policy found. */
 static enum tarn_status find_point(struct tarn_budgeting *budgeting, uint64_t budget,
                                    struct tarn_attempt *best, unsigned char *row, size_t size)
 {
@@ -531,8 +534,8 @@ static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct tar
     return status;
 }
 
-/* From the least upwards: what fits a budget also fits a larger one, so no point is slower than the
- * one below it. */
+/* Runs from the smallest budget upwards: a policy that fits a budget also fits a larger one, so no
+ * point is slower than the point below it. */
 static enum tarn_status run_curve(const struct tarn_transform_control *control, void *subject)
 {
     struct call *call = subject;

@@ -1,5 +1,6 @@
-/* Budgets for the arena: what to keep, what to compute again, by which implementation, and the plan
- * that shows that it fits. The door of the folder. */
+/* Keeps the arena within a budget: decides what to keep and what to compute again, by which
+ * implementation, and makes the plan that shows that it fits. The public header of this
+ * directory. */
 #ifndef TARN_PLANNER_BUDGET_BUDGET_H
 #define TARN_PLANNER_BUDGET_BUDGET_H
 
@@ -15,20 +16,21 @@ enum tarn_status tarn_budget_check_share(const struct tarn_budget_options *optio
  * one's footprint counts. Of bytes and a share the smaller one counts. */
 void tarn_budget_settle_share(struct tarn_budget_options *options, const struct tarn_plan *plan);
 
-/* tarn_graph_budget with complete options, for a plan by the options `planning` (of their
- * transforms, only `reorder` counts, which is complete: what keeps to the budget is put in order,
- * too): `result` has the plan that keeps to the budget, too, unless the budget is unlimited. The
- * caller finishes it; it is empty where the status is an error. left_out: of enum tarn_budget_class
- * (see planner/transform/budget/budget.h), the sum of those that the search does without, for
- * comparisons. */
+/* Does what tarn_graph_budget does, with complete options, for a plan by the options `planning`. Of
+ * their transforms only `reorder` counts, which is complete: a graph that keeps to the budget is
+ * reordered, too. `result` also has the plan that keeps to the budget, unless the budget is
+ * unlimited. The caller finishes it; it is empty if the status is an error. left_out: the sum of
+ * the enum tarn_budget_class values (see planner/transform/budget/budget.h) that the search does
+ * without, for comparisons. */
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_budget_options *options, unsigned left_out,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_planned *result, struct tarn_error *error);
 
-/* tarn_budgeting_run with moves (struct tarn_offload_options), which are complete; `budget` NULL:
- * what makes nobody wait. The report of the budget is filled in, too. TARN_DOES_NOT_FIT: neither
- * moves nor anything else, nor all together, keep to the budget. */
+/* Does what tarn_budgeting_run does, with moves (struct tarn_offload_options), whose options are
+ * complete. `budget` NULL: makes only moves for which no op waits. The report of the budget is
+ * filled in, too. TARN_DOES_NOT_FIT: neither moves, nor recomputation, nor both together keep to
+ * the budget. */
 enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
                                      const struct tarn_budget_options *budget,
                                      const struct tarn_offload_options *offload,

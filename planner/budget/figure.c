@@ -1,6 +1,6 @@
-/* What less memory costs, from the footprint of the graph as it is down to the least, as a table
- * for programs (CSV) and as a figure (SVG): the increase of modelled time against the bytes of the
- * arena. Rows may come of budgets or of other orders. Cost: linear. */
+/* Writes the cost of less memory, from the footprint of the unchanged graph down to the smallest
+ * one, as a table for programs (CSV) and as a figure (SVG): the increase of modelled time against
+ * the bytes of the arena. Rows may come from budgets or from other orders. Cost: linear. */
 #include <math.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static void print_table(const void *subject, FILE *file)
 }
 
 /* ---- Picture ----
- * Both axes begin and end at ticks next to what there is, so that points fill the picture. */
+ * Both axes begin and end at the ticks nearest to the data, so that points fill the picture. */
 
 /* From a tick to a tick. */
 struct axis {

@@ -1,19 +1,19 @@
-/* Moves beside everything else that keeps to a budget. Which storages move, where bytes are free
- * and when they are taken again is for transform/offload to find, in the order of the ops that it
- * is given and by their clock. Recomputing changes both. No fixed order of the two is best, so
- * several are tried, and the fastest that fits is the answer:
+/* Combines moves with recomputation to keep to a budget. transform/offload finds which storages
+ * move, and when their bytes are freed and taken again, for the given order of the ops and by their
+ * clock. Recomputing changes both. No fixed order of the two is best, so several are tried, and the
+ * fastest plan that fits is the answer:
  *
  *     moves alone
  *     the budget without moves
- *     recomputing down to some multiple of the budget, and moving from there: what is cheap to make
- *         again is made again, and copies have the time that this leaves; multiples beside the best
- *         one are tried as well
- *     moving what makes nobody wait, and recomputing from there
+ *     recomputing down to some multiple of the budget, and moving from there: cheap versions are
+ *         recomputed, and copies have the time that this leaves; multiples next to the best one
+ *         are tried as well
+ *     moving storages for which no op waits, and recomputing from there
  *
- * A plan may need more than the list has alive: for streams side by side, which are coupled then,
- * and for what placement loses; so the search is asked again for less. What the budget leaves goes
- * to earlier triggers and later releases, where this costs no time. Cost: some searches for a
- * budget, each with some of moves. */
+ * A plan may need more bytes than the list has alive: for streams side by side, which are coupled
+ * then, and for bytes lost in placement. So the search is repeated for a smaller budget. Bytes that
+ * the budget leaves are spent on earlier triggers and later releases, if this costs no time. Cost:
+ * some searches for a budget, each with some searches for moves. */
 #include <assert.h>
 #include <string.h>
 
@@ -30,15 +30,15 @@
 
 /* Default effort, and places that a step of it looks at. */
 enum { EFFORT = 1000, STEP_WORK = 1000000 };
-/* What is less than one part in that of the time is not looked for. */
+/* Gains below 1/NOTHING of the time are not looked for. */
 enum { NOTHING = 2000 };
 /* Times that the search is asked for less, each time by at least one part in LESS. */
 enum { ASKED_MAX = 10, LESS = 200 };
 /* Steps of placing, unless the caller says how many. */
 enum { PLACE_STEPS = 300 };
 /* How often slack is shared out, each time one part in RELAXED_PART less of the budget. */
-/* Percent of what they are told to take that copies may take without making anybody wait, if that
- * is free. */
+/* Percent of their modelled time that copies may take without making an op wait, if that is
+ * free. */
 enum { SLOWER = 125 };
 enum { RELAXED_MAX = 4, RELAXED_PART = 32 };
 #define UNLIMITED (UINT64_MAX / 4) /* bytes to which anything keeps */
@@ -47,10 +47,10 @@ enum { RELAXED_MAX = 4, RELAXED_PART = 32 };
 
 /* A graph that keeps to the budget, with its plan. */
 struct found {
-    struct tarn_planned made; /* no graph: none */
+    struct tarn_planned made; /* no graph: no plan was made */
     uint64_t time_ns;
     struct tarn_budget_report report;
-    bool minds_less; /* than others, if copies take longer than told */
+    bool minds_less; /* than others, if copies take longer than modelled */
 };
 
 struct offloading {
@@ -64,7 +64,7 @@ struct offloading {
     uint64_t before, before_ns;
     uint64_t no_less_ns;
     struct found best;
-    uint64_t least;  /* the smallest footprint that a refusal has told of; UINT64_MAX: none */
+    uint64_t least;  /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
     uint32_t blamed; /* the op of such a refusal */
     struct tarn_error *error;
 };
@@ -85,7 +85,7 @@ static enum tarn_status find_time(const struct tarn_graph *graph, uint64_t *ns)
     return status;
 }
 
-/* The same if moves took `percent` of what they are told to take. */
+/* The same if moves took `percent` of their modelled time. */
 static enum tarn_status find_time_with(const struct tarn_graph *graph, uint64_t percent,
                                        uint64_t *ns)
 {
@@ -114,8 +114,8 @@ static enum tarn_status plan_quickly(const struct offloading *offloading, struct
     return tarn_plan_make(graph, &quick, TARN_ALL_UNLIMITED, plan, offloading->error);
 }
 
-/* The plan for the budget; NULL: none was found. *missing: bytes that the next question should be
- * lower by, at least 1 part in LESS. */
+/* The plan for the budget; NULL: none was found. *missing: bytes by which to lower the next budget,
+ * at least 1/LESS of it. */
 static enum tarn_status place(const struct offloading *offloading, struct tarn_graph *graph,
                               struct tarn_plan **plan, uint64_t *missing)
 {
@@ -195,7 +195,7 @@ static void offer(struct offloading *offloading, struct tarn_planned *made, uint
     *made = (struct tarn_planned){0};
 }
 
-/* Waits that break the heaviest antichain, where it is above the budget. *graph is replaced. */
+/* Adds waits that break the heaviest antichain, if it is above the budget. *graph is replaced. */
 static enum tarn_status couple(const struct offloading *offloading, struct tarn_graph **graph)
 {
     struct tarn_graph *coupled;
@@ -250,8 +250,8 @@ static enum tarn_status try_choice(struct offloading *offloading,
     return status;
 }
 
-/* The same gaps with what the budget leaves given to earlier triggers and later releases: as much
- * of it as can be placed. */
+/* Spends the bytes that the budget leaves on earlier triggers and later releases of the same gaps,
+ * as many bytes as can be placed. */
 static enum tarn_status relax(struct offloading *offloading, struct tarn_offload_model *model,
                               struct tarn_graph *from, const struct tarn_offload_choice *choice,
                               const struct tarn_budget_report *report, uint64_t aim)
@@ -271,7 +271,7 @@ static enum tarn_status relax(struct offloading *offloading, struct tarn_offload
     return status;
 }
 
-/* Moves chosen as if copies took so many percent of what they take, until a plan of them fits. */
+/* Chooses moves as if copies took this percentage of their time, until a plan of the moves fits. */
 static enum tarn_status try_slowed(struct offloading *offloading, struct tarn_offload_model *model,
                                    struct tarn_graph *from, const struct tarn_budget_report *report,
                                    uint64_t percent)
@@ -300,8 +300,8 @@ static enum tarn_status try_slowed(struct offloading *offloading, struct tarn_of
     return status;
 }
 
-/* Moves from a graph that has come of the given one. Where copies that take a quarter longer make
- * nobody wait either, that is the answer. */
+/* Chooses moves for a graph that was made from the given graph. If copies that take a quarter
+ * longer make no op wait either, that is the answer. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
                                   const struct tarn_budget_report *report)
 {
@@ -320,8 +320,9 @@ static enum tarn_status try_moves(struct offloading *offloading, struct tarn_gra
 
 /* ---- Together with the budget's own ways ---- */
 
-/* What keeps to `bytes` without moves, from a graph that has come of the given one. TARN_OK also
- * where nothing does: then *made is empty, and *least what the refusal tells. */
+/* Finds a plan that keeps to `bytes` without moves, for a graph that was made from the given graph.
+ * Returns TARN_OK also if there is none: then *made is empty, and *least is the footprint that the
+ * refusal reports. */
 static enum tarn_status ask_budget(struct offloading *offloading, struct tarn_graph *from,
                                    uint64_t bytes, struct tarn_planned *made,
                                    struct tarn_budget_report *report, uint64_t *least)
@@ -401,7 +402,7 @@ static enum tarn_status try_multiples(struct offloading *offloading)
     return status != TARN_OK ? status : try_above(offloading, best - 0.07);
 }
 
-/* Moving what makes nobody wait, and recomputing from there. */
+/* Moves storages for which no op waits, and recomputes from there. */
 static enum tarn_status try_free_first(struct offloading *offloading)
 {
     struct tarn_region region = {.chunks = NULL};
@@ -431,7 +432,7 @@ static enum tarn_status try_free_first(struct offloading *offloading)
     return status;
 }
 
-/* Does something move whatever the budget is? Then a plan without moves is none. */
+/* Does a storage move for every budget? Then a plan without moves is not valid. */
 static bool always_moves(const struct offloading *offloading)
 {
     return offloading->options.kinds & (TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS);

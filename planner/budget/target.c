@@ -1,16 +1,17 @@
-/* Which peak the search for a policy is asked for. For a budget: the budget first, then as much
- * less as the plan was above it, or more where it was below. For the least, a descent: segments,
- * the smallest peak in some rounds, then whatever is just below the footprint that was found, and,
- * where another order is asked for, that of what was found.
+/* Chooses the target peaks for the search for a policy. For a budget, the first target is the
+ * budget. Each later target is lower by the bytes by which the plan exceeded the budget, or higher
+ * if the plan was below it. The smallest footprint is found by a descent: segments, the smallest
+ * peak in some rounds, then targets just below the footprint found so far, and, if another order is
+ * asked for, a reordering of the best graph found.
  *
- * The least that is told is that of the whole descent, which depends on no budget. So that it is
- * true, no plan may be below it, whatever the budget is: a budget below it is refused before it is
- * searched for, and a plan that comes out below all that the descent has found so far makes it go
- * on; if even its end is above that plan, the least takes the plan's place. Where the budget itself
- * gave nothing that fits, the peaks between that of the least and the budget are halved. Source:
- * the search of budget.c; A. Shah et al., "Memory optimization for deep networks" (MONeT);
- * docs/how-it-works.md, "Transforms". Cost: a bounded number of searches, each with the attempts
- * that it leads to; of the descent as much as the budget is near the least. */
+ * A refusal reports the smallest footprint of the whole descent, which does not depend on the
+ * budget. No plan for any budget may be below it. So a lower budget is refused without search, and
+ * a plan below everything that the descent has found so far makes the descent continue. If even the
+ * end of the descent is above that plan, the descent's smallest graph replaces the plan. If the
+ * budget itself gave no plan that fits, the peaks between the smallest one and the budget are
+ * halved. Source: the search of budget.c; A. Shah et al., "Memory optimization for deep networks"
+ * (MONeT); docs/how-it-works.md, "Transforms". Cost: a bounded number of searches, each with its
+ * attempts, and the more of the descent, the nearer the budget is to the smallest footprint. */
 #include "attempt.h"
 
 #include <assert.h>
@@ -36,7 +37,8 @@ static void forget_script(struct tarn_budgeting *budgeting)
     tarn_region_finish(&budgeting->fixed_region);
 }
 
-/* Small graphs are searched to the end. false: this is none, or it has not come to the end. */
+/* Searches small graphs completely. false: the graph is not small, or the search has not
+ * finished. */
 static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_t target,
                                        const struct tarn_budget_limits *limits, bool *found)
 {
@@ -52,7 +54,8 @@ static enum tarn_status search_exactly(struct tarn_budgeting *budgeting, uint64_
     return status;
 }
 
-/* Where what was found is above the target, although all that the passes allow has been tried. */
+/* Tries cuts if the result is above the target although everything that the passes allow was
+ * tried. */
 static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t target,
                                     const struct tarn_budget_limits *limits,
                                     struct tarn_budget_outcome *outcome)
@@ -70,9 +73,9 @@ static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t t
     return status;
 }
 
-/* One search after the other for nearly the same brings ever less: after a few they get a fourth of
- * the steps, and later a sixteenth. Those for the least are counted for themselves, so that it
- * depends on no budget. */
+/* Repeated searches for nearly the same target bring less and less: after a few searches the next
+ * ones get a fourth of the steps, and later a sixteenth. Searches of the descent are counted
+ * separately, so that its result does not depend on the budget. */
 static uint32_t share_of_next(struct tarn_budgeting *budgeting)
 {
     bool least = budgeting->aim != TARN_AIM_BUDGET;
@@ -122,8 +125,8 @@ static uint64_t next_target(const struct tarn_budgeting *budgeting,
     return equal || !limits ? target : target + slack;
 }
 
-/* Makes what the policy comes to, and, where it has cuts, what it comes to without: what has less
- * alive may need more when it is placed. */
+/* Builds and places the policy's graph, and, if the policy has cuts, also the graph without cuts: a
+ * graph with fewer bytes alive may need more bytes when it is placed. */
 static enum tarn_status make(struct tarn_budgeting *budgeting, uint64_t target,
                              struct tarn_attempt *best, struct tarn_attempt *front)
 {
@@ -138,7 +141,7 @@ static enum tarn_status make(struct tarn_budgeting *budgeting, uint64_t target,
     return status;
 }
 
-/* Searches, and keeps what it comes to if that is better. next: as next_target has it. */
+/* Searches, and keeps the result if it is better. next: as in next_target. */
 static enum tarn_status try_target(struct tarn_budgeting *budgeting, uint64_t target, bool refine,
                                    struct tarn_attempt *best, uint64_t *next)
 {
@@ -168,9 +171,9 @@ enum tarn_status tarn_budgeting_try_targets(struct tarn_budgeting *budgeting, bo
     return TARN_OK;
 }
 
-/* ---- The least ---- */
+/* ---- The smallest footprint ---- */
 
-/* Segments, without any search: what is at once known about the least. */
+/* Places segments, without any search: a first value of the smallest footprint. */
 static enum tarn_status take_segments(struct tarn_budgeting *budgeting)
 {
     struct tarn_attempt front;
@@ -182,8 +185,8 @@ static enum tarn_status take_segments(struct tarn_budgeting *budgeting)
     return tarn_attempt_make(budgeting, 1, &budgeting->descent.smallest, &front);
 }
 
-/* Where a round starts: from keeping everything, then, where that is allowed, from segments, then
- * from what the round before has come to. */
+/* Sets the start of a round: keeping everything, then, if allowed, segments, then the result of the
+ * round before. */
 static enum tarn_status start_round(struct tarn_budgeting *budgeting)
 {
     bool segments = budgeting->classes & TARN_BUDGET_RECOMPUTE;
@@ -219,7 +222,7 @@ static enum tarn_status search_round(struct tarn_budgeting *budgeting)
     return status;
 }
 
-/* Asks for less, as a caller would; gives it up where that is not kept to. */
+/* Searches for less, as a caller would; gives up if the result does not keep to it. */
 static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting)
 {
     struct tarn_descent *descent = &budgeting->descent;
@@ -284,8 +287,8 @@ enum tarn_status tarn_budgeting_descend(struct tarn_budgeting *budgeting, uint64
 
 /* ---- Within a budget ---- */
 
-/* Between the least, which fits, and the budget, which does not: the searches so far have come out
- * above the budget, or with a footprint above their peak. */
+/* Halves between the smallest peak, which fits, and the budget, which does not: the searches so far
+ * ended above the budget, or with a footprint above their peak. */
 static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t low = best->report.peak, high = budgeting->options.budget, next;
@@ -304,7 +307,7 @@ static enum tarn_status halve(struct tarn_budgeting *budgeting, struct tarn_atte
             high = target;
     }
     if (is_over(budgeting)) return TARN_OK;
-    budgeting->searches = 0; /* from what is a little lower, up to the budget */
+    budgeting->searches = 0; /* from a slightly lower target, up to the budget */
     return try_target(budgeting, budgeting->options.budget, true, best, &next);
 }
 
@@ -315,7 +318,7 @@ static void take_least(struct tarn_budgeting *budgeting, struct tarn_attempt *be
     budgeting->descent.smallest.made = (struct tarn_planned){0};
 }
 
-/* No plan may be below the least, see above. */
+/* No plan may be below the smallest footprint, see above. */
 static enum tarn_status is_above_least(struct tarn_budgeting *budgeting, uint64_t footprint,
                                        bool *above)
 {
@@ -326,7 +329,7 @@ static enum tarn_status is_above_least(struct tarn_budgeting *budgeting, uint64_
     return status;
 }
 
-/* What keeps to the budget, in another order: less memory for no more time. */
+/* Puts the result that keeps to the budget in another order: less memory for no more time. */
 static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     struct tarn_attempt ordered;
@@ -345,9 +348,9 @@ static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct ta
     return status;
 }
 
-/* From what was found once more, with fewer steps. What is found for a smaller budget keeps to a
- * larger one, too, and may be faster by luck: so of a small graph a few smaller budgets, which are
- * the same for budgets near each other, are looked at. */
+/* Searches once more from the result, with fewer steps. A policy for a smaller budget also keeps to
+ * a larger one, and may be faster by luck. So for a small graph a few smaller budgets are tried,
+ * which are the same for budgets near each other. */
 static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;
@@ -371,7 +374,7 @@ static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tar
     return status;
 }
 
-/* Is there another way to run any op? Then even what fits as it is may be run faster. */
+/* Is there another way to run any op? Then even a graph that fits unchanged may be run faster. */
 static bool has_choices(const struct tarn_recompute_model *model)
 {
     for (uint32_t f = 0; f < model->forms_count; f++)
@@ -379,7 +382,7 @@ static bool has_choices(const struct tarn_recompute_model *model)
     return model->forms_count > model->ops_count;
 }
 
-/* What fits as it is, and could not be faster, needs no search. */
+/* A graph that fits unchanged, and could not be faster, needs no search. */
 static enum tarn_status take_as_it_is(struct tarn_budgeting *budgeting, struct tarn_attempt *best,
                                       bool *done)
 {
@@ -396,8 +399,8 @@ static enum tarn_status take_as_it_is(struct tarn_budgeting *budgeting, struct t
     return status;
 }
 
-/* Searches for the budget itself. What is below all that the descent has found so far is kept only
- * where the whole of it comes as low. */
+/* Searches for the budget itself. A plan below everything that the descent has found so far is kept
+ * only if the whole descent reaches as low. */
 static enum tarn_status search_within(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;

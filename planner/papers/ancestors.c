@@ -1,6 +1,6 @@
 /* Unsafe pairs by ancestors in the graph: the SOMAS paper's Algorithm 1 and its optimised form,
  * section 3.1. A tensor t precedes every tensor whose producer has all of DestNodes[t] among its
- * ancestors; 1-opt asks that of MaxNodes[t] only, t's last consumer in each stream.
+ * ancestors; 1-opt checks MaxNodes[t] only, t's last consumer in each stream.
  *
  * Differences to the paper: a tensor without consumers is consumed by its producer (else it would
  * be safe with everything), an output by a node after all others, and MaxNodes ranges over
@@ -54,7 +54,7 @@ static enum tarn_status ancestor_rows_init(struct ancestor_rows *ancestors,
 
 /* ---- DestNodes and MaxNodes ---- */
 
-/* Those of storage a are nodes[begin[a]..begin[a + 1]), in topological order. */
+/* The nodes of storage a are nodes[begin[a]..begin[a + 1]), in topological order. */
 struct node_lists {
     uint32_t *begin;
     uint32_t *nodes;

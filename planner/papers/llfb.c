@@ -1,14 +1,15 @@
-/* A skyline over list order, from the bottom up: of its lines the lowest one is taken, and of the
- * blocks whose lifetime lies within that line the one that lives longest is put on it; where there
- * is none, the line is raised to the lower one beside it.
+/* Places by longest-lived first, best-fit, with a skyline over list order, from the bottom up. The
+ * lowest line of the skyline is taken, and of the blocks whose lifetime lies within this line the
+ * longest-lived one is put on it. If there is none, the line is raised to the lower of its
+ * neighbours.
  *
  *     offset │      ┌────┐            1. the lowest line is [3, 6)
  *            │──┐   │    │            2. it takes the longest block within [3, 6), and is split,
  *            │  └───┘    └─────          or rises to the height of [1, 3)
  *            └──────────────── time
  *
- * With several streams a lifetime ends where nothing in conflict can begin any more, so
- * that what does not meet in time is safe. A group moves as one, over the time of all its members.
+ * With several streams a lifetime ends when no conflicting storage can begin any more, so storages
+ * that do not meet in time are safe. A group moves as one, over the time of all its members.
  * Source: T. Sekiyama et al., "Profile-guided memory optimization for deep neural networks",
  * section 3.2. Cost: O(T) for each block and line: quadratic. */
 #include "papers.h"
@@ -21,7 +22,7 @@
 #include "streams/base/region.h"
 
 struct line {
-    uint32_t begin; /* in time; it ends where the next one begins */
+    uint32_t begin; /* in time; it ends when the next line begins */
     uint64_t height;
 };
 
@@ -33,13 +34,13 @@ struct waiting {
 struct skyline {
     const struct tarn_problem *problem;
     uint64_t *offset;
-    struct line *lines; /* by time, without gaps; behind the last one is the end of time */
+    struct line *lines; /* by time, without gaps; after the last one is the end of time */
     uint32_t lines_count;
     struct waiting *waiting; /* the longest-lived first */
     uint32_t waiting_count;
 };
 
-/* ---- What waits ---- */
+/* ---- Blocks that wait ---- */
 
 static int compare_life(const void *left, const void *right)
 {
@@ -49,7 +50,7 @@ static int compare_life(const void *left, const void *right)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-/* Behind the last op, in the global order, that may be in conflict with it. */
+/* One after the last op, in the global order, that may be in conflict with it. */
 static uint32_t death_of(const struct tarn_problem *problem, uint32_t a)
 {
     const struct tarn_reuse *reuse = &problem->conflicts.reuse;
@@ -111,7 +112,7 @@ static void remove_line(struct skyline *skyline, uint32_t line)
     skyline->lines_count--;
 }
 
-/* Joins a line with what is as high beside it. */
+/* Joins a line with neighbours of the same height. */
 static void join_lines(struct skyline *skyline, uint32_t line)
 {
     const struct line *lines = skyline->lines;
@@ -131,7 +132,7 @@ static void raise_line(struct skyline *skyline, uint32_t line)
     join_lines(skyline, line);
 }
 
-/* Cuts a line in two where a new one begins, if it does not begin there. */
+/* Cuts a line in two at the start of a new line, if it does not begin there. */
 static uint32_t split_line(struct skyline *skyline, uint32_t line, uint32_t time)
 {
     struct line *lines = skyline->lines;

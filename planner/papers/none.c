@@ -1,4 +1,4 @@
-/* The door of a build without the methods of papers (-Dpapers=false). */
+/* The interface papers.h in a build without the methods of papers (-Dpapers=false). */
 #include <string.h>
 
 #include "papers.h"

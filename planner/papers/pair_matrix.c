@@ -1,5 +1,5 @@
-/* A bit matrix of pairs. The hash is over the rows, so that methods which find the same set have
- * the same hash. Cost: T^2 bits; every function of the whole matrix is linear in that. */
+/* A bit matrix of pairs. The hash covers the rows, so methods that find the same set have the same
+ * hash. Cost: T^2 bits; every function of the whole matrix is linear in that. */
 #include "pairs.h"
 
 #include <assert.h>

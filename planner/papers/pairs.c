@@ -1,5 +1,5 @@
-/* Unsafe pairs by vector clocks, which is how Tarn itself answers: here all answers are written
- * down. Cost: T^2 questions of a few instructions each. */
+/* Lists all unsafe pairs by vector clocks, the method that Tarn itself uses for single pairs. Cost:
+ * T^2 questions of a few instructions each. */
 #include "pairs.h"
 
 #include "streams/base/deadline.h"

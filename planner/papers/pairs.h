@@ -11,11 +11,11 @@
 #include "streams/graph/graph.h"
 #include "tarn/error.h"
 
-/* Unsafe pairs as a full matrix: what the algorithms of the SOMAS paper produce, and what vector
- * clocks expand to where the two are compared. */
+/* Unsafe pairs as a full matrix: the result of the SOMAS paper's algorithms, and the matrix that
+ * vector clocks expand to when both are compared. */
 
 /* Symmetric bit matrix over planned storages. A set bit is an unsafe pair; the diagonal is clear,
- * and so are the bits of a row behind the last storage. */
+ * and so are the bits of a row after the last storage. */
 struct tarn_pair_matrix {
     uint32_t count; /* of storages */
     uint32_t words; /* 64-bit words of a row */
@@ -46,8 +46,8 @@ uint64_t tarn_pair_matrix_hash(const struct tarn_pair_matrix *matrix);
 /* Whether it is symmetric, with a clear diagonal and clear padding. For assertions; cost: T^2. */
 bool tarn_pair_matrix_is_valid(const struct tarn_pair_matrix *matrix);
 
-/* The paper's values on the stream graph (section 3.2), apart from the pairs so that tests can look
- * at them. Orders are 1-based places in a stream, views included; 0 means none. */
+/* The paper's values on the stream graph (section 3.2), separate from the pairs so that tests can
+ * read them. Orders are 1-based places in a stream, views included; 0 means none. */
 
 /* EndTime of an output: the end of the iteration, after every op of every stream. */
 #define TARN_ORDER_END UINT32_MAX
@@ -60,7 +60,7 @@ struct tarn_stream_graph {
     uint32_t *max_anc_id;  /* [t][s] highest order in s of an ancestor of the producer */
     bool *between_streams; /* [t] is there a consumer outside the producer's stream? */
     bool *anc_streams;     /* [s1][s2] is s2 another stream and an ancestor of s1? */
-    uint32_t *tensors;     /* T_s: those of stream s are tensors[begin[s]..begin[s + 1]) */
+    uint32_t *tensors;     /* T_s: the tensors of stream s are tensors[begin[s]..begin[s + 1]) */
     uint32_t *begin;       /* streams_count + 2, of which the last one is not read */
 };
 
@@ -68,7 +68,8 @@ struct tarn_stream_graph {
 enum tarn_status tarn_stream_graph_init(struct tarn_stream_graph *streams,
                                         struct tarn_region *region, const struct tarn_graph *graph);
 
-/* Each fills a matrix, which is to be finished where TARN_OK is returned. TARN_SYSTEM: no memory.
+/* Each function fills a matrix, which the caller finishes if TARN_OK is returned. TARN_SYSTEM: no
+ * memory.
  */
 enum tarn_status tarn_pairs_clocks(const struct tarn_graph *graph, struct tarn_pair_matrix *matrix);
 enum tarn_status tarn_pairs_ancestors(const struct tarn_graph *graph,

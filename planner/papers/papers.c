@@ -1,5 +1,5 @@
-/* The door of a build with the methods of papers: layouts by name, and the public question for
- * unsafe pairs. */
+/* The interface papers.h in a build with the methods of papers: layouts by name, and the public
+ * function for unsafe pairs. */
 #include "papers.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
-/* The door to the methods of papers, which are kept to compare with and run only when they are
- * asked for by name. A build with -Dpapers=false has none of them: papers.c is the door where they
- * are, none.c where they are not. The third function of the door is public: tarn_graph_pairs. */
+/* The interface of the methods of papers, which are kept for comparison and run only if they are
+ * asked for by name. A build with -Dpapers=false has none of them: papers.c implements the
+ * interface if they are built, none.c if they are not. The interface's third function is public:
+ * tarn_graph_pairs. */
 #ifndef TARN_PLANNER_PAPERS_PAPERS_H
 #define TARN_PLANNER_PAPERS_PAPERS_H
 
@@ -15,13 +16,13 @@ bool tarn_papers_lack(const char *name);
 
 /* The two layouts. Each writes the offset of every planned storage. TARN_SYSTEM: no memory. */
 
-/* Longest-lived first, best-fit: what layouts of training steps are commonly compared with.
- * node_limit: not used, ROAM's layout has it. */
+/* Places by longest-lived first, best-fit: the method that layouts of training steps are commonly
+ * compared with. node_limit: unused; only ROAM's layout has it. */
 enum tarn_status tarn_llfb_place(const struct tarn_problem *problem, uint32_t node_limit,
                                  uint64_t *offset, uint64_t *footprint);
 
-/* ROAM: the leaves of the subgraph tree one by one, then one behind the other. node_limit: nodes in
- * a leaf at most; 0: a default. */
+/* Places by ROAM: the leaves of the subgraph tree one by one, then one after the other. node_limit:
+ * maximum of nodes in a leaf; 0: a default. */
 enum tarn_status tarn_roam_place(const struct tarn_problem *problem, uint32_t node_limit,
                                  uint64_t *offset, uint64_t *footprint);
 

@@ -1,17 +1,16 @@
-/* Core nodes run in their segments, which depend on nothing but the graph; supplies in that of the
- * first node that they feed. A branch falls into the gradient, which runs as soon as it can, and
- * the update: what writes a parameter or an output, or reads the optimizer's state, and what comes
- * behind that. An update runs as a
- * whole, in the first segment from which on it can and in which activations and what it needs
- * itself are together no more than all activations (the paper's estimate of the peak), or at once
- * where the delay does not pay (the paper's radius: the gradient's size beside the average). What
- * it needs is found by running it, which takes the place of the paper's coefficient for each
- * optimizer.
+/* Makes ROAM's order. Core nodes run in their segments, which depend on the graph alone; supplies
+ * run in the segment of the first node that they feed. A branch consists of the gradient, which
+ * runs as soon as it can, and the update: nodes that write a parameter or an output, or read the
+ * optimizer's state, and all later nodes. An update runs as a whole, in the first possible segment
+ * in which activations and the update's own bytes fit. The limit is the bytes of all activations,
+ * the paper's estimate of the peak. It runs at once if the delay does not pay (the paper's radius:
+ * the gradient's size relative to the average). Its bytes are found by running it, instead of by
+ * the paper's coefficient for each optimizer.
  *
- * Then the leaves are solved one after the other: what is alive before a leaf depends on the leaves
- * before it, not on their orders, so that they could as well be solved at the same time.
- * Source: H. Shu et al., "ROAM", section IV-A, equations 1 to 6. Cost: linear, branches times
- * segments, and a search for each leaf. */
+ * Then the leaves are solved one after the other: the bytes alive before a leaf depend on the
+ * earlier leaves, not on their orders, so the leaves could also be solved in parallel. Source: H.
+ * Shu et al., "ROAM", section IV-A, equations 1 to 6. Cost: linear, branches times segments, and a
+ * search for each leaf. */
 #include "reorder_tree.h"
 
 #include <assert.h>
@@ -19,7 +18,7 @@
 
 enum { VISITS = 400000 };
 
-/* ---- What each update needs ---- */
+/* ---- The bytes of each update ---- */
 
 /* Does it write something that outlives the iteration, or read the optimizer's state? */
 static bool is_update(const struct tarn_graph *graph, const struct tarn_graph_op *op)
@@ -43,7 +42,8 @@ static void find_updates(struct tarn_reorder_tree *tree)
     }
 }
 
-/* The most bytes alive that updates make, each branch's run by itself; and what comes into them. */
+/* Measures the maximum of bytes alive that each branch's update makes when run by itself, and the
+ * bytes made elsewhere that it reads last. */
 static void measure_updates(struct tarn_reorder_tree *tree, uint64_t *now)
 {
     const struct tarn_reorder_model *model = tree->model;
@@ -104,8 +104,8 @@ static void find_segments(struct tarn_reorder_tree *tree)
     }
 }
 
-/* Bytes of activations by segment: of what core nodes make, and others than updates still read in
- * later segments. Returns the bytes of them all. */
+/* Computes the bytes of activations by segment: results of core nodes that nodes other than updates
+ * still read in later segments. Returns the bytes of all activations. */
 static uint64_t weigh_activations(struct tarn_reorder_tree *tree)
 {
     const struct tarn_reorder_model *model = tree->model;

@@ -1,20 +1,20 @@
-/* From cuts to leaves. The turning cut is the one across which the most bytes live that some other
- * node of the core still reads, gradients of weights thus left aside: forward is before it,
- * backward behind it. Segments are counted outwards from there. A row of forward segments and a row
- * of backward ones are independent where the activations of either are exactly those of the other;
- * leaves end there while they stay within the limit. A larger independent part is split: backward
- * ends where the first activation from farther out dies. Which leaf decides about a block: for an
- * activation the one in which it is freed; for what is freed in the forward pass too; for what is
- * born in the backward pass the one in which that happens. Source: H. Shu et al., "ROAM", sections
- * IV-B and IV-C, Algorithm 1. Cost: linear, and for a leaf that is not independent once more its
- * segments. */
+/* Makes leaves from cuts. The turning cut is the cut across which the most bytes live that some
+ * other node of the core still reads, which leaves out gradients of weights. The forward pass is
+ * before it, the backward pass after it. Segments are counted outwards from there. A row of forward
+ * segments and a row of backward segments are independent if both have exactly the same
+ * activations; leaves end at such rows while they stay within the limit. A larger independent part
+ * is split: its backward part ends at the segment in which the first activation from farther out
+ * dies. An activation, or a block freed in the forward pass, belongs to the leaf in which it is
+ * freed. A block born in the backward pass belongs to the leaf in which it is born. Source: H. Shu
+ * et al., "ROAM", sections IV-B and IV-C, Algorithm 1. Cost: linear, plus once more the segments of
+ * leaves that are not independent. */
 #include "roam_leaves.h"
 
 #include <assert.h>
 
 #include "subgraph_tree.h"
 
-/* Segments outwards from the turning cut, and what their activations say. */
+/* Segments outwards from the turning cut, with their activations. */
 struct halves {
     const struct tarn_subgraph_tree *tree;
     const struct tarn_problem *problem;

@@ -1,5 +1,5 @@
-/* The leaves of the subgraph tree as a layout needs them: parts of the forward pass, each with the
- * part of the backward pass that needs its activations.
+/* The leaves of the subgraph tree, for a layout: parts of the forward pass, each with the part of
+ * the backward pass that needs its activations.
  *
  *     list order   │ leaf 2 │  leaf 1  │ leaf 0 │ leaf 0 │   leaf 1   │   leaf 2   │
  *                     └────────└──────────└── activations ──┘            │
@@ -11,12 +11,12 @@
 #include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 
-/* What is known of a block. Times are places in list order; the turning cut is the node at which
- * the forward pass ends. */
+/* The traits of a block. Times are places in list order; the turning cut is the node at which the
+ * forward pass ends. */
 struct tarn_roam_block {
     uint32_t birth, death; /* of the first and last node that touches it; pinned: past all nodes */
     uint32_t leaf;
-    bool activation; /* born up to the turning cut, dies behind it */
+    bool activation; /* born up to the turning cut, dies after it */
 };
 
 struct tarn_roam_leaves {

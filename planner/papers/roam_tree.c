@@ -1,18 +1,18 @@
-/* Each leaf gets a layout of its own: its activations side by side from offset 0, those that die
- * last at the bottom, and everything else above them or where they are not alive, by best-fit in
- * the best of a few orders (the paper solves an integer program). Then layouts are concatenated:
+/* Places by ROAM's tree. Each leaf gets a layout of its own: its activations side by side from
+ * offset 0, with the ones that die last at the bottom. All other storages are placed above them, or
+ * in their bytes while they are not alive, by best-fit in the best of a few orders. (The paper
+ * solves an integer program.) Then layouts are concatenated:
  *
  *     leaf 0   │              │         │ act. │ temporaries    │   base[0] = base[1] + act. of 1
  *     leaf 1   │              │   act.  │ temporaries    │          base[1] = base[2] + act. of 2
  *     leaf 2   │ activations  │ temporaries │                       base[2] = 0
  *
- * Activations of different leaves thus never meet; temporaries may, and those that do are taken
- * out, small ones before large ones, and placed anew where they fit best. What conflicts with what
- * is not a matter of leaves: it is asked of the order of the streams, so that the result is safe
- * for any number of streams. Blocks of several members move as one. Source: H. Shu et al., "ROAM",
- * section IV-B. As printed, equation 9 puts the longest-lived layout on top; its text and Figure 5
- * say the opposite, which is what works. Cost: that of Single Object, for each order of the leaves'
- * blocks. */
+ * So activations of different leaves never overlap. Temporaries may; overlapping ones are taken
+ * out, small ones before large ones, and placed anew by best-fit. Conflicts do not depend on
+ * leaves: they follow from the order of the streams, so the result is safe for any number of
+ * streams. Blocks of several members move as one. Source: H. Shu et al., "ROAM", section IV-B. As
+ * printed, equation 9 puts the longest-lived layout on top; its text and Figure 5 say the opposite,
+ * which works. Cost: the cost of Single Object, for each order of the leaves' blocks. */
 #include "papers.h"
 
 #include <assert.h>
@@ -31,8 +31,8 @@ struct layout {
     struct tarn_region region;
     struct tarn_roam_leaves leaves;
     struct tarn_placer *placer;
-    uint64_t *offset; /* what the placer writes */
-    uint64_t *start;  /* block -> its offset in the layout of its leaf, then in that of the whole */
+    uint64_t *offset; /* written by the placer */
+    uint64_t *start;  /* block -> its offset in the layout of its leaf, then in the whole layout */
     uint32_t *queue;  /* blocks, leaf by leaf from the innermost */
     double *priority; /* by block: the higher, the earlier */
     uint64_t *base;   /* by leaf; before that the end of its activations */
@@ -57,7 +57,7 @@ static void priority_blocks(struct layout *layout, const uint32_t *blocks, uint3
     }
 }
 
-/* What a comparison looks at, so that sorting needs no state of its own. */
+/* The data that a comparison needs, so that sorting needs no state of its own. */
 struct ranked {
     double priority;
     uint32_t birth, block;
@@ -105,7 +105,8 @@ static uint64_t round_up(uint64_t bytes, uint64_t alignment)
 
 /* ---- Leaves ---- */
 
-/* The activations of a leaf, which come first in its blocks, from the bottom; where they end. */
+/* Puts the activations of a leaf, which come first in its blocks, from the bottom up; returns their
+ * end. */
 static uint64_t put_activations(struct layout *layout, const uint32_t *blocks, uint32_t count)
 {
     uint64_t end = 0;
@@ -117,7 +118,7 @@ static uint64_t put_activations(struct layout *layout, const uint32_t *blocks, u
     return end;
 }
 
-/* One layout of a leaf; *peak: where it ends. */
+/* Makes one layout of a leaf; *peak: its end. */
 static enum tarn_status lay_out(struct layout *layout, const uint32_t *blocks, uint32_t activations,
                                 uint32_t count, uint64_t *peak)
 {
@@ -132,7 +133,7 @@ static enum tarn_status lay_out(struct layout *layout, const uint32_t *blocks, u
     return TARN_OK;
 }
 
-/* Sorts what is alive across the turning cut to the front, the last to die first. */
+/* Sorts blocks that are alive across the turning cut to the front, the last one to die first. */
 static bool front_activations(struct layout *layout, uint32_t *blocks, uint32_t count,
                               uint32_t *activations)
 {
@@ -168,7 +169,7 @@ static enum tarn_status solve_leaf(struct layout *layout, uint32_t *blocks, uint
     return TARN_OK;
 }
 
-/* The blocks of each leaf behind one another; begin: by leaf, and the end. */
+/* Lists the blocks leaf by leaf; begin: by leaf, and the end. */
 static void queue_leaves(struct layout *layout, uint32_t *begin)
 {
     uint32_t count = layout->problem->blocks.count, leaves = layout->leaves.count;
@@ -203,8 +204,8 @@ static void add_bases(struct layout *layout)
         layout->start[b] += layout->base[layout->leaves.blocks[b].leaf];
 }
 
-/* Everything where the layouts say, in that order, unless it clashes with what came before: then
- * where it fits best. */
+/* Places every block at its layout's offset, in that order. If a block overlaps an earlier one, it
+ * is placed by best-fit. */
 static enum tarn_status join(struct layout *layout, const uint32_t *temporaries, uint32_t count)
 {
     tarn_placer_clear(layout->placer);

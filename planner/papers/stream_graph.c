@@ -2,9 +2,9 @@
  * streams in ancestor relation), 4 (valid ancestor) and 5 (tensors of one stream), section 3.2.
  *
  * Differences to the paper: orders are 1-based, so that 0 can mean none; a stream is never its own
- * ancestor, even where the stream graph has cycles (Algorithm 4 treats it apart); a tensor without
- * consumers is consumed by its producer, an output at the end of every stream; Algorithm 5 has its
- * last branch back (two tensors that both stay within the stream: disjoint lifetimes).
+ * ancestor, even if the stream graph has cycles (Algorithm 4 treats it separately); a tensor
+ * without consumers is consumed by its producer, an output at the end of every stream; Algorithm 5
+ * has its last branch back (two tensors that both stay within the stream: disjoint lifetimes).
  * Cost: O((V + E + T) S) for the values, O(T^2 S) at worst for the pairs. */
 #include "pairs.h"
 
@@ -92,8 +92,8 @@ static uint32_t stream_of(const struct tarn_graph *graph, uint32_t t)
     return graph->ops[graph->storages[t].producer].stream;
 }
 
-/* Counting sort. begin is shifted by one while it fills: begin[s + 1] is where stream s's next
- * tensor goes, and so ends up as where stream s + 1 begins. */
+/* Counting sort. begin is shifted by one while it fills: begin[s + 1] is the index of stream s's
+ * next tensor, and so ends up as the start of stream s + 1. */
 static void fill_tensors_of_streams(struct tarn_stream_graph *streams,
                                     const struct tarn_graph *graph)
 {

@@ -1,16 +1,17 @@
-/* What is flexible is set aside first, by structure alone. From the ends: a node all of whose paths
- * lead to one end (a node that no node waits for) belongs to that end's branch; so the gradient of
- * a weight and its update are a branch, while the chain of gradients, which leads to many, is core.
- * Optimizers that do not work in place have several ends for a parameter: ends whose branches touch
- * the same persistent storage, as large as any that they touch, count as one; so do those of the
- * gradients of one contiguous group, which are reduced together. From the beginnings: what needs
- * core nodes as little as a mask or a copied input does, and feeds only nodes at which a longer
- * chain arrives, is a supply.
+/* Builds the subgraph tree. Flexible nodes are set aside first, by structure alone. From the ends:
+ * a node all of whose paths lead to one end (a node that no node waits for) belongs to that end's
+ * branch. So the gradient of a weight and its update are a branch, while the chain of gradients,
+ * which leads to many ends, is core. Optimizers that do not work in place have several ends for a
+ * parameter: ends count as one if their branches use the same persistent storage, and no storage
+ * that they use is larger. The ends of the gradients of one contiguous group, which are reduced
+ * together, count as one, too. From the starts: a node that needs core nodes as little as a mask or
+ * a copied input does, and feeds only nodes at which a longer chain arrives, is a supply.
  *
- * What is left is closed: no path leads from a core node through others to a core node. So a core
- * node is comparable with all others when each earlier one has a core successor up to it, and each
- * later one a core predecessor from it on: one pass forward and one backward find the cuts.
- * Source: H. Shu et al., "ROAM", sections IV-A and IV-C. Cost: linear, but for the joined ends. */
+ * The remaining core is closed: no path leads from a core node through other nodes to a core node.
+ * So a core node is comparable with all other core nodes under two conditions: each earlier node
+ * has a core successor up to it, and each later node a core predecessor at it or later. One pass
+ * forward and one backward find the cuts. Source: H. Shu et al., "ROAM", sections IV-A and IV-C.
+ * Cost: linear, but for the joined ends. */
 #include "subgraph_tree.h"
 
 #include <assert.h>
@@ -190,7 +191,7 @@ static void list_core(struct search *search)
     }
 }
 
-/* The place of the first core successor; the number of core nodes where there is none. */
+/* The place of the first core successor; the number of core nodes if there is none. */
 static uint32_t first_successor(const struct search *search, uint32_t v)
 {
     const struct tarn_arcs *arcs = &search->model->successors;
@@ -203,7 +204,7 @@ static uint32_t first_successor(const struct search *search, uint32_t v)
     return first;
 }
 
-/* One more than the place of the last core predecessor; 0 where there is none. */
+/* One more than the place of the last core predecessor; 0 if there is none. */
 static uint32_t last_predecessor(const struct search *search, uint32_t v)
 {
     const struct tarn_arcs *arcs = &search->model->predecessors;
@@ -216,7 +217,7 @@ static uint32_t last_predecessor(const struct search *search, uint32_t v)
     return last;
 }
 
-/* reach[i]: the least last predecessor, plus one, of the core nodes behind place i. */
+/* reach[i]: the lowest last predecessor, plus one, of the core nodes after place i. */
 static void find_cuts(struct search *search)
 {
     struct tarn_subgraph_tree *tree = search->tree;

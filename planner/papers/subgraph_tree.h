@@ -1,19 +1,19 @@
-/* The subgraph tree of ROAM: where a graph falls into parts that can be looked at one by one.
+/* The subgraph tree of ROAM: divides a graph into parts that can be ordered and placed one by one.
  *
  *     core      ──●──┬─○─┬──●──●─┬─○───○─┬──●──   ● memory-insensitive: comparable with every
  *                    └─○─┘       └───○───┘          other core node, hence a cut
  *     branches              └─○─○ (one parameter's update, or another end of its own)
- *     supplies   ○─○─┘ (feed what waits for a longer chain as well)
+ *     supplies   ○─○─┘ (feed nodes that also wait for a longer chain)
  *
- * A segment is what lies between two cuts, the first one included. Branches may run in any segment
- * from their first one on, supplies in any up to the first one that they feed. */
+ * A segment is the nodes between two cuts, the first cut included. Branches may run in their first
+ * segment or any later one; supplies may run in any segment up to the first one that they feed. */
 #ifndef TARN_PLANNER_PAPERS_SUBGRAPH_TREE_H
 #define TARN_PLANNER_PAPERS_SUBGRAPH_TREE_H
 
 #include "planner/transform/list_model.h"
 #include "streams/base/region.h"
 
-/* The size that leaves of the tree are to have at most, where the caller does not say. */
+/* The maximum size of the tree's leaves if the caller gives none. */
 #define TARN_NODE_LIMIT 60
 
 enum tarn_subgraph_role { TARN_SUBGRAPH_CORE, TARN_SUBGRAPH_BRANCH, TARN_SUBGRAPH_SUPPLY };
@@ -21,7 +21,7 @@ enum tarn_subgraph_role { TARN_SUBGRAPH_CORE, TARN_SUBGRAPH_BRANCH, TARN_SUBGRAP
 struct tarn_subgraph_tree {
     const struct tarn_reorder_model *model;
     uint8_t *role;    /* node -> enum tarn_subgraph_role */
-    uint32_t *branch; /* node -> its branch, one for each parameter; TARN_NONE: in none */
+    uint32_t *branch; /* node -> its branch, one for each parameter; TARN_NONE: in no branch */
     uint32_t branches_count;
     uint32_t *cuts; /* nodes, ascending */
     uint32_t cuts_count;

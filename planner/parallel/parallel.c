@@ -1,5 +1,6 @@
-/* One parallel region of OpenMP: threads take items by a counter. Small problems are solved before
- * a thread would have started, so a team that is not eager lets the calling thread begin alone.
+/* Runs one parallel region of OpenMP: threads take items by a counter. Small problems are solved
+ * before a thread would have started, so a team that is not eager lets the calling thread begin
+ * alone.
  *
  * A team's region always has the same number of threads, however few the items: libgomp ends the
  * threads that a smaller region leaves over, and would start them again for the next one.
@@ -32,7 +33,7 @@ struct round {
     atomic_uint arrived; /* threads that have a number: the calling one has 0 */
 };
 
-/* Does `item`, and then others until none is left. */
+/* Does `item`, and then other items until none is left. */
 static void do_items(struct round *round, uint32_t thread, uint32_t item)
 {
     for (; item < round->count; item = atomic_fetch_add(&round->next, 1))

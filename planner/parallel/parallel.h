@@ -1,7 +1,7 @@
-/* Work spread over threads of OpenMP's. Without OpenMP the calling thread does all of it.
+/* Runs work on OpenMP's threads. Without OpenMP the calling thread does all the work.
  *
- * OpenMP keeps a pool of threads for each thread that calls, from one call to the next. Two things
- * that it does not survive are kept away from it:
+ * OpenMP keeps a pool of threads for each thread that calls, from one call to the next. It does not
+ * survive two events, which this file handles:
  *
  *   fork      a child has the pool's records and none of its threads, and would wait for them: in a
  *             forked child the calling thread works alone
@@ -28,7 +28,7 @@ struct tarn_team {
     uint32_t threads; /* at most, the calling one included */
     bool eager;       /* else other threads take part only when the work has taken a while */
     double begin_ms;  /* when the first work began; 0: not yet */
-    uint32_t granted; /* of `threads`, what the system lets it have; 0: not asked yet */
+    uint32_t granted; /* how many of `threads` the system grants; 0: not asked yet */
 };
 
 /* threads: 0 stands for OMP_NUM_THREADS, else for the processors that this thread may run on or
@@ -36,17 +36,17 @@ struct tarn_team {
  * Starts no thread. */
 void tarn_team_init(struct tarn_team *team, uint32_t threads, bool eager);
 
-/* Does items 0..count-1, each once and in no certain order, and returns when all are done. If the
- * system refuses threads, fewer do the work. What the items have written can be read afterwards. */
+/* Does items 0..count-1, each once and in no certain order, and returns when all items are done. If
+ * the system refuses threads, fewer threads do the work. Afterwards the caller can read what the
+ * items have written. */
 void tarn_team_run(struct tarn_team *team, uint32_t count, tarn_team_work *work, void *user);
 
-/* ---- The first to meet an aim ----
- * Items have numbers. Of those that meet an aim the one with the least number wins, whichever is
- * done first: so the result does not depend on the number of threads, and items with larger numbers
- * need not go on. */
+/* ---- The first to meet an aim ---- Items have numbers. Of the items that meet an aim the one with
+ * the lowest number wins, even if another one is done first. So the result does not depend on the
+ * number of threads, and items with larger numbers can stop. */
 
 struct tarn_winner {
-    atomic_uint_least64_t number; /* UINT64_MAX: nobody has met the aim yet */
+    atomic_uint_least64_t number; /* UINT64_MAX: no item has met the aim yet */
 };
 
 static inline void tarn_winner_clear(struct tarn_winner *winner)

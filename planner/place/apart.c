@@ -1,11 +1,11 @@
-/* Streams apart. If streams seldom wait for each other, nearly all that one of them produces is in
- * conflict with what others produce meanwhile, and a plan of everything mixes what had better lie
- * together. In a band of its own each stream is a problem of intervals, smaller by far, which
- * search solves well; what is lost is that streams need their most bytes at different times. Some
- * streams together in a band lose less and are harder: of the ways to share bands, those are placed
- * whose heights add up to the least. How high a band is at least, the heaviest antichain of its
- * storages, is known before: so bands are placed only if they can be lower than the present plan,
- * and as long as they can. Streams with members of one contiguous group always share a band.
+/* Places each stream in a band of its own. If streams seldom wait for each other, nearly all
+ * storages of one stream are in conflict with storages that other streams produce meanwhile. A plan
+ * of all streams then mixes storages that should lie together. In a band of its own each stream is
+ * a much smaller problem of intervals, which search solves well. The loss is that streams reach
+ * their peaks at different times. Several streams in one band lose less and are harder to place, so
+ * the partitions with the smallest sum of heights are placed. A lower bound of a band's height, the
+ * heaviest antichain of its storages, is known before. So bands are placed only while they can be
+ * lower than the present plan. Streams with members of one contiguous group always share a band.
  *
  *     units     streams joined by groups
  *     few       all partitions of the units
@@ -33,9 +33,9 @@ struct band {
     uint64_t *offset; /* by storage of the part */
 };
 
-/* All partitions of ALL_UNITS units are 15. Of up to MERGED_UNITS pairs are merged. Of more than
- * SHARED_STORAGES no two units share a band, since search is too short for that. TRIES: partitions
- * that are placed, beside that of one unit for each band. */
+/* ALL_UNITS units have 15 partitions. Of up to MERGED_UNITS units, pairs are merged. With more than
+ * SHARED_STORAGES storages no two units share a band, since search is too short for that. TRIES:
+ * partitions that are placed, beside the partition with one unit for each band. */
 enum { ALL_UNITS = 4, MERGED_UNITS = 8, SHARED_STORAGES = 4096, TRIES = 3 };
 enum { PARTITIONS_MAX = 16, SETS_MAX = 1 << MERGED_UNITS };
 
@@ -99,9 +99,9 @@ static bool find_units(struct apart *apart)
     return true;
 }
 
-/* ---- What a band has at least ---- */
+/* ---- The lower bound of a band ---- */
 
-/* The most bytes of a stream's storages that live at once. */
+/* The maximum of bytes of a stream's storages that live at once. */
 static uint64_t find_peak(const struct apart *apart, const uint32_t *storages, uint32_t count,
                           uint32_t s, int64_t *change)
 {
@@ -121,7 +121,8 @@ static uint64_t find_peak(const struct apart *apart, const uint32_t *storages, u
     return peak;
 }
 
-/* Of a set of units: its heaviest antichain, that of a graph in which all else weighs nothing. */
+/* The heaviest antichain of a set of units: the antichain of a graph in which all other storages
+ * weigh nothing. */
 static uint64_t find_least(struct apart *apart, uint32_t set)
 {
     const struct tarn_reuse *reuse = &apart->problem->conflicts.reuse;
@@ -325,7 +326,8 @@ static uint64_t sum_of(struct apart *apart, const struct partition *partition)
     return sum;
 }
 
-/* All partitions of the units from u on, those before it being in bands already. */
+/* Lists all partitions of unit u and the units after it; the units before u are in bands
+ * already. */
 static void list_all(struct apart *apart, struct partition partition, uint32_t u,
                      struct partition *list, uint32_t *count, uint64_t footprint)
 {

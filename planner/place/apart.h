@@ -12,17 +12,18 @@ struct tarn_apart_options {
     uint64_t seed;
     uint32_t threads; /* 0: all cores; results do not depend on it */
     struct tarn_deadline deadline;
-    /* Looks for a plan of a band that is `least` bytes high, from the one given, with these options
-     * and up to so much work (0: no limit), and says what it did. NULL: cores alone. */
+    /* Looks for a plan of a band that is `least` bytes high, starting at the given plan, with these
+     * options and up to this much work (0: no limit), and reports the work done. NULL: search by
+     * cores alone. */
     enum tarn_status (*search)(const struct tarn_apart_options *options,
                                const struct tarn_problem *problem, uint64_t least,
                                uint64_t work_max, uint64_t *offset, uint64_t *height,
                                uint64_t *work);
 };
 
-/* offset, footprint: a safe plan; replaced by one of bands where that is lower. Does nothing where
- * bands cannot be lower, whatever the search for each finds. *work: that was done. TARN_SYSTEM: no
- * memory. */
+/* offset, footprint: a safe plan; replaced by a plan of bands if that is lower. Does nothing if
+ * bands cannot be lower, whatever the search in each band finds. *work: the work done. TARN_SYSTEM:
+ * no memory. */
 enum tarn_status tarn_apart_place(const struct tarn_problem *problem,
                                   const struct tarn_apart_options *options, uint64_t *offset,
                                   uint64_t *footprint, uint64_t *work);

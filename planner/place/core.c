@@ -1,17 +1,17 @@
-/* Search by cores. Where a plan does not reach its aim, few blocks are the reason: those of the
- * heaviest antichain, which must be stacked without a hole, and those that are in the way of that.
+/* Search by cores. If a plan does not reach its aim, few blocks are the reason: the blocks of the
+ * heaviest antichain, which must be stacked without a hole, and the blocks that prevent this.
  *
  *     aim ──┬─────┬──────┬─────────    1. Exact search places the core within the aim.
  *           │ core│  ░░░ │  ░░░        2. All others (░) go around it, lowest-offset-first.
  *         ░░│     ├──────┤  ░░░░       3. The largest of those that still end above the aim join
  *         ░░│     │ core │░░░░░           the core, and a few next to them; back to 1.
  *
- * It begins with the antichain and what sticks out of the best plan so far. Most blocks never join,
- * so that exact search, which costs too much for thousands of blocks, is left with some hundred. A
- * core that exact search proves not to fit proves the same of the whole. This is what constraint
- * generation does for constraints; with variables the idea is known as kernel search (Angelelli,
- * Mansini, Speranza 2010).
- * Cost: an exact search and a placement for each time that the core grows. */
+ * It begins with the antichain and the blocks above the aim in the best plan so far. Most blocks
+ * never join, so exact search, which costs too much for thousands of blocks, gets only some
+ * hundred. If exact search proves that the core does not fit, the whole does not fit. The method
+ * resembles constraint generation; for variables the idea is known as kernel search (Angelelli,
+ * Mansini, Speranza 2010). Cost: an exact search and a placement for each time that the core
+ * grows. */
 #include "core.h"
 
 #include <assert.h>
@@ -29,8 +29,8 @@
 enum { NODES_A_STORAGE = 12, ATTEMPTS_MAX = 16 };
 /* Storages of a core at most. */
 enum { STORAGES_MAX = 2048 };
-/* Visits: what it costs to place a storage with all priority orders, and a node of exact search
- * beside what it visits. */
+/* Costs in visits: placing a storage with all priority orders, and a node of exact search without
+ * its own visits. */
 enum { VISITS_A_PLACEMENT = 1600, VISITS_A_NODE = 128 };
 /* At most JOIN_MIN blocks join the core at a time, and one more for each JOIN_SHARE storages in it;
  * in every other attempt at least one for each NEAR_SHARE storages. */
@@ -49,7 +49,7 @@ struct core {
     const struct tarn_core_options *options;
     struct tarn_region region;
     struct tarn_windows_settings settings;
-    struct tarn_team team; /* for what goes around the core */
+    struct tarn_team team; /* for the blocks placed around the core */
     struct tarn_field field;
     uint64_t *offset;        /* storage -> its offset in the present plan, in bytes */
     bool *is_outside;        /* block -> whether it is not in the core */
@@ -62,7 +62,7 @@ struct core {
     uint64_t *mask;          /* slots in conflict with a storage */
     uint64_t visits_left, work_left;
     uint64_t seed;
-    uint32_t attempts; /* that have begun */
+    uint32_t attempts; /* attempts that have begun */
 };
 
 static struct tarn_block block_at(const struct core *core, uint32_t b)
@@ -81,7 +81,7 @@ static void join(struct core *core, uint32_t b)
 
 /* ---- The core ---- */
 
-/* The antichain, and what sticks out of the plan given. */
+/* Starts a core: the antichain, and the blocks above the aim in the given plan. */
 static void begin(struct core *core, const uint64_t *offset)
 {
     const struct tarn_blocks *blocks = &core->problem->blocks;
@@ -126,7 +126,7 @@ static enum tarn_status place_inside(struct core *core, enum tarn_exact_result *
 
 /* ---- The others ---- */
 
-/* Rounded outward to units, which need not divide where exact search puts a block. */
+/* Rounded outward to units, which need not divide the offsets of exact search. */
 static struct tarn_span span_of(const struct core *core, uint32_t a)
 {
     uint32_t shift = core->settings.unit_shift;
@@ -151,7 +151,7 @@ static enum tarn_status divide(struct core *core, struct tarn_obstacles *obstacl
     return status == TARN_OK ? tarn_obstacles_sort(obstacles, &core->region) : status;
 }
 
-/* *placed: false where it was too high to be counted, or time was over. */
+/* *placed: false if the plan was too high to be counted, or time was over. */
 static enum tarn_status place_outside(struct core *core, bool *placed)
 {
     struct tarn_obstacles obstacles = {.unit_shift = core->settings.unit_shift,
@@ -207,7 +207,7 @@ static void join_largest(struct core *core, uint32_t count, uint32_t most)
     for (uint32_t i = 0; i < count && i < most; i++) join(core, core->outer[i].block);
 }
 
-/* Lists what is outside and in conflict with those listed. */
+/* Lists the blocks that are outside and in conflict with the listed blocks. */
 static uint32_t list_near(struct core *core, uint32_t listed)
 {
     const struct tarn_conflicts *conflicts = &core->problem->conflicts;
@@ -254,7 +254,7 @@ static bool is_over(const struct core *core)
            tarn_deadline_is_over(&core->options->deadline);
 }
 
-/* A core, from its beginning to where the others fit around it, or to where it is not placed. */
+/* Grows one core until the other blocks fit around it, or the core cannot be placed. */
 static enum tarn_status attempt(struct core *core, uint64_t *offset, uint64_t *footprint,
                                 enum tarn_exact_result *result)
 {

@@ -20,8 +20,8 @@ struct tarn_core_report {
     uint64_t work;
 };
 
-/* offset, footprint: a safe plan; replaced by the best one found where that is lower. TARN_SYSTEM:
- * no memory. */
+/* offset, footprint: a safe plan; replaced by the best plan found if that is lower. TARN_SYSTEM: no
+ * memory. */
 enum tarn_status tarn_core_place(const struct tarn_problem *problem,
                                  const struct tarn_core_options *options, uint64_t *offset,
                                  uint64_t *footprint, struct tarn_core_report *report);

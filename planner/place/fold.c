@@ -1,8 +1,8 @@
-/* Roles and classes. A role is a colour of a storage that knows its size, its stream and what is
- * done with it some ops around: colours of storages and of ops are refined in turn, by those of
- * their neighbours (Weisfeiler, Leman 1968). What many ops touch, as a sum of gradients, keeps its
- * first colour: it would tell apart what is the same in every period.
- * Cost: O(users), sorting, and O(T) for each number of periods. */
+/* Finds roles and classes of storages. A role is a colour of a storage that depends on its size,
+ * its stream and its uses within some ops: colours of storages and of ops are refined in turn, by
+ * the colours of their neighbours (Weisfeiler, Leman 1968). A storage with many users, such as a
+ * sum of gradients, keeps its first colour: refined colours of it would separate storages that are
+ * the same in every period. Cost: O(users), sorting, and O(T) for each number of periods. */
 #include "fold.h"
 
 #include <assert.h>
@@ -116,7 +116,7 @@ static uint32_t storage_of(const struct tarn_fold *fold, uint32_t i)
     return tarn_block_at(&fold->problem->blocks, fold->members[i].block).members[0];
 }
 
-/* Roles are hashes: what has one role is alike unless they collide. */
+/* Roles are hashes: storages of one role are alike unless hashes collide. */
 static bool are_alike(const struct tarn_fold *fold, uint32_t i, uint32_t k)
 {
     const struct tarn_blocks *blocks = &fold->problem->blocks;
@@ -127,8 +127,8 @@ static bool are_alike(const struct tarn_fold *fold, uint32_t i, uint32_t k)
            stream[a.members[0]] == stream[b.members[0]];
 }
 
-/* May each `period`-th of members begin to end share bytes? All are of one stream, so that one is
- * safe with those before it if they are released when it is produced. */
+/* May each `period`-th of members begin to end share bytes? All are of one stream, so a storage is
+ * safe with earlier ones if they are released when it is produced. */
 static bool can_share(const struct tarn_fold *fold, uint32_t begin, uint32_t end, uint32_t period)
 {
     const struct tarn_reuse *reuse = &fold->problem->conflicts.reuse;

@@ -1,6 +1,6 @@
-/* Repetition: in schedules of microbatches and in stacks of equal layers the same storages come
- * again and again. Storages with the same role are put together into classes whose members lie at
- * one offset, which leaves a problem of a few periods, however long the graph is. */
+/* Folds repetition: in schedules of microbatches and in stacks of equal layers the same storages
+ * recur. Storages with the same role are put into classes whose members share one offset. This
+ * leaves a problem of a few periods, however long the graph is. */
 #ifndef TARN_PLANNER_PLACE_FOLD_H
 #define TARN_PLANNER_PLACE_FOLD_H
 
@@ -23,10 +23,10 @@ struct tarn_fold {
 enum tarn_status tarn_fold_init(struct tarn_fold *fold, struct tarn_region *region,
                                 const struct tarn_problem *problem);
 
-/* leader: block -> the block at whose offset it lies, the first of its class; itself, where it is
- * in no class. Of every role, each `period`-th storage is in the same class; where that would put
- * storages in conflict together, each 2 * period-th, 3 * period-th and so on. Returns how many
- * leaders there are. */
+/* leader: block -> the first block of its class, at whose offset it lies; the block itself if it is
+ * in no class. Of every role, each `period`-th storage is in the same class; if this would put
+ * conflicting storages together, each 2 * period-th, 3 * period-th and so on. Returns the number of
+ * leaders. */
 uint32_t tarn_fold_lead(const struct tarn_fold *fold, uint32_t period, uint32_t *leader);
 
 #endif

@@ -19,9 +19,9 @@
 #include "search.h"
 #include "streams/base/checked.h"
 
-/* From WINDOWS_BLOCKS_MIN blocks on windows are tried after the priority orders, from
- * WINDOWS_FIRST_MIN on before them. Up to PRIORITIES_ENTRIES_MAX blocks times streams placements
- * are made by all of them; above that, those that a plan is worth. */
+/* With at least WINDOWS_BLOCKS_MIN blocks windows are tried after the priority orders, with at
+ * least WINDOWS_FIRST_MIN before them. Up to PRIORITIES_ENTRIES_MAX blocks times streams, all
+ * priority orders are used; above that, as many as a plan is worth. */
 enum { WINDOWS_BLOCKS_MIN = 1024, WINDOWS_FIRST_MIN = 16384, PRIORITIES_ENTRIES_MAX = 1 << 19 };
 
 struct improving {
@@ -66,7 +66,7 @@ static enum tarn_status place_windows(struct improving *improving)
 
 /* ---- Priority orders and local searches ---- */
 
-/* Writes the plan found where it is better than the one given. */
+/* Writes the plan found if it is better than the given one. */
 static void take_best(const struct improving *improving, const struct tarn_search *search)
 {
     if (search->best.top == INT32_MAX) return;
@@ -113,8 +113,8 @@ static enum tarn_status search(const struct improving *improving, uint32_t best_
 
 /* ---- Many blocks ---- */
 
-/* What a placement of everything is estimated to take: by its pairs, or by what one of clusters
- * took where that is more. */
+/* Estimates the work of a placement of all blocks: by its pairs, or by the work of a placement of
+ * clusters if that is more. */
 static enum tarn_status estimate_priority(const struct improving *improving, uint64_t *work)
 {
     const struct tarn_problem *problem = improving->problem;

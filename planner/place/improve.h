@@ -9,7 +9,7 @@
 
 struct tarn_improve_options {
     uint64_t bound;    /* bytes: no plan is smaller; at least the antichain's weight */
-    uint64_t capacity; /* bytes: the first plan that fits ends the search; 0: none */
+    uint64_t capacity; /* bytes: the first plan that fits ends the search; 0: no capacity */
     uint64_t steps;    /* of each of the local searches; 0: priority orders only */
     uint64_t work_max; /* see work.h; 0: no limit */
     uint64_t patience; /* steps without a better plan after which local searches end; 0: no limit */
@@ -31,7 +31,7 @@ struct tarn_improve_report {
     double priorities_ms, locals_ms;
 };
 
-/* A footprint that no plan of these blocks can be below, given that none can be below `bytes`:
+/* Rounds a lower bound of `bytes` up to the next footprint that a plan of these blocks can have:
  * every block begins and ends at a multiple of the plan's alignment. */
 uint64_t tarn_improve_round_bound(const struct tarn_blocks *blocks, uint64_t bytes);
 

@@ -1,10 +1,10 @@
-/* Eight local searches start from the best priority orders' plans, with four settings, and go on in
- * rounds of some steps. After each round, of the first four the local search with the highest plan
- * goes on from the lowest plan of all eight; the others keep to themselves. Nothing depends on the
- * number of threads: what a local search does in a round depends on no other local search, and of
- * those that meet the aim in a round the one with the least step, then local search, wins; the
- * others stop once they are past it. Source: docs/how-it-works.md, "Placement". Cost: what the
- * steps of every local search cost, see lowest/replay.c.
+/* Runs eight local searches in rounds. They start from the best priority orders' plans, with four
+ * settings, and each round has some steps. After each round, of the first four the local search
+ * with the highest plan continues from the lowest plan of all eight; the others continue from their
+ * own plans. Nothing depends on the number of threads: within a round local searches do not depend
+ * on each other. Of the searches that meet the aim in a round, the one with the lowest step wins,
+ * then the one with the lowest number; the others stop once they are past this step. Source:
+ * docs/how-it-works.md, "Placement". Cost: the steps of every local search, see lowest/replay.c.
  */
 #include "search.h"
 
@@ -180,7 +180,7 @@ static void run_rounds(struct locals *locals)
 
 /* ---- The whole ---- */
 
-/* What a placement may come to. */
+/* The maximum work of a placement. */
 static uint64_t most_work(const struct tarn_search *search)
 {
     uint64_t most = 0;

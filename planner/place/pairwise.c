@@ -1,14 +1,13 @@
-/* Lowest-offset placement over a list of pairs. Two members of different blocks that are in
- * conflict keep the distance of their blocks out of one open interval; the list of a block has
- * these intervals for every other one. A block is placed at the lowest multiple of its alignment
- * that is in none of the intervals of those that are placed already. An order of blocks makes a
- * placement; for lone storages some order makes the smallest one there is: that of their offsets in
- * it.
+/* Lowest-offset placement over a list of pairs. Two conflicting members of different blocks keep
+ * the distance of their blocks out of one open interval; the list of a block has these intervals
+ * for every other block. A block is placed at the lowest multiple of its alignment that is in none
+ * of the intervals of blocks placed already. An order of blocks makes a placement. For lone
+ * storages some order makes an optimal placement: the order of their offsets in it.
  *
- * Orders by size, size and life, and conflicting bytes come first, then a local search that moves a
- * block from the top, or one below it, towards the begin of the order, and keeps what is not worse
- * than some steps ago. Up to SMALL blocks all orders are tried.
- * Cost: O(n^2) to list the pairs, O(p log p) for each placement of p pairs. */
+ * Orders by size, size and life, and conflicting bytes come first. Then a local search moves a
+ * block from the top, or a block below it, towards the start of the order. It keeps placements that
+ * are not worse than some steps ago. Up to SMALL blocks all orders are tried. Cost: O(n^2) to list
+ * the pairs, O(p log p) for each placement of p pairs. */
 #include "pairwise.h"
 
 #include <assert.h>
@@ -38,7 +37,7 @@ struct placer {
     uint32_t count;  /* blocks */
     uint32_t *begin; /* block -> its pairs; count + 1 */
     struct forbidden *pairs;
-    uint64_t *start; /* block -> where it is placed */
+    uint64_t *start; /* block -> its offset */
     bool *placed;
     struct forbidden *spans; /* scratch: intervals of one block, `other` unused */
     uint32_t *order, *best_order;
@@ -144,7 +143,8 @@ static int compare_spans(const void *left, const void *right)
     return (a->low > b->low) - (a->low < b->low);
 }
 
-/* Where a block may not begin, by those that are placed; sorted. Returns how many intervals. */
+/* Finds the sorted intervals in which a block may not begin, because of placed blocks. Returns
+ * their number. */
 static uint32_t find_spans(const struct placer *placer, uint32_t b)
 {
     uint32_t count = 0;
@@ -173,7 +173,7 @@ static uint64_t lowest(const struct placer *placer, uint32_t spans, uint64_t ali
     return at;
 }
 
-/* Places a block at the lowest offset there is, or where it is fixed; returns its end. */
+/* Places a block at the lowest possible offset, or at its fixed offset; returns its end. */
 static uint64_t put(const struct placer *placer, uint32_t b)
 {
     struct tarn_block block = tarn_block_at(&placer->problem->blocks, b);
@@ -197,7 +197,8 @@ static uint64_t put_fixed(const struct placer *placer)
     return top;
 }
 
-/* The footprint, or something above `limit` where it is above that. */
+/* Places all blocks. Returns the footprint, or any number above `limit` if the footprint exceeds
+ * the limit. */
 static uint64_t put_all(const struct placer *placer, uint64_t limit)
 {
     uint64_t top = put_fixed(placer);
@@ -415,7 +416,7 @@ enum tarn_status tarn_pairwise_place(const struct tarn_problem *problem, const u
 
 /* ---- Keeping offsets ---- */
 
-/* A block that found no room below the limit, and what is in its way. */
+/* A block that found no room below the limit, and the blocks in its way. */
 struct keeping {
     struct placer *placer;
     uint64_t *wanted; /* block -> offset that it has now, or TARN_NO_OFFSET */
@@ -432,7 +433,7 @@ static bool give_up_for(const struct keeping *keeping, uint32_t b)
     uint32_t spans = find_spans(placer, b);
     uint64_t best = UINT64_MAX, best_at = 0;
     if (block.size > keeping->limit) return false;
-    for (uint32_t i = 0; i <= spans; i++) { /* at 0, or right behind one that is in the way */
+    for (uint32_t i = 0; i <= spans; i++) { /* at 0, or right after a block that is in the way */
         uint64_t at = i < spans ? round_up((uint64_t)placer->spans[i].high, block.alignment) : 0;
         uint64_t bytes = 0;
         if (at + block.size > keeping->limit) continue;
@@ -530,7 +531,7 @@ enum tarn_status tarn_pairwise_keep(const struct tarn_problem *problem, const ui
         failed = put_kept(&keeping);
     }
     while (failed != TARN_NONE && give_up_for(&keeping, failed)) {
-        uint32_t i = 0; /* it is placed before the others from now on */
+        uint32_t i = 0; /* from now on it is placed before the other blocks */
         while (placer.order[i] != failed) i++;
         move(placer.order, i, 0);
         failed = put_kept(&keeping);

@@ -1,5 +1,5 @@
-/* One pass of lowest-offset-first, with the first priority order. A placement looks at most at
- * every unsafe pair, of which counting tells the number: where that would take too long, the pass
+/* Runs one pass of lowest-offset-first, with the first priority order. A placement looks at most at
+ * every unsafe pair, whose number is counted before: if a placement would take too long, the pass
  * goes window by window. Source: docs/how-it-works.md, "Placement". Cost: see greedy.c and
  * windows.c. */
 #include "search.h"
@@ -9,13 +9,13 @@
 
 #include "planner/place/windows/windows.h"
 
-/* Work: what a placement may take at most, fixed and for each storage. */
+/* The maximum work of a placement, fixed and for each storage. */
 #define PLACEMENT_MAX UINT64_C(1000000000)
 enum { PLACEMENT_A_STORAGE = 6000 };
 /* Storages in a window. */
 enum { WINDOW = 1024 };
 
-/* Writes a plan into `found`. *placed: false where it was too high to be counted. */
+/* Writes a plan into `found`. *placed: false if it was too high to be counted. */
 static enum tarn_status place(const struct tarn_field *field, struct tarn_region *region,
                               const uint32_t *storages, uint32_t unit_shift, uint64_t *found,
                               bool *placed)

@@ -1,23 +1,23 @@
-/* Placement in stages: each costs more than the one before it, and the first plan that meets the
- * aim (the bound, or the capacity where that is more) ends it.
+/* Runs placement in stages: each stage costs more than the one before it, and the first plan that
+ * meets the aim (the larger of bound and capacity) ends the placement.
  *
  *     chains     if all storages have one size: the flow that proves the bound places them
  *     orders     lowest-offset-first by each of a few priority orders: nearly every real graph
  *                ends here; many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
- *     exact      complete search at the aim, briefly: where blocks are few and it is tight
- *     fold       the same for what repeats, a few periods of it instead of all (fold.h)
+ *     exact      complete search at the aim, briefly: if blocks are few and it is tight
+ *     fold       the same for repeating blocks, a few periods instead of all (fold.h)
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
- *     apart      every stream in a band of its own, where that can be lower (apart.h)
+ *     apart      every stream in a band of its own, if that can be lower (apart.h)
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
  *     fold       above the aim
  *     core   ┐   closer to the aim by 1/2, 1/4, 1/8 of the distance, then at the aim, with other
  *     local  ┘   random numbers; from the best plan so far; both in rounds that grow, up to the
  *                steps asked for (local: searches that change a plan step by step)
  *
- * Every stage is deterministic for any number of threads, hence the result is, and none takes a
- * plan that is worse than the one it began with. All share one deadline, and one account of work
- * (work.h) that ends a placement and changes nothing else. */
+ * Every stage is deterministic for any number of threads, hence the result is, and no stage returns
+ * a worse plan than it began with. All stages share one deadline, and one account of work (work.h)
+ * that ends a placement and changes nothing else. */
 #include "place.h"
 
 #include <assert.h>
@@ -30,15 +30,15 @@
 /* The methods of SOMAS look at every pair: above this many blocks they take minutes, and are left
  * out unless asked for by name. */
 enum { BASELINE_BLOCKS_MAX = 16384 };
-/* Visits of complete search for each step that was asked for, where only that was asked for. */
+/* Visits of complete search for each step, if only complete search was asked for. */
 enum { EXACT_VISITS_A_STEP = 80000 };
-/* Of the work allowed, search at the aim leaves one part in PLANS_SHARE to what finds plans above
- * it: the methods of SOMAS, cores short of the aim, local searches. Cores leave one part in
- * LOCAL_SEARCH_SHARE to the local searches. These find in milliseconds what exact search may not
- * find in seconds. */
+/* Search at the aim leaves 1/PLANS_SHARE of the allowed work to stages that find plans above the
+ * aim: the methods of SOMAS, cores short of the aim, local searches. Cores leave
+ * 1/LOCAL_SEARCH_SHARE to local searches. These find in milliseconds plans that exact search may
+ * not find in seconds. */
 enum { PLANS_SHARE = 2, LOCAL_SEARCH_SHARE = 4 };
-/* Of the work that is left after priority orders, what is for other plans included, bands may do
- * one part in APART_SHARE. */
+/* Bands may do 1/APART_SHARE of the work that is left after priority orders, the work reserved for
+ * other plans included. */
 enum { APART_SHARE = 2 };
 /* The first round has at most ROUND_STEPS steps, each of the next ones twice as many as the one
  * before. For more than ROUND_BLOCKS_MAX blocks there is no round. */
@@ -134,7 +134,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     return status;
 }
 
-/* Priority orders, which take windows where blocks are many, then local searches. */
+/* Runs priority orders, by windows if blocks are many, then local searches. */
 static enum tarn_status place_by_lowest(struct tarn_placing *placing)
 {
     enum tarn_status status = tarn_stage_improve(placing, 0);
@@ -177,7 +177,7 @@ static void begin_stacked(struct tarn_placing *placing)
     snprintf(result->method, sizeof result->method, "row");
 }
 
-/* What ended a search that would have gone on. */
+/* Returns what ended a search that would have continued. */
 static enum tarn_stop why_stopped(const struct tarn_placing *placing)
 {
     if (placing->request.method == TARN_PLACE_LAYOUT || tarn_placing_is_settled(placing))

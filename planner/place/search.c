@@ -30,8 +30,8 @@ bool tarn_candidate_init(struct tarn_candidate *candidate, struct tarn_region *r
     return candidate->offset != NULL;
 }
 
-/* The first to meet the aim wins; when none does, the lowest. A total order, so that it does not
- * matter who comes to be compared first. */
+/* The first plan that meets the aim wins; if none does, the lowest plan. This is a total order, so
+ * the order of comparisons does not matter. */
 static bool is_better(const struct tarn_search *search, const struct tarn_candidate *a,
                       const struct tarn_candidate *b)
 {
@@ -60,7 +60,7 @@ void tarn_search_report(const struct tarn_search *search, int32_t top)
 
 /* ---- Priority orders ---- */
 
-/* Where only a few priority orders are worth their work, these in this order. */
+/* If only a few priority orders are worth their work, these are used, in this order. */
 static const uint32_t best_priorities[] = {1, 0, 3, 9};
 static_assert(sizeof best_priorities / sizeof *best_priorities == TARN_SEARCH_BEST_PRIORITIES,
               "all are listed");
@@ -84,7 +84,7 @@ const char *tarn_search_priority_name(const struct tarn_search *search)
     return from < TARN_PRIORITIES_COUNT ? tarn_priorities_name((uint32_t)from) : NULL;
 }
 
-/* What a thread places by priority orders with; made when it takes its first priority order. */
+/* The memory with which a thread places by priority orders; made for its first priority order. */
 struct placing {
     bool made;
     struct tarn_region region;
@@ -155,7 +155,7 @@ static void place_priority(void *user, uint32_t thread, uint32_t i)
         tarn_search_report(search, own->best.top);
 }
 
-/* A searcher that met the aim has no need to know what it cost, which depends on how many were
+/* A search that met the aim does not need its cost, which depends on how many priority orders were
  * begun. */
 static void pay_for_priorities(struct tarn_search *search)
 {

@@ -1,5 +1,5 @@
-/* A search by lowest-offset-first: what priority orders and local searches have in common, and the
- * priority orders. */
+/* A search by greedy lowest-offset-first placement: its state, shared by priority orders and local
+ * searches, and the priority orders. */
 #ifndef TARN_PLANNER_PLACE_SEARCH_H
 #define TARN_PLANNER_PLACE_SEARCH_H
 
@@ -9,17 +9,17 @@
 #include "planner/place/problem/problem.h"
 #include "streams/base/region.h"
 
-/* The priority orders of the portfolio, and last the order of the plan that came in. */
+/* The priority orders of the portfolio, and last the order of the given plan. */
 enum { TARN_SEARCH_PRIORITIES = TARN_PRIORITIES_COUNT + 1 };
-/* Priority orders that are worth their work where few are. */
+/* Number of priority orders to try if trying all costs too much. */
 enum { TARN_SEARCH_BEST_PRIORITIES = 4 };
 
 /* A plan in units. */
 struct tarn_candidate {
     int32_t *offset; /* place -> offset */
     int32_t top;     /* INT32_MAX: none yet */
-    uint64_t from;   /* the number of the priority order or step that made it: of equal plans the
-                        least wins */
+    uint64_t from; /* the number of the priority order or step that made it; of equal plans the one
+                      with the lowest number wins */
 };
 
 struct tarn_search {
@@ -27,15 +27,15 @@ struct tarn_search {
     struct tarn_region region;
     struct tarn_lowest lowest;
     struct tarn_traits traits;
-    int32_t aim;              /* a plan up to there ends the search, in units */
-    const uint64_t *given;    /* storage -> its offset in the plan that came in */
+    int32_t aim;              /* a plan of at most this height ends the search, in units */
+    const uint64_t *given;    /* storage -> its offset in the given plan */
     uint32_t best_priorities; /* 0: all priority orders; else as many of the best ones */
     int32_t tops[TARN_SEARCH_PRIORITIES]; /* priority order -> how high its plan is; INT32_MAX: it
-                                             has none */
-    uint64_t priority_work[TARN_SEARCH_PRIORITIES]; /* priority order -> what its placement took */
+                                             has no plan */
+    uint64_t priority_work[TARN_SEARCH_PRIORITIES]; /* priority order -> its placement's work */
     struct tarn_candidate best;
     struct tarn_winner winner; /* by tarn_candidate.from */
-    uint64_t steps;            /* that every local search has made */
+    uint64_t steps;            /* made by each local search */
     double begin_ms;
     struct tarn_team team;
     uint64_t work_left; /* see work.h */
@@ -46,7 +46,7 @@ struct tarn_search {
     atomic_bool no_memory;
 };
 
-/* What there is to search in. The search is to be finished whatever comes back. TARN_SYSTEM: no
+/* Prepares a search. The caller finishes the search whatever this returns. TARN_SYSTEM: no
  * memory. */
 enum tarn_status tarn_search_init(struct tarn_search *search, const struct tarn_problem *problem,
                                   uint64_t aim, const uint64_t *offset);
@@ -54,12 +54,12 @@ void tarn_search_finish(struct tarn_search *search);
 
 /* Places by every priority order. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_search_priorities(struct tarn_search *search);
-/* Writes priority order i. Gives back what it takes from the region. TARN_SYSTEM: no memory. */
+/* Writes priority order i. Releases what it allocates from the region. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_search_fill_priority(const struct tarn_search *search,
                                            struct tarn_region *region, uint32_t i,
                                            int32_t *priority);
-/* The name of the priority order that made the best plan; NULL: a local search, or the plan that
- * came in. */
+/* The name of the priority order that made the best plan; NULL: a local search made it, or it is
+ * the given plan. */
 const char *tarn_search_priority_name(const struct tarn_search *search);
 
 /* From the region. False: no memory. */
@@ -71,18 +71,20 @@ bool tarn_search_offer(const struct tarn_search *search, struct tarn_candidate *
 void tarn_search_report(const struct tarn_search *search, int32_t top);
 bool tarn_search_is_over(const struct tarn_search *search);
 
-/* Local searches: searches that change priority orders and floors step by step, from the best
- * priority orders' plans on. */
+/* Local searches: searches that change priority orders and floors step by step, starting at the
+ * plans of the best priority orders. */
 
-/* Looks for a plan below the best one of the priority orders, which has been found but does not
- * meet the aim, and below `footprint`, that of the plan that came in. TARN_SYSTEM: no memory. */
+/* Looks for a plan below the best plan of the priority orders and below `footprint`, the footprint
+ * of the given plan. pre: the best plan of the priority orders has been found and does not meet the
+ * aim. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_local_searches_run(struct tarn_search *search, uint64_t footprint);
 
-/* One pass of lowest-offset-first: the plan that there is even where a search was ended at once. */
+/* One pass of lowest-offset-first: makes the plan that is returned even if a search was ended at
+ * once. */
 
-/* offset, footprint: a safe plan; replaced by that of the pass where it is lower. It runs to its
- * end: about 1 s and 2 us for each storage at most. threads: 0: all cores; the plan does not depend
- * on it. TARN_SYSTEM: no memory. */
+/* offset, footprint: a safe plan; replaced by the pass's plan if that is lower. The pass cannot be
+ * interrupted; it takes at most about 1 s and 2 us for each storage. threads: 0: all cores; the
+ * plan does not depend on it. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_pass_place(const struct tarn_problem *problem, uint32_t threads,
                                  uint64_t *offset, uint64_t *footprint);
 

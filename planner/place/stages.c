@@ -1,5 +1,5 @@
-/* The stages of placement. What a stage finds becomes the result where it is lower; what it costs
- * is taken from the work that is left. Cost: see what each of them calls. */
+/* Implements the stages of placement. A stage's plan becomes the result if it is lower; its cost is
+ * subtracted from the remaining work. Cost: see the functions that each stage calls. */
 #include "stages.h"
 
 #include <assert.h>
@@ -13,21 +13,21 @@
 #include "planner/place/somas/somas.h"
 #include "search.h"
 
-/* Exact search of everything is for lone storages: a node costs too much where groups have many
- * members. EXACT_BRIEFLY: visits of blocks. EXACT_RUNS: nodes for each block from which on every
- * searcher comes to an end of a run; with fewer there is no point. */
+/* Exact search of all blocks is for lone storages: a node costs too much if groups have many
+ * members. EXACT_BRIEFLY: visits of blocks. EXACT_RUNS: nodes for each block with which every
+ * searcher finishes a run; with fewer nodes exact search is skipped. */
 enum { EXACT_BRIEFLY = 6000000, EXACT_RUNS = 24 };
 /* A step of search by cores is CORE_VISITS_A_STORAGE visits for each storage, and for at most
  * CORE_STORAGES storages: a small graph that cannot be placed at its bound is given up soon.
- * CORE_LEVELS: footprints that are searched for, closer to the aim by 1/2, 1/4, 1/8 of the distance
- * to it, and then the aim, which was searched for in the stage before. */
+ * CORE_LEVELS: number of footprints that are searched for, closer to the aim by 1/2, 1/4, 1/8 of
+ * the distance to it, and then the aim, which the stage before searched for. */
 enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
-/* Local searches seldom find what cores do not: they end when one part in LOCAL_SEARCH_PATIENCE of
- * their steps, one after the other, has brought nothing. */
+/* Local searches seldom find plans that cores do not: they end after 1/LOCAL_SEARCH_PATIENCE of
+ * their steps, one after the other, without a better plan. */
 enum { LOCAL_SEARCH_PATIENCE = 4 };
-/* What repeats is folded to 1 to FOLD_PERIODS periods, as long as that leaves no more than
- * FOLD_LEADERS blocks and takes away one part in FOLD_SHARE. FOLD_BRIEFLY, FOLD_NEAR: visits of
- * blocks for a number of periods, at the aim and above it. */
+/* Repeating blocks are folded to 1 to FOLD_PERIODS periods, as long as this leaves at most
+ * FOLD_LEADERS blocks and removes 1/FOLD_SHARE of them. FOLD_BRIEFLY, FOLD_NEAR: visits of blocks
+ * for a number of periods, at the aim and above it. */
 enum { FOLD_PERIODS = 12, FOLD_LEADERS = 600, FOLD_SHARE = 8, FOLD_BLOCKS_MAX = 65536 };
 enum { FOLD_TRIES = 2, FOLD_BRIEFLY = 4000000, FOLD_NEAR = 1000000 };
 enum { FOLD_LEVELS = 6, FOLD_FAILURES = 2 };
@@ -42,7 +42,7 @@ static enum tarn_status make_rows(struct tarn_placing *placing)
     return conflicts->row ? TARN_OK : tarn_conflicts_init_rows(conflicts, placing->region);
 }
 
-/* What a stage may spend, 0 standing for no limit; false: nothing is left. */
+/* Finds the work that a stage may spend; 0 means no limit. False: no work is left. */
 static bool may_spend(struct tarn_placing *placing, uint64_t reserve, uint64_t *work_max)
 {
     *work_max = 0;
@@ -137,7 +137,8 @@ enum tarn_status tarn_stage_somas(struct tarn_placing *placing, uint32_t method,
     return status;
 }
 
-/* 0: there is no point: groups, or too few for every searcher to come to an end of a run. */
+/* Returns the node limit. 0: exact search is skipped, because of groups, or because too few nodes
+ * are left for every searcher to finish a run. */
 static uint64_t nodes_for(const struct tarn_placing *placing, uint64_t visits)
 {
     const struct tarn_blocks *blocks = &placing->problem.blocks;
@@ -176,8 +177,8 @@ bool tarn_placing_is_done(const struct tarn_placing *placing)
            tarn_deadline_is_over(&placing->request.improve.deadline);
 }
 
-/* Exact search within `aim` bytes, for the leaders (NULL: for all blocks). *found is left as it is
- * where there is no work for it, or too much to search. */
+/* Exact search within `aim` bytes, for the leaders (NULL: for all blocks). *found is left unchanged
+ * if there is no work for it, or too much to search. */
 static enum tarn_status place_exactly(struct tarn_placing *placing, const uint32_t *leader,
                                       uint64_t nodes, uint64_t aim, enum tarn_exact_result *found)
 {
@@ -218,7 +219,7 @@ enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing)
     return nodes > 0 && !placing->result->cannot_fit ? tarn_stage_exact(placing, nodes) : TARN_OK;
 }
 
-/* ---- What repeats ---- */
+/* ---- Repeating blocks ---- */
 
 /* Exact search for the leaders; *searched: it was not impossible at once. */
 static enum tarn_status place_leaders(struct tarn_placing *placing, const uint32_t *leader,
@@ -235,8 +236,8 @@ static enum tarn_status place_leaders(struct tarn_placing *placing, const uint32
     return status;
 }
 
-/* One aim, one number of periods after the other, until FOLD_TRIES of them could not be placed
- * although there was no reason. What is impossible costs little. */
+/* Tries one aim with one number of periods after the other, until FOLD_TRIES of them could not be
+ * placed although no proof was found that they are impossible. Impossible ones cost little. */
 static enum tarn_status place_folded(struct tarn_placing *placing, const struct tarn_fold *fold,
                                      uint32_t *leader, uint64_t aim, uint64_t visits)
 {
@@ -255,8 +256,8 @@ static enum tarn_status place_folded(struct tarn_placing *placing, const struct 
     return status;
 }
 
-/* At the aim; or where nothing was found, at half of the distance between what was found and what
- * was not, until that has failed FOLD_FAILURES times. */
+/* Searches at the aim. If no plan was found, searches halfway between the lowest footprint found
+ * and the highest one not found, until this has failed FOLD_FAILURES times. */
 static enum tarn_status fold(struct tarn_placing *placing, const struct tarn_fold *fold,
                              uint32_t *leader, uint64_t visits, bool near)
 {

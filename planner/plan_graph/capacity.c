@@ -1,5 +1,5 @@
-/* Storages that cannot share bytes and are too many: those of the bound's antichain, the heaviest
- * by name. Cost: one pass over the storages. */
+/* Reports storages that cannot share bytes and exceed the capacity: the bound's antichain, the
+ * heaviest storages by name. Cost: one pass over the storages. */
 #include "planning.h"
 
 #include <stdio.h>

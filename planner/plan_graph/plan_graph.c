@@ -21,7 +21,7 @@ enum { EFFORT_DEFAULT = 1000 };
 
 /* ---- Options ---- */
 
-/* Placement's own methods, then those of papers. */
+/* Placement's own methods, then the methods of papers. */
 const char *tarn_plan_method(size_t i)
 {
     size_t own = tarn_place_methods_count();
@@ -38,7 +38,7 @@ const char *tarn_plan_method_name(const char *word)
     return word;
 }
 
-/* What to use for the methods of papers that are no placement. NULL: no such word. */
+/* The advice for the methods of papers that are no placement. NULL: no such word. */
 static const char *instead_of(const char *word)
 {
     static const char *const uses[][2] = {
@@ -83,8 +83,8 @@ static enum tarn_status find_method(struct tarn_place_request *request, const ch
 
 /* ---- The steps ---- */
 
-/* Thresholds of a plan count launches, those of the view all ops. A launch whose first half alone
- * lies before the cut does not count, but its stream is noted. */
+/* Thresholds of a plan count launches, thresholds of the view count all ops. A launch of which only
+ * the first half lies before the cut does not count, but its stream is noted. */
 static void count_launches(struct tarn_plan *plan, const uint32_t *threshold,
                            const struct tarn_view *view)
 {
@@ -207,7 +207,7 @@ static enum tarn_status raise_bound(void *user, uint64_t *bound)
     return status;
 }
 
-/* Says why the capacity is too small for any plan, where that is known. */
+/* Says why the capacity is too small for any plan, if this is known. */
 static enum tarn_status check_bound(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_reserve reserve =
@@ -218,8 +218,8 @@ static enum tarn_status check_bound(struct tarn_planning *planning, struct tarn_
     return tarn_blocking_refuse(&planning->bound, &reserve, capacity, error);
 }
 
-/* What there is to place, and what no placement of it can be below: everything that follows from
- * the final graph alone. */
+/* Finds the placement problem and its lower bound: everything that follows from the final graph
+ * alone. */
 static enum tarn_status find_bound(struct tarn_planning *planning, struct tarn_error *error)
 {
     double begin = tarn_now_ms();
@@ -261,7 +261,7 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
     return options->effort;
 }
 
-/* 0: no limit, where `seconds` are given and no effort is. */
+/* Returns the limit of work; 0: no limit, if `seconds` are given and no effort is. */
 static uint64_t work_for(const struct tarn_planning *planning, uint64_t steps)
 {
     uint64_t work = tarn_work_default(planning->problem.blocks.storages_count);
@@ -301,7 +301,7 @@ static void fill_request(struct tarn_planning *planning)
 
 /* ---- Offsets that are fixed, or wished for ---- */
 
-/* Where the block of a storage begins if the storage is at an offset; TARN_NO_OFFSET: nowhere. */
+/* The start of a storage's block if the storage is at an offset; TARN_NO_OFFSET: there is none. */
 static uint64_t start_of(const struct tarn_blocks *blocks, uint32_t a, uint64_t offset)
 {
     return offset >= blocks->within[a] ? offset - blocks->within[a] : TARN_NO_OFFSET;
@@ -387,7 +387,8 @@ static enum tarn_status check_fixed(const struct tarn_planning *planning, const 
     return TARN_OK;
 }
 
-/* By block, what the graph prefers, or the caller, who comes first. *has_any: is there any? */
+/* Finds, by block, the offset that the caller prefers, else the graph's preference. *has_any: is
+ * there any? */
 static enum tarn_status find_wanted(struct tarn_planning *planning, uint64_t *wanted, bool *has_any)
 {
     const struct tarn_blocks *blocks = &planning->problem.blocks;
@@ -424,7 +425,7 @@ static uint64_t *no_offsets(struct tarn_planning *planning)
     return offsets;
 }
 
-/* What only a look at every pair can place. */
+/* Places a problem that needs a look at every pair. */
 static enum tarn_status place_pairwise(struct tarn_planning *planning, uint64_t *fixed,
                                        struct tarn_place_result *result, struct tarn_error *error)
 {
@@ -496,7 +497,7 @@ static enum tarn_status place_planned(struct tarn_planning *planning, struct tar
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
 
-/* Nothing persistent is ever released: one behind the other. */
+/* Persistent storages are never released, so they lie one after the other. */
 enum tarn_status tarn_planning_persistent(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;

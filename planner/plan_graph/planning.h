@@ -1,4 +1,5 @@
-/* Planning one problem: what the steps of plan_graph.c share with plans of several memory spaces.
+/* Plans one problem: the functions that plan_graph.c shares with spaces.c, which plans several
+ * memory spaces.
  */
 #ifndef TARN_PLANNER_PLAN_GRAPH_PLANNING_H
 #define TARN_PLANNER_PLAN_GRAPH_PLANNING_H
@@ -14,7 +15,7 @@ struct tarn_planning {
     uint32_t unlimited; /* number of memory spaces, the first ones, whose capacities do not count */
     struct tarn_place_request request;
     double begin_ms;   /* of this plan, on the clock of deadlines */
-    uint64_t reported; /* the last footprint told to the caller; 0: none */
+    uint64_t reported; /* the last footprint reported to the caller; 0: none */
     struct tarn_plan *plan;
     struct tarn_view view;       /* of the plan's graph */
     struct tarn_problem problem; /* of the view */
@@ -25,8 +26,8 @@ struct tarn_planning {
 
 /* Places the persistent storages of the plan's graph, as the options' alignment says. */
 enum tarn_status tarn_planning_persistent(struct tarn_planning *planning, struct tarn_error *error);
-/* Bound and places of the planned storages of the plan's graph. TARN_DOES_NOT_FIT; TARN_USAGE: no
- * such method; TARN_SYSTEM. */
+/* Finds the bound and the offsets of the planned storages of the plan's graph. TARN_DOES_NOT_FIT;
+ * TARN_USAGE: no such method; TARN_SYSTEM. */
 enum tarn_status tarn_planning_run(struct tarn_planning *planning, struct tarn_error *error);
 
 /* Returns TARN_DOES_NOT_FIT with an error that says how many storages block and names the heaviest

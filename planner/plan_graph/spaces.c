@@ -1,7 +1,7 @@
-/* A plan of a graph that declares memory spaces: one problem for each of them, placed apart;
- * nothing of one can be in the way of anything of another. A space's capacity holds for its arena
- * and its persistent part together. The caller's capacity is that of the first space. Cost: the sum
- * of the spaces'. */
+/* Plans a graph that declares memory spaces: one problem for each space, placed separately, since
+ * storages of different spaces cannot conflict. A space's capacity holds for its arena and its
+ * persistent part together. The caller's capacity is the capacity of the first space. Cost: the sum
+ * of the spaces' costs. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static enum tarn_status name_space(enum tarn_status status, const struct tarn_sp
     return status;
 }
 
-/* *left: what is left of the space's capacity for its arena; UINT64_MAX: no limit. */
+/* *left: the part of the space's capacity that is left for its arena; UINT64_MAX: no limit. */
 static enum tarn_status find_capacity(const struct tarn_planning *planning,
                                       const struct tarn_space_info *info, uint64_t *left,
                                       struct tarn_error *error)
@@ -79,8 +79,8 @@ static enum tarn_status find_capacity(const struct tarn_planning *planning,
     return TARN_OK;
 }
 
-/* A capacity of the caller's is all that is asked for, the graph's only a limit: the plan is as
- * small as without it, and is searched for again only where that does not fit. */
+/* A capacity of the caller's ends the search, a capacity of the graph's is only a limit: the plan
+ * is as small as without it, and the search is repeated only if that plan does not fit. */
 static enum tarn_status place_within(struct tarn_planning *planning, uint64_t left,
                                      struct tarn_error *error)
 {
@@ -200,7 +200,7 @@ enum tarn_status tarn_plan_capacity(const struct tarn_graph *graph,
     return TARN_OK;
 }
 
-/* All of them stand behind each other in one range of offsets. */
+/* All spaces lie one after the other in one range of offsets. */
 static enum tarn_status stack(struct tarn_plan *plan, struct tarn_error *error)
 {
     const struct tarn_graph *graph = plan->graph;

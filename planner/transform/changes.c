@@ -1,7 +1,7 @@
-/* What changed between a graph and a transform's result, by comparing the two: nothing is taken on
- * the transform's word. Ops are matched by `origin`, tensors by id. In each stream the ops that
- * stayed are a longest increasing subsequence of their old places (patience sorting); the others
- * have moved. Cost: O(n log n) for n ops, plus the list entries. */
+/* Finds what changed between a graph and a transform's result, by comparing the two; the
+ * transform's own report is not trusted. Ops are matched by `origin`, tensors by id. In each stream
+ * the ops that stayed are a longest increasing subsequence of their old places (patience sorting);
+ * the others have moved. Cost: O(n log n) for n ops, plus the list entries. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -17,8 +17,7 @@ struct comparison {
     const struct tarn_graph *before, *after;
     struct tarn_change *changes; /* the caller's in the end, to be freed with tarn_free */
     size_t count, room;
-    uint32_t
-        *mark; /* old op -> 1 + the new op whose old self waited for it, the last one met; or 0 */
+    uint32_t *mark;  /* old op -> 1 + the last visited new op whose old op waited for it; or 0 */
     bool *stayed;    /* new op -> does it keep its place among those that stay? */
     uint32_t *pile;  /* of patience sorting: pile -> the new op on top */
     uint32_t *below; /* new op -> the top of the pile before its own, when it was put down */

@@ -1,9 +1,10 @@
-/* One pass over the ops in the graph's order remembers, for every storage, who wrote it last and
- * who has read it since: a read comes after the last write, a write after the last write and after
- * the reads since then (the three hazards, for persistent storages as well). A view touches no
- * bytes; it carries order by its arcs alone. All of it part by part, for storages that have slices.
- * Two passes: the first one counts.
- * Cost: linear in ops, list entries and hazards (each read is named by at most one write). */
+/* Finds the hazards of a graph. One pass over the ops in the graph's order remembers, for every
+ * storage, its last writer and the ops that have read it since. A read comes after the last write,
+ * a write after the last write and after the reads since then (the three hazards, also for
+ * persistent storages). A view reads and writes no bytes; it carries order by its arcs alone. For
+ * storages that have slices this is done slice by slice. There are two passes: the first one
+ * counts. Cost: linear in ops, list entries and hazards (each read is named by at most one
+ * write). */
 #include "constraints.h"
 
 #include <assert.h>
@@ -70,8 +71,8 @@ static void visit(struct pass *pass, uint32_t v)
     }
 }
 
-/* Of two members of a contiguous group that lie over each other, what one of them has is done with
- * before the other one is made. */
+/* Of two overlapping members of a contiguous group, all uses of one come before the other is
+ * made. */
 static void name_layers(struct pass *pass, uint32_t v)
 {
     const struct tarn_graph *graph = pass->graph;
@@ -95,7 +96,7 @@ static void name_layers(struct pass *pass, uint32_t v)
     }
 }
 
-/* begin: where the predecessors of each op are, filled by the counting pass. */
+/* begin: the start of each op's predecessors, filled by the counting pass. */
 static void visit_ops(struct pass *pass, uint32_t *begin)
 {
     const struct tarn_graph *graph = pass->graph;

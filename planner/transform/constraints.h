@@ -1,13 +1,13 @@
-/* What must stay in order whatever the streams and the order of the list: data arcs, control arcs
- * and hazards, as neighbour lists over ops. Transforms may change everything else. */
+/* The order that every transform must keep, for any streams and any order of the list: data arcs,
+ * control arcs and hazards, as neighbour lists over ops. Transforms may change everything else. */
 #ifndef TARN_PLANNER_TRANSFORM_CONSTRAINTS_H
 #define TARN_PLANNER_TRANSFORM_CONSTRAINTS_H
 
 #include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
-/* Distinct neighbours; those of op v are [begin[v], begin[v + 1]). Predecessors come before their
- * op in the graph's order (tarn_graph.order). */
+/* Distinct neighbours; the neighbours of op v are [begin[v], begin[v + 1]). Predecessors come
+ * before their op in the graph's order (tarn_graph.order). */
 struct tarn_constraints {
     struct tarn_arcs predecessors, successors;
     uint32_t ops_count, arcs_count;

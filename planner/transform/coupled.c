@@ -112,7 +112,7 @@ static void raise(uint64_t *ns, uint64_t to)
     if (*ns < to) *ns = to;
 }
 
-/* tail_ns[v] is first what comes behind v. */
+/* At first tail_ns[v] is the time after v. */
 static void fill_tails(struct tarn_pace *pace, const struct tarn_graph *graph,
                        const struct tarn_wait *waits)
 {

@@ -1,5 +1,5 @@
-/* A graph with extra arcs between streams, and what they do to its bound and its timing. Nothing is
- * copied but the arcs: cheap enough to try hundreds of them. */
+/* A graph with extra arcs between streams, with its bound and its timing. Only the arcs are copied,
+ * so hundreds of arcs can be tried. */
 #ifndef TARN_PLANNER_TRANSFORM_COUPLED_H
 #define TARN_PLANNER_TRANSFORM_COUPLED_H
 
@@ -10,12 +10,12 @@
 
 struct tarn_coupled {
     struct tarn_graph graph; /* shares all but order, rank and arcs with the graph that it was made
-                                of, and is never destroyed: its region has what is not shared,
-                                clocks and bound, too; its hash is that of the other graph */
+                                of, and is never destroyed: its region has the unshared arrays, the
+                                clocks and the bound; its hash is the hash of that graph */
     struct tarn_clocks clocks;
     struct tarn_reuse reuse;
     struct tarn_gap_bound bound; /* names the antichain that is to be broken */
-    uint64_t work;               /* that making it took: visits of a few nanoseconds */
+    uint64_t work;               /* that it took to make: visits of a few nanoseconds */
 };
 
 /* The arcs' ends are in different streams and make no cycle. reserved: by planned storage, at this
@@ -25,12 +25,12 @@ enum tarn_status tarn_coupled_init(struct tarn_coupled *coupled, const struct ta
                                    const uint64_t *reserved, uint64_t alignment);
 void tarn_coupled_finish(struct tarn_coupled *coupled);
 
-/* When ops run with the fewest event waits, and how much time every op leaves behind it. */
+/* When ops run with the fewest event waits, and how much time must pass after every op starts. */
 struct tarn_pace {
     struct tarn_region region; /* of all arrays */
     struct tarn_timeline timeline;
-    uint64_t *tail_ns; /* op -> from its begin to the end of the iteration, if nothing but the ops
-                          after it takes time */
+    uint64_t *tail_ns; /* op -> from its start to the end of the iteration, if only the ops after it
+                          take time */
     uint32_t waits_count;
     uint32_t wait_ns;
 };

@@ -22,7 +22,7 @@ union news {
     struct tarn_transform_progress transform;
 };
 
-/* Of `plan` and `transform`, options and work, one is set: what the call is about. */
+/* Of `plan` and `transform`, options and work, exactly one is set: the kind of the call. */
 struct monitored_work {
     const struct tarn_plan_options *plan;
     const struct tarn_transform_control *transform;
@@ -33,8 +33,8 @@ struct monitored_work {
     void *subject;
     const atomic_bool *given_stop;
     atomic_bool stop;
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t woken; /* either thread, by the other one */
+    pthread_mutex_t lock; /* of the members below */
+    pthread_cond_t woken; /* each thread is woken by the other */
     union news best;
     bool has_news; /* `best` is to be passed on */
     bool is_done;
@@ -155,7 +155,7 @@ static void watch(struct monitored_work *monitored)
 {
     pthread_mutex_lock(&monitored->lock);
     if (monitored->has_news) pass_on(monitored);
-    heartbeat(monitored); /* at once, also where the work is done by now */
+    heartbeat(monitored); /* at once, even if the work is done by now */
     double next_ms = tarn_now_ms() + HEARTBEAT_MS;
     while (!monitored->is_done) {
         if (monitored->has_news) {

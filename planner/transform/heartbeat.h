@@ -5,7 +5,7 @@
 
 #include "tarn/transform.h"
 
-/* What is done; `options` are for it, and `subject` is its own. */
+/* The work to run; it gets `options`, and `subject` is its own data. */
 typedef enum tarn_status tarn_heartbeat_work(const struct tarn_plan_options *options,
                                              void *subject);
 
@@ -15,7 +15,7 @@ typedef enum tarn_status tarn_heartbeat_work(const struct tarn_plan_options *opt
 enum tarn_status tarn_run_with_heartbeat(const struct tarn_plan_options *options,
                                          tarn_heartbeat_work *work, void *subject);
 
-/* The same for a transform and the control of its options, NULL where there is none. */
+/* The same for a transform and the control of its options, NULL if it has none. */
 typedef enum tarn_status tarn_transform_work(const struct tarn_transform_control *control,
                                              void *subject);
 enum tarn_status tarn_transform_with_heartbeat(const struct tarn_transform_control *control,
@@ -23,7 +23,7 @@ enum tarn_status tarn_transform_with_heartbeat(const struct tarn_transform_contr
                                                void *subject);
 
 /* Fills *taken from the control that the caller has given in some options, and makes *control point
- * to it; where that is NULL, nothing. TARN_USAGE as tarn_options_take. */
+ * to *taken; does nothing if *control is NULL. TARN_USAGE as tarn_options_take. */
 enum tarn_status tarn_control_take(struct tarn_transform_control *taken,
                                    const struct tarn_transform_control **control,
                                    struct tarn_error *error);

@@ -1,15 +1,15 @@
-/* In-place: output `o` of op v becomes an alias of its input i where that is allowed (the op's
- * `inplace` pairs, or its kind), both are storages of their own of one size, and every other op
- * that touches i's storage happens before v. Chains follow: what was merged is found through its
- * root. Two ops cannot take the same input: each would have to come after the other.
+/* Lets ops write in place: output `o` of op v becomes an alias of its input i under three
+ * conditions. The pair is allowed (by the op's `inplace` pairs, or by its kind), both are storages
+ * of their own of one size, and every other user of i's storage happens before v. Chains follow:
+ * merged storages are found through their root. Two ops cannot take the same input: each would have
+ * to come after the other.
  *
  * An output that is smaller than its input becomes a slice of it, which only pairs allow. It saves
- * the output's bytes while v runs, and holds the whole input for as long as the output lives: so it
- * is no gain everywhere. After all others, such pairs are taken one by one where they lower the
- * bytes that are alive in list order when most are, and nothing else comes up to that; if the bound
- * of the graph is not lower for it, none of them is.
- * Cost: linear in ops, allowed pairs and the users of inputs that are considered; for smaller
- * outputs, O(V) for each that is taken, and two bounds. */
+ * the output's bytes while v runs, and holds the whole input for as long as the output lives, so it
+ * is not always a gain. After all other pairs, such pairs are taken one by one if they lower the
+ * peak of list order and no other place reaches that peak. If the bound of the graph does not fall
+ * by this, none of them is taken. Cost: linear in ops, allowed pairs and the users of inputs that
+ * are considered; for smaller outputs, O(V) for each that is taken, and two bounds. */
 #include "in_place.h"
 
 #include <assert.h>
@@ -30,11 +30,10 @@ struct merging {
     const struct tarn_graph *graph;
     const struct tarn_in_place_options *options;
     struct tarn_clocks clocks;
-    bool chooses;   /* may the op be carried out by another implementation? */
-    uint32_t *root; /* tensor -> the root whose storage it gets */
-    bool *taken;    /* storage -> does an output lie there already? */
-    struct smaller
-        *smaller; /* pairs whose output is smaller than the input, allowed but for that */
+    bool chooses;            /* may the op be carried out by another implementation? */
+    uint32_t *root;          /* tensor -> the root whose storage it gets */
+    bool *taken;             /* storage -> does an output lie there already? */
+    struct smaller *smaller; /* pairs whose output is smaller than the input, otherwise allowed */
     size_t smaller_count, smaller_room;
     bool no_memory;
     struct tarn_in_place_report report;
@@ -177,7 +176,7 @@ static enum tarn_status merge(struct merging *merging)
 
 enum { SMALLER_ROUNDS = 4096 };
 
-/* What is alive in list order, by the root that storages were merged into. */
+/* The bytes alive in list order, by the root that storages were merged into. */
 struct profile {
     uint32_t *begin, *end; /* root -> its first op's rank, and its last one's */
     uint64_t *size;        /* root -> the bytes that it takes */

@@ -4,9 +4,9 @@
 
 #include "tarn/transform.h"
 
-/* As tarn_graph_in_place. chooses: what comes behind may carry ops out by other implementations;
- * then no op writes over an input that one of them does not read, since others may still need it
- * there, or it may have been dropped. */
+/* Does what tarn_graph_in_place does. chooses: later transforms may run ops by other
+ * implementations. Then no op writes over an input that one of its implementations does not read,
+ * since other ops may still need it there, or it may have been dropped. */
 enum tarn_status tarn_in_place_run(struct tarn_graph *graph,
                                    const struct tarn_in_place_options *given, bool chooses,
                                    struct tarn_graph **result, struct tarn_error *error);

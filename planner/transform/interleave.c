@@ -1,8 +1,8 @@
-/* How the ops of several streams come one after the other: the list of a graph says one way, and a
- * stream that only ends lives, as one that updates parameters does, may be listed behind all
- * others. Of the ops that are next in their streams and have nothing to wait for, the one comes
- * first that leaves the fewest bytes more; of equal ones that which is listed first. Cost:
- * ops × streams. */
+/* Finds another list for the ops of several streams. The given list is one of many, and a stream
+ * that only frees storages, for example one that updates parameters, may be listed after all other
+ * streams. Of the ops that are next in their streams and have nothing to wait for, the next op is
+ * the one that adds the fewest bytes alive; of equal ones the one listed first. Cost: ops ×
+ * streams. */
 #include "interleave.h"
 
 #include "planner/transform/recipe.h"
@@ -13,7 +13,7 @@
 
 /* Ops times streams that are looked at. */
 enum { LOOKS_MAX = 1 << 26 };
-/* Another list is worth its while where one part in WORTH of the bytes is gone. */
+/* Another list is useful if it saves 1/WORTH of the bytes. */
 enum { WORTH = 32 };
 
 struct interleaving {
@@ -23,7 +23,7 @@ struct interleaving {
     uint32_t *left;            /* planned storage -> users to come */
     uint32_t *begin, *touched; /* op -> planned storages that it touches */
     uint32_t *next;            /* stream -> position of its next op */
-    uint32_t *pending;         /* op -> those of other streams that it still waits for */
+    uint32_t *pending;         /* op -> ops of other streams that it still waits for */
     uint32_t *order;
 };
 
@@ -64,7 +64,7 @@ static bool init(struct interleaving *in)
     return true;
 }
 
-/* What is alive more once the op has run. */
+/* The bytes that the op adds to the bytes alive. */
 static int64_t change_by(const struct interleaving *in, uint32_t v)
 {
     int64_t change = 0;
@@ -77,7 +77,7 @@ static int64_t change_by(const struct interleaving *in, uint32_t v)
     return change;
 }
 
-/* TARN_NONE: none may come. */
+/* Chooses the next op; TARN_NONE: none may come. */
 static uint32_t choose(const struct interleaving *in)
 {
     const struct tarn_graph *graph = in->graph;
@@ -113,7 +113,7 @@ static bool run(struct interleaving *in)
     return true;
 }
 
-/* Gives the graph up where hardly less is alive in it. */
+/* Drops the graph if hardly fewer bytes are alive in it. */
 static enum tarn_status compare(const struct interleaving *in, struct tarn_graph **result,
                                 uint64_t alignment, struct tarn_error *error)
 {

@@ -5,10 +5,10 @@
 
 #include "streams/graph/graph.h"
 
-/* The same streams and waits, with a list in which much less is alive at once, one op after the
- * other; NULL where none was found. alignment: of the plan. Origins are ops of the graph. The
- * caller destroys it. TARN_SYSTEM; TARN_BAD_INPUT: sizes that need more than 64 bits. O(ops ×
- * streams). */
+/* Makes a graph with the same streams and waits, with a list in which far fewer bytes are alive at
+ * once, one op after the other; NULL if none was found. alignment: of the plan. Origins are ops of
+ * the graph. The caller destroys it. TARN_SYSTEM; TARN_BAD_INPUT: sizes that need more than 64
+ * bits. O(ops × streams). */
 enum tarn_status tarn_graph_interleave(struct tarn_graph *graph, uint64_t alignment,
                                        struct tarn_graph **result, struct tarn_error *error);
 

@@ -1,8 +1,8 @@
-/* The model of a graph: a view that waits for at most one node is no node itself (whoever waits for
- * it waits for that node; when it runs itself does not matter), every other op is one. Running a
- * node keeps, for every storage, how many users are left and the exclusive or of their ids: when
- * one user is left, that is its id. Cost: linear; running a node costs its
- * touches and arcs. */
+/* Builds the list model of a graph. A view that waits for at most one node is no node itself: ops
+ * that wait for the view wait for that node, and its own time does not matter. Every other op is a
+ * node. Running a node keeps, for every storage, how many users are left and the exclusive or of
+ * their ids: when one user is left, that is its id. Cost: linear; running a node costs its storages
+ * and arcs. */
 #include "list_model.h"
 
 #include <assert.h>

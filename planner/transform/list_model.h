@@ -1,6 +1,6 @@
-/* What reordering looks at: nodes (ops without the views), what must come before what, and which
- * bytes are alive. A storage is born when its producer runs and dies when the last of the nodes
- * that touch it has run.
+/* The model that reordering works on: nodes (ops without the views), their precedence, and the
+ * bytes alive. A storage is born when its producer runs and dies when the last of its users has
+ * run.
  *
  *     node v runs:   alive += made[v];   alive is the memory of that step;   alive -= what v frees
  */
@@ -22,7 +22,7 @@ struct tarn_reorder_model {
     uint32_t *producer;                        /* storage -> node */
     struct tarn_arcs users;   /* storage -> nodes, ascending; its producer is one of them */
     bool *pinned;             /* storage -> is it kept after its last user? */
-    struct tarn_arcs touched; /* node -> storages that it touches, what it produces included */
+    struct tarn_arcs touched; /* node -> storages that it uses, its own products included */
     uint64_t *made;           /* node -> bytes that it produces */
 };
 
@@ -38,7 +38,7 @@ bool tarn_reorder_model_is_valid(const struct tarn_reorder_model *model);
 
 /* ---- Running nodes ---- */
 
-/* What is alive after some nodes have run. */
+/* The storages alive after some nodes have run. */
 struct tarn_reorder_state {
     const struct tarn_reorder_model *model;
     uint64_t alive;    /* bytes */
@@ -64,8 +64,8 @@ void tarn_reorder_undo(struct tarn_reorder_state *state, uint32_t v);
  * reset before and left at the end. */
 uint64_t tarn_reorder_peak(struct tarn_reorder_state *state, const uint32_t *order, uint64_t *step);
 
-/* The order of all ops that an order of the nodes stands for: views come right behind the node that
- * they wait for. TARN_SYSTEM: no memory. */
+/* Makes the order of all ops from an order of the nodes: views come right after the node that they
+ * wait for. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reorder_list(const struct tarn_reorder_model *model, const uint32_t *order,
                                    uint32_t *list);
 

@@ -1,4 +1,5 @@
-/* Contiguous groups exact or padded: the same graph with another word for each group. Cost: linear.
+/* Makes contiguous groups exact or padded: the same graph with another padding for each group.
+ * Cost: linear.
  */
 #include "recipe.h"
 #include "streams/base/error.h"

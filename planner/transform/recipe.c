@@ -1,6 +1,6 @@
-/* Building what a recipe says, through the builder, so that the new graph obeys every rule that a
- * loaded one does: streams, tensors, ops in the new order with their ids renamed, groups, and
- * then the control arcs, both the transform's and those that keep a hazard or an arc whose ends
+/* Builds the graph of a recipe, through the builder, so that the new graph obeys every rule that a
+ * loaded graph does: streams, tensors, ops in the new order with their ids renamed, groups, and
+ * then the control arcs, both the transform's arcs and arcs that keep a hazard or an arc whose ends
  * no stream orders any more. Cost: linear in the graph. */
 #include "recipe.h"
 
@@ -17,7 +17,7 @@ struct rebuild {
     const struct tarn_recipe *recipe;
     const struct tarn_graph *graph;
     struct tarn_builder *builder;
-    struct tarn_region *region; /* for what lasts until the graph is built */
+    struct tarn_region *region; /* for data that lasts until the graph is built */
     uint32_t *place;            /* old op -> new op */
     uint32_t *ids;              /* room for the longest list */
 };
@@ -58,7 +58,7 @@ static void add_streams(const struct rebuild *rebuild)
         tarn_builder_stream(rebuild->builder, recipe->stream_names[s]);
 }
 
-/* A storage is as demanding as the most demanding of those that it takes in. */
+/* A merged storage has the strictest demands of the storages merged into it. */
 static void join_roots(const struct rebuild *rebuild, struct tarn_tensor_info *roots)
 {
     const struct tarn_graph *graph = rebuild->graph;
@@ -148,7 +148,7 @@ static void add_arc(const struct rebuild *rebuild, uint32_t later, uint32_t earl
     tarn_builder_control(rebuild->builder, rebuild->place[later], rebuild->place[earlier]);
 }
 
-/* What only the old streams kept in order. */
+/* Adds arcs for hazards that only the old streams kept in order. */
 static enum tarn_status keep_hazards(const struct rebuild *rebuild)
 {
     const struct tarn_recipe *recipe = rebuild->recipe;
@@ -259,7 +259,7 @@ enum tarn_status tarn_transform_compose(const struct tarn_graph *before, struct 
         uint32_t chosen = tarn_extra(old)->implementation;
         if (tarn_extra(op)->implementation != TARN_NONE || chosen == TARN_NONE) continue;
         if (!tarn_graph_choose(after, v, chosen)) return tarn_error_no_memory(error);
-        op->extra->implementations_count = 0; /* what follows from its kind was added again */
+        op->extra->implementations_count = 0; /* implementations of its kind were added again */
     }
     for (uint32_t t = 0; t < after->tensors_count; t++) {
         struct tarn_graph_tensor *tensor = &after->tensors[t];

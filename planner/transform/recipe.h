@@ -1,4 +1,4 @@
-/* Transforms: graph in, new graph out. A transform decides; a recipe says what it decided, and
+/* Builds the graphs that transforms make. A transform decides, a recipe records the decision, and
  * building the recipe makes the new graph:
  *
  *     recipe: { order of the list, stream of every op, extra control arcs, root of every tensor }
@@ -6,9 +6,9 @@
  *        ▼ tarn_recipe_build
  *     new graph: ops in the new order, `origin` set, tensors and groups as they were
  *
- * The order that data, control and hazards (see constraints.h) asked for is kept by construction:
- * where the streams of the new graph do not keep it any more, the new graph gets a control arc.
- * Tensors keep their ids. */
+ * The order required by data, control and hazards (see constraints.h) is kept by construction: if
+ * the streams of the new graph no longer imply it, the new graph gets a control arc. Tensors keep
+ * their ids. */
 #ifndef TARN_PLANNER_TRANSFORM_RECIPE_H
 #define TARN_PLANNER_TRANSFORM_RECIPE_H
 
@@ -20,7 +20,8 @@ struct tarn_recipe_arc {
     uint32_t later, earlier;
 };
 
-/* What the new graph is to be. Everything is borrowed, in ids of the old graph; NULL: as it was. */
+/* The description of the new graph. Every array is borrowed, in ids of the old graph; NULL: as in
+ * the old graph. */
 struct tarn_recipe {
     struct tarn_graph *graph;
     const uint32_t *order;              /* all ops once, in a topological order */
@@ -34,7 +35,7 @@ struct tarn_recipe {
     enum tarn_group_padding padding;        /* of all groups */
     const struct tarn_tensor_info *tensors; /* appended, with storages of their own */
     uint32_t tensors_count;
-    /* Changes what an op's record says, other than its stream; goes with `context`. */
+    /* Changes an op's record, except its stream; called with `context`. */
     void (*amend)(const void *context, uint32_t op, struct tarn_op_info *info);
     const void *context;
 };
@@ -45,18 +46,18 @@ struct tarn_recipe {
 enum tarn_status tarn_recipe_build(const struct tarn_recipe *recipe, struct tarn_graph **result,
                                    struct tarn_error *error);
 
-/* What new graphs take over as it is: the streams and memory spaces, and the groups by their roots,
- * whose ids must not have changed, with another padding where it is given. */
+/* Add parts that new graphs take over unchanged: the streams and memory spaces, and the groups by
+ * their roots, whose ids must not have changed, with another padding if it is given. */
 void tarn_transform_add_streams(struct tarn_builder *builder, const struct tarn_graph *graph);
 void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_graph *graph,
                                enum tarn_group_padding padding);
 /* How many ids the longest control list or group has. */
 size_t tarn_transform_longest_list(const struct tarn_graph *graph);
 
-/* For a chain of transforms source -> ... -> before -> after: lets the ops and tensors of `after`,
- * which name ops, implementations and tensors of `before`, name those of the source. An op with an
- * implementation chosen has none of its own left to choose from. `after` must not be shared with
- * anybody yet. TARN_SYSTEM: no memory. */
+/* For a chain of transforms source -> ... -> before -> after: the ops and tensors of `after` refer
+ * to ops, implementations and tensors of `before`; afterwards they refer to those of the source. An
+ * op with a chosen implementation has no implementations left to choose from. `after` must not be
+ * shared yet. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_transform_compose(const struct tarn_graph *before, struct tarn_graph *after,
                                         struct tarn_error *error);
 

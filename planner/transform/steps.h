@@ -1,5 +1,5 @@
-/* The steps of a search: counted, told to the caller, and ended by the caller, at their number or
- * when the time is over. */
+/* The steps of a search: counted, reported to the caller, and ended by the caller, at their number
+ * or when the time is over. */
 #ifndef TARN_PLANNER_TRANSFORM_STEPS_H
 #define TARN_PLANNER_TRANSFORM_STEPS_H
 
@@ -7,14 +7,14 @@
 #include "tarn/transform.h"
 
 struct tarn_steps {
-    const struct tarn_transform_control *control; /* NULL: nobody wants to know */
+    const struct tarn_transform_control *control; /* NULL: no callback */
     const char *transform;
     uint64_t done;
     double deadline_ms; /* 0: the control's seconds count from the first step on */
 };
 
-/* Within a step, and in what follows on the last one: has the caller ended the search, or its time?
- * What is left out then depends on the clock, as all that comes of an end does. */
+/* Within a step, and after the last one: has the caller ended the search, or is its time over? The
+ * work skipped then depends on the clock, like every result of an ended search. */
 static inline bool tarn_steps_is_over(const struct tarn_steps *steps)
 {
     if (!steps->control) return false;

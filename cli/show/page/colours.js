@@ -1,5 +1,5 @@
 // Colours. Kinds, and the first eight streams, differ in lightness in every kind of colour vision;
-// further streams take the eight again, lighter and then darker. What a colour says, words say too.
+// further streams take the eight again, lighter and then darker. Words repeat what a colour shows.
 
 const KIND_COLOURS = { light: ["#6f9fd0", "#f0b04a", "#1d8a66", "#7d3f92"], dark: ["#4d7fb5", "#d0922f", "#1f7d5a", "#d3aee0"] };
 const STREAM_COLOURS = {
@@ -7,7 +7,7 @@ const STREAM_COLOURS = {
   dark: ["#4179bb", "#d89428", "#157a5a", "#c98fb9", "#93401b", "#8fcdf2", "#e6d75a", "#555b66"],
 };
 
-let colours; // of the theme: those of page.css by name, and .kinds, .streams
+let colours; // of the theme: the colours of page.css by name, and .kinds, .streams
 let fills; // of the holders' classes: { plain, shades, hatch, ink, rgb }
 
 const partsOf = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
@@ -29,7 +29,7 @@ function streamColours(theme) {
   });
 }
 
-// Diagonal lines of a colour, for what is held.
+// Diagonal lines of a colour, for held storages.
 function hatching(colour) {
   const scale = Math.max(1, Math.round(devicePixelRatio)), tile = element("canvas", { width: 6 * scale, height: 6 * scale });
   const g = tile.getContext("2d");
@@ -50,7 +50,7 @@ function hatching(colour) {
 
 const classOf = (h) => (state.colour === "kind" ? plan.holder.kind[h] : plan.launch.stream[plan.holder.writer[h]]);
 
-// Neighbours differ a little, so that they can be told apart.
+// Neighbours differ a little, so that they can be distinguished.
 const shadeOf = (h) => fills[classOf(h)].shades[(h * 7 + 3) % 3];
 
 function setTheme(theme) {

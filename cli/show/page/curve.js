@@ -45,7 +45,7 @@ function drawOverview(g) {
   g.strokeRect(from, part.y - 0.5, Math.max(3, to - from), part.height + 1);
 }
 
-// Footprint, bound and serial peak; labels are pushed down where they would touch.
+// Footprint, bound and serial peak; labels are pushed down if they would touch.
 function drawLevels(g, part, top) {
   const { footprint: most, bound, serialPeak } = shownFigures();
   const met = bound === most, levels = [[most, met ? "footprint = bound" : "footprint", [], colours.ink]];

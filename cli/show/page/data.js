@@ -1,5 +1,5 @@
 // The plan, unpacked: columns as typed arrays, and lists that are looked up from both sides.
-// What the columns mean stands in cli/show/columns.c.
+// cli/show/columns.c describes the columns.
 
 const KINDS = ["intermediate", "gradient", "output", "workspace"];
 const OUTPUT = 2, WORKSPACE = 3;
@@ -30,7 +30,7 @@ function sumUp(differences) {
   return numbers;
 }
 
-// Names whose last number is coded by its difference to the last one's, behind a tab.
+// Names whose last number is coded by its difference to the last one's, after a tab.
 function unpackNames(names) {
   let number = 0;
   return names.map((name) => {
@@ -41,7 +41,7 @@ function unpackNames(names) {
   });
 }
 
-// When launches begin and end; how long they take follows where it is not told.
+// When launches begin and end; their durations follow if they are not given.
 function unpackAxis(one, launches, cost) {
   one.begin = one.begin ? sumUp(one.begin) : Float64Array.from({ length: launches }, (_, v) => v);
   one.end = one.begin.map((begin, v) => begin + (one.length ? one.length[v] : one.isTime ? cost[v] : 1));
@@ -86,9 +86,10 @@ function unpackHolders(data) {
   for (const members of data.groups.values()) members.sort((a, b) => holder.offset[a] - holder.offset[b]);
 }
 
-// plan.launches, .holders: how many. plan.lists[s]: the launches of a stream. plan.waits.of(v): whom
-// launch v waits for; plan.waiters.of(v): who waits for it; plan.previous.of(v): whom of the
-// iteration before it waits for. plan.again.get(v): the launch whose work v does again.
+// plan.launches, .holders: their numbers. plan.lists[s]: the launches of a stream. plan.waits.of(v):
+// the launches that launch v waits for; plan.waiters.of(v): the launches that wait for v;
+// plan.previous.of(v): the launches of the iteration before that v waits for. plan.again.get(v): the
+// launch whose work v does again.
 function preparePlan(data) {
   data.launches = data.launch.op.length;
   data.launch.stream = Uint32Array.from(data.launch.stream);

@@ -1,6 +1,6 @@
 // Keys: everything that the pointer can do.
 
-// The storage that follows in a direction, by what is chosen.
+// The next storage in a direction from the selection.
 function chooseNear(near) {
   const there = near.find((one) => !one.isOther) || near[0];
   if (there) choose({ holder: there.holder }, true);

@@ -5,7 +5,7 @@ let axis; // the one that is drawn
 const axisOf = (key) => plan.axes.find((one) => one.key === key);
 
 // A holder is written at `from`, last used at `to`, and held until `free`: the first launch that may
-// overwrite it. axis.top is where it all ends.
+// overwrite it. axis.top is the end of the axis.
 function prepareAxis(one) {
   if (one.from) return addLevels(one);
   const { begin, end } = one, { writer, half, touchBegin, touchLaunch } = plan.holder;
@@ -32,11 +32,11 @@ function prepareAxis(one) {
   return addLevels(one);
 }
 
-// From levelAt[k] on, levelAlive[k] exact bytes are alive and levelTaken[k] reserved ones in use, of what is looked at.
+// From levelAt[k] on, levelAlive[k] exact bytes are alive and levelTaken[k] reserved ones in use, of the shown holders.
 function addLevels(one) {
   if (one.levelsOf === state.space) return one;
   one.levelsOf = state.space;
-  const times = new Float64Array(3 * plan.holders + 1); // with 0, where nothing is in use
+  const times = new Float64Array(3 * plan.holders + 1); // with 0, when nothing is in use
   times.set(one.from, 1);
   times.set(one.to, plan.holders + 1);
   times.set(one.free, 2 * plan.holders + 1);
@@ -78,5 +78,5 @@ function holdersAt(x) {
   return found.sort((a, b) => plan.holder.offset[a] - plan.holder.offset[b]);
 }
 
-// Where the strip is drawn when nothing else is asked for.
+// The time at which the strip is drawn by default.
 const restingMoment = () => (axis.mark ? axis.mark[0] : axis.peakAt);

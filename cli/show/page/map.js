@@ -1,7 +1,7 @@
 // The map of the arena: every storage a rectangle of its bytes and its time. Storages that are low
 // are mixed pixel by pixel (raster.js), the others drawn one by one.
 
-// Who is drawn pale; null: nobody.
+// The holders that are drawn pale; null: none.
 function paleness() {
   if (state.found) return (h) => !state.found[h];
   if (state.focus !== null) return (h) => plan.launch.stream[plan.holder.writer[h]] !== state.focus;
@@ -73,7 +73,7 @@ function drawHeld(g, h, height, alpha) {
   g.fillRect(x, y, width, Math.max(1, snapped(toY(plan.holder.offset[h])) - y));
 }
 
-// Returns where it is: [x, y, width, height], cut to what can be seen from left to right.
+// Returns its rectangle: [x, y, width, height], cut to what can be seen from left to right.
 function drawLarge(g, h) {
   const { offset, size, padding } = plan.holder, pixel = 1 / ratio;
   const x = Math.max(snapped(toX(axis.from[h])), layout.x - 9), right = Math.min(snapped(toX(axis.to[h])), layout.x + layout.width + 9);

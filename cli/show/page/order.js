@@ -1,4 +1,5 @@
-// What must happen before what: program order and waits, in this iteration and from the one before.
+// Finds which launches must happen before others: program order and waits, in this iteration and
+// from the one before.
 // The same as cli/model/ways.c, where it is explained and tested.
 
 // first[h]: the place in stream s from which on launches come after every use of holder h.
@@ -37,7 +38,7 @@ function meanwhile(h) {
   return plan.lists.map((list, s) => ({ from: from[s], to: isPinned(h) ? list.length : to[s] }));
 }
 
-// The same for a launch: what is ordered neither before nor after it.
+// The same for a launch: launches that are ordered neither before nor after it.
 function besides(v) {
   const from = placesBefore(v), to = placesAfter(v);
   return plan.lists.map((list, s) => (s === plan.launch.stream[v] ? { from: 0, to: 0 } : { from: from[s], to: to[s] }));
@@ -82,7 +83,7 @@ function placesAfter(v) {
 const momentOf = (h) => 2 * plan.holder.writer[h] + (plan.holder.half[h] === SECOND_HALF ? 1 : 0);
 
 // For every reserved byte of a holder the nearest that has it before (direction -1) or after (+1),
-// or where nobody of this iteration has it, the nearest of the next one.
+// or if no holder of this iteration has it, the nearest of the next one.
 function neighbours(self, direction) {
   const near = [], { offset } = plan.holder, begin = offset[self], end = endOf(self);
   const here = momentOf(self), last = 2 * plan.launches + 1;
@@ -142,7 +143,7 @@ function findWay(from, fromPrevious, to) {
   return null;
 }
 
-// Adds to the queue what comes directly before the launches of a stream, back from one.
+// Adds to the queue the launches directly before the launches of a stream, back from one of them.
 function goBack(queue, q, seen) {
   const { launch, previous } = queue[q], s = plan.launch.stream[launch];
   const stop = seen[+previous][s], start = plan.launch.place[launch];

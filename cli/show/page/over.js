@@ -1,4 +1,4 @@
-// What follows the pointer and what is chosen: outlines, ways, the cursor, and the arena's strip.
+// Draws what depends on the pointer and the selection: outlines, ways, the cursor, and the arena's strip.
 
 function drawOver() {
   const g = over;
@@ -90,7 +90,7 @@ function outlineLaunch(g, v, colour, alpha) {
   if (alpha > 0.5) nameLaunch(g, v, x, width, y, row, colour);
 }
 
-// What may run while a storage, or beside a launch, lives.
+// The launches that may run while a storage lives, or beside a launch.
 function shadeMeanwhile(g, intervals) {
   intervals.forEach(({ from, to }, s) => {
     if (from >= to) return;
@@ -123,7 +123,7 @@ function outlineInRows(g) {
   if (what && what.holder !== undefined) for (const touch of touchesOf(what.holder)) outlineLaunch(g, touch.launch, colours.ink, touch.writes ? 0.6 : 0.15);
 }
 
-// Along streams and waits; what lies in the previous iteration comes in from the left edge.
+// Along streams and waits; steps in the previous iteration come in from the left edge.
 function drawWay(g, way) {
   const middle = (v) => rowY(plan.launch.stream[v]) + layout.rows.row / 2;
   const crossing = way.findIndex((step) => step.how === "boundary" || step.how === "next");

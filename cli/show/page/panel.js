@@ -1,4 +1,4 @@
-// The panel: what is chosen, in words. Every name in it leads to what it names.
+// Fills the panel, which describes the selection in words. Every name in it is a link to the thing named.
 
 const heading = (text) => element("h3", null, text);
 const note = (...children) => element("p", { className: "soft" }, ...children);
@@ -160,7 +160,7 @@ function rangePanel(begin, end) {
   ];
 }
 
-// ---- What lives for ever ----
+// ---- Persistent storages ----
 
 function persistentPanel(i) {
   const [name, kind, offset, size, space] = plan.persistent[i];
@@ -181,7 +181,7 @@ function persistentPart() {
   ];
 }
 
-// ---- What is wrong ----
+// ---- Violations ----
 
 function violationPanel(i) {
   const violation = plan.violations[i], { kind, text, witness } = violation, steps = [];

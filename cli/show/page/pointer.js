@@ -1,8 +1,8 @@
-// The pointer: what lies under it, and what it moves.
+// Handles the pointer: finds the object under it, and moves the view.
 
-let pressed = null; // where it went down, and what it does there
+let pressed = null; // the point at which it went down, and its action there
 
-// What lies at a point of the chart: { holder }, { launch }, or null.
+// The object at a point of the chart: { holder }, { launch }, or null.
 function whatIsAt(px, py) {
   if (px >= layout.strip.x) return isInside(py, layout.map) ? holderInStrip(fromY(py)) : null;
   if (px < layout.x || px > layout.x + layout.width) return null;
@@ -15,7 +15,7 @@ function holderInStrip(bytes) {
   return h === undefined ? null : { holder: h };
 }
 
-// The nearest within two pixels; what is alive before what is held, small before large.
+// The nearest holder within two pixels; alive before held, small before large.
 function holderAt(x, bytes) {
   const { offset, size } = plan.holder, perX = (view.x1 - view.x0) / layout.width, perY = (view.y1 - view.y0) / layout.map.height;
   let best = null, least = Infinity;
@@ -77,7 +77,7 @@ function pointOf(event) {
   return [event.clientX - left, event.clientY - top];
 }
 
-// What a drag does that begins there.
+// The action of a drag that begins there.
 function dragOf(px, py, event) {
   if (py < layout.curve.y - 4) return "overview";
   if (isInside(py, layout.map) && (px < layout.x || px >= layout.strip.x)) return "range";

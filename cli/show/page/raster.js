@@ -1,5 +1,5 @@
-// Storages lower than a pixel: each pixel gets the mixture of what covers it. A storage is added to
-// a row of pixels where it begins, and taken away where it ends; one sum along each row then gives
+// Draws storages lower than a pixel: each pixel gets the mixture of the storages that cover it. A storage is added to
+// a row of pixels at its start, and subtracted at its end; one sum along each row then gives
 // all pixels. So the cost does not depend on how wide they are.
 
 const raster = { width: 0, height: 0, sums: null, image: null, canvas: element("canvas"), used: false };

@@ -112,7 +112,7 @@ function drawWaits(g) {
   });
 }
 
-// From the end of one launch to the begin of another.
+// From the end of one launch to the start of another.
 function drawArrow(g, from, to, colour, hasHead) {
   const { row } = layout.rows, a = plan.launch.stream[from], b = plan.launch.stream[to], down = b > a ? 1 : -1;
   const x = toX(axis.end[from]), x2 = toX(axis.begin[to]), bend = Math.min(40, 6 + Math.abs(x2 - x) / 2) * 0.3;

@@ -1,4 +1,4 @@
-// Memory spaces: their arenas lie one behind the other along the map's offsets. One of them can be
+// Memory spaces: their arenas lie one after the other along the map's offsets. One of them can be
 // looked at alone; then bytes in use, the strip and the figures are its own.
 
 const hasSpaces = () => plan.spaces.length > 1;
@@ -18,10 +18,10 @@ function spaceAt(offset) {
   return s;
 }
 
-// Where it is in its own space.
+// Its offset in its own space.
 const offsetOf = (h) => plan.holder.offset[h] - plan.spaces[spaceOf(h)].begin;
 
-// Footprint, bound (0: unknown) and serial peak of what is looked at.
+// Footprint, bound (0: unknown) and serial peak of the shown spaces.
 function shownFigures() {
   if (state.space === null) return plan;
   return plan.spaces[state.space];
@@ -44,7 +44,7 @@ const spaceChoices = () => [[null, "all", state.space === null], ...plan.spaces.
 
 // ---- In the map ----
 
-// [offset, text] along the map: in each space from its own zero on, which its name stands for where there are several.
+// [offset, text] along the map: in each space from its own zero on; with several spaces the name replaces the zero.
 function offsetTicks(part) {
   const ticks = [], perByte = part.height / (view.y1 - view.y0);
   for (const [s, space] of plan.spaces.entries()) {
@@ -60,7 +60,7 @@ function offsetTicks(part) {
   return ticks;
 }
 
-// A line where one space ends and the next begins.
+// A line at the border of two spaces.
 function drawSpaceEnds(g, x, width) {
   g.fillStyle = colours.ink;
   for (const space of plan.spaces.slice(1)) {

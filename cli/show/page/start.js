@@ -1,4 +1,4 @@
-// Unpacks the plan and draws it. What follows the # of the address is how the page begins:
+// Unpacks the plan and draws it. The text after the # of the address sets the page's first view:
 // axis=time, theme=dark, colour=stream, hide=waits,held, space=NAME, find=TEXT, holder=NAME, launch=NAME,
 // violation=0, zoom=FROM,TO[,LOW,HIGH] in shares of the whole.
 
@@ -88,8 +88,8 @@ async function start() {
   };
 }
 
-// The page has loaded when it is drawn, for whoever takes a picture of it then: a document that is still open in a
-// frame holds up the event `load`, which would not wait for the unpacking.
+// The page has loaded when it is drawn, for programs that take a picture of it then: a document that
+// is still open in a frame holds up the event `load`, which would not wait for the unpacking.
 function holdLoad() {
   const frame = element("iframe");
   frame.hidden = true;

@@ -1,4 +1,4 @@
-// What stands above the picture: figures, and switches for what is drawn.
+// Fills the toolbar above the picture: figures, and switches for what is drawn.
 
 const AXIS_WORDS = { order: "list order", time: "modelled time", cut: "through the cut", real: "real times", wrong: "what breaks" };
 

@@ -1,4 +1,4 @@
-// What is looked at: the state of the page, where its parts lie, and the window on axis and arena.
+// The view: the state of the page, the positions of its parts, and the window on axis and arena.
 
 const chart = byId("chart"), tip = byId("tip");
 const base = byId("base").getContext("2d"), over = byId("over").getContext("2d");
@@ -24,7 +24,7 @@ let ratio = 1; // device pixels to a CSS pixel
 function layOut() {
   const { width, height } = chart.getBoundingClientRect(), streams = plan.streams.length;
   ratio = devicePixelRatio || 1;
-  for (const canvas of [base.canvas, over.canvas]) { // empty from then on: who lays out draws in the same call
+  for (const canvas of [base.canvas, over.canvas]) { // empty from then on: the caller draws in the same call
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
   }
@@ -52,7 +52,7 @@ const rowY = (s) => layout.rows.y + s * layout.rows.row;
 const isInside = (py, part) => py >= part.y && py < part.y + part.height;
 const snapped = (pixels) => Math.round(pixels * ratio) / ratio;
 
-// Keeps the window within what there is, and not too small.
+// Keeps the window within the data, and not too small.
 function limitView() {
   const limit = (low, high, bottom, top, least) => {
     const size = Math.min(top - bottom, Math.max(least, view[high] - view[low])), middle = (view[low] + view[high]) / 2;
@@ -68,7 +68,7 @@ function showAll() {
   redraw();
 }
 
-// factor below 1: closer. px, py: what stays where it is; null: that direction stays as it is.
+// factor below 1: closer. px, py: the point that stays in place; null: that direction is not zoomed.
 function zoom(factor, px, py) {
   if (px !== null) {
     const x = fromX(px);
@@ -131,7 +131,7 @@ function zoomTo(what) {
 
 // ---- Drawing when the browser is ready ----
 
-let pending = 0; // 1: what follows the pointer; 2: everything
+let pending = 0; // 1: only the layer that follows the pointer; 2: everything
 
 function request(what) {
   if (pending === 0) requestAnimationFrame(() => {

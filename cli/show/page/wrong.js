@@ -1,4 +1,4 @@
-// What is wrong with a refused plan: each violation with an order in which an op reads a wrong byte,
+// Shows the violations of a refused plan: each violation with an order in which an op reads a wrong byte,
 // which is an axis of its own.
 
 // The axis of violation i; undefined: no such order is known. Launches of the next iteration are in
@@ -16,7 +16,7 @@ function wrongAxis(violation, launches) {
   return { key: "wrong", isTime: 0, mark, begin, end: begin.map((at) => at + 1), next, violation, reader: witness.at(-2) };
 }
 
-// One such axis at a time: that of the violation which is looked at.
+// One such axis at a time: the axis of the shown violation.
 function takeAxisOf(violation) {
   const taken = wrongAxis(violation, plan.launches);
   if (taken) plan.axes = plan.axes.filter((one) => one.key !== "wrong").concat(taken);

@@ -1,5 +1,5 @@
-/* How long a search may go on, in work that is counted and not in time: so plans are the same on
- * every machine and for any number of threads. A unit of work is about a nanosecond (work.h). */
+/* Limits how long a search may run, in counted work instead of time, so plans are the same on every
+ * machine and for any number of threads. A unit of work is about a nanosecond (work.h). */
 #ifndef TARN_PLANNER_PLACE_EFFORT_EFFORT_H
 #define TARN_PLANNER_PLACE_EFFORT_EFFORT_H
 
@@ -11,9 +11,9 @@
 
 struct tarn_effort {
     uint64_t max;      /* UINT64_MAX: no limit */
-    bool must;         /* there is no plan yet: what it cannot do without has no limit */
-    uint64_t crossing; /* the part of `spent` for what crosses windows, which one thread does */
-    uint64_t priority_work;     /* of one placement of clusters; 0: there was none */
+    bool must;         /* there is no plan yet: the steps that the first plan needs have no limit */
+    uint64_t crossing; /* the part of `spent` for storages that cross windows; one thread */
+    uint64_t priority_work;     /* of one placement of clusters; 0: no cluster was placed */
     uint32_t priority_clusters; /* how many these were */
     atomic_uint_least64_t spent;
 };

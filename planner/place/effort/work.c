@@ -1,7 +1,7 @@
-/* Estimates of work, from the number of unsafe pairs, which is counted without looking at any. A
- * placement raises limits in runs of 64 places, many at a time, a method of the paper looks at each
- * conflict twice, and at all storages for each that it places.
- * Cost: O(T S) where that is not too much; else every pair is taken for unsafe. */
+/* Estimates work from the number of unsafe pairs, which is counted without looking at single pairs.
+ * A placement raises limits in runs of 64 places, many at a time. A method of the paper looks at
+ * each conflict twice, and at all storages for each one that it places. Cost: O(T S) if that is not
+ * too much; else every pair is assumed to be unsafe. */
 #include "work.h"
 
 #define ENTRIES_MAX ((uint64_t)1 << 22)

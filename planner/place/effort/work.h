@@ -1,6 +1,7 @@
-/* What a search costs, in work: about nanoseconds of one core of the machine on which the constants
- * were measured (AMD EPYC, AVX2, 2026), at the innermost loops of what costs most. Work is counted
- * and not measured, so that where a search is cut depends on no clock and on no number of threads.
+/* Defines work, the cost of a search: about nanoseconds of one core of the machine on which the
+ * constants were measured (AMD EPYC, AVX2, 2026). Only the innermost loops of the most expensive
+ * code count. Work is counted, not measured, so the point at which a search is cut depends neither
+ * on a clock nor on the number of threads.
  */
 #ifndef TARN_PLANNER_PLACE_EFFORT_WORK_H
 #define TARN_PLANNER_PLACE_EFFORT_WORK_H
@@ -9,15 +10,16 @@
 
 #define TARN_WORK_UNLIMITED UINT64_MAX
 
-/* Milliseconds after which the clock ends a plan that nobody has asked an end of: a fixed part, and
- * one for each storage, about a thousand times what its work takes. Only a machine that is broken
- * meets it, so that a pause, a debugger or a load of a hundred changes no plan. */
+/* Milliseconds after which the clock ends a plan for which the caller set no time limit: a fixed
+ * part, and a part for each storage, about a thousand times the time that its work takes. Only a
+ * broken machine reaches this limit, so a pause, a debugger or a load of a hundred changes no
+ * plan. */
 #define TARN_WORK_BACKSTOP_MS 4e6
 #define TARN_WORK_BACKSTOP_MS_A_STORAGE 5.0
 
-/* Work that a search may do by default: a fixed part, and one for each storage, which takes about
- * 4 s and 5 us for each storage; where storages times streams are too many for the caches, a unit
- * takes up to two nanoseconds. */
+/* Work that a search may do by default: a fixed part, and a part for each storage. It takes about 4
+ * s, and 5 us for each storage; if storages times streams exceed the caches, a unit takes up to two
+ * nanoseconds. */
 enum { TARN_WORK_A_STORAGE = 4000 };
 #define TARN_WORK_DEFAULT UINT64_C(5000000000)
 
@@ -32,10 +34,10 @@ static inline uint64_t tarn_work_less(uint64_t left, uint64_t done)
     return left > done ? left - done : 0;
 }
 
-/* What a placement of that many unsafe pairs commonly takes. */
+/* The work that a placement of that many unsafe pairs commonly takes. */
 uint64_t tarn_work_of_pairs(uint64_t pairs, uint32_t streams_count);
 
-/* Work of what cannot be ended once it has begun, estimated from above. */
+/* Work of steps that cannot be interrupted, estimated from above. */
 struct tarn_work_costs {
     uint64_t place;  /* of all blocks with one priority order */
     uint64_t method; /* of the paper */
@@ -46,8 +48,8 @@ enum tarn_status tarn_work_estimate(const struct tarn_problem *problem,
 
 /* ---- Lowest-offset-first ---- */
 
-/* Of a placement: each place, each node that is looked at, each run of places that is gone through;
- * copying and comparing states between placements, for each place. */
+/* Of a placement: each place, each node that is looked at, each visited run of places; copying and
+ * comparing states between placements, for each place. */
 enum {
     TARN_WORK_PLACE = 80,
     TARN_WORK_NODE = 8,
@@ -66,7 +68,7 @@ enum {
 enum {
     TARN_WORK_EXACT_NODE = 600,
     TARN_WORK_EXACT_BLOCK = 2,    /* of a node, each block */
-    TARN_WORK_EXACT_SECTION = 20, /* packed, or asked what cannot be first */
+    TARN_WORK_EXACT_SECTION = 20, /* packed, or checked for pieces that cannot be first */
     TARN_WORK_EXACT_PIECE = 2,    /* of these */
     TARN_WORK_EXACT_RAISE = 20,
     TARN_WORK_EXACT_SAVE = 2,     /* of a block, for each word of its set of reasons */

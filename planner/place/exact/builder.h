@@ -1,5 +1,5 @@
-/* What the files that build an instance of exact search share: instance.c builds its blocks and
- * pieces, conflicts.c its conflicts, cliques.c its sections. */
+/* The builder of an instance of exact search. instance.c builds its blocks and pieces, conflicts.c
+ * its conflicts, cliques.c its sections. */
 #ifndef TARN_PLANNER_PLACE_EXACT_BUILDER_H
 #define TARN_PLANNER_PLACE_EXACT_BUILDER_H
 
@@ -30,7 +30,7 @@ struct tarn_exact_builder {
     uint32_t *storage;                /* piece -> storage */
     uint32_t *piece_of;               /* storage -> piece, or TARN_NONE */
     uint32_t *block_of;               /* storage -> block of the problem */
-    uint64_t *present;                /* set of slots: whose blocks are not left out */
+    uint64_t *present;                /* set of slots: the blocks that are not left out */
     uint64_t *mask[2];                /* sets of slots to work in */
     struct tarn_exact_ranked *ranked; /* rank -> piece */
     uint32_t *rank_of;                /* piece -> rank */
@@ -60,11 +60,12 @@ static inline bool tarn_exact_is_left_out(const struct tarn_exact_builder *build
     return builder->is_left_out && builder->is_left_out[block];
 }
 
-/* Adjacency, forbidden intervals, whether blocks are plain. False: no memory, or time was over. */
+/* Fills adjacency and forbidden intervals, and finds which blocks are plain. False: no memory, or
+ * time was over. */
 bool tarn_exact_take_conflicts(struct tarn_exact_builder *builder);
-/* Sections, and the loads that they tell. The same. */
+/* Fills sections, and the loads that follow from them. False: no memory, or time was over. */
 bool tarn_exact_make_sections(struct tarn_exact_builder *builder);
-/* By block: the sections that it has pieces in. False: no memory. */
+/* Fills, by block, the set of sections that it has pieces in. False: no memory. */
 bool tarn_exact_note_sections(struct tarn_exact_instance *instance, struct tarn_region *region);
 
 #endif

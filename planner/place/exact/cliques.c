@@ -1,8 +1,8 @@
-/* The sections of an instance of exact search: cliques of pieces. Going through the storages in
- * list order, each with its earlier neighbours, which on a single stream are themselves a clique
- * (the classic enumeration of an interval graph's maximal cliques); with several streams they are
- * covered by cliques that grow greedily by size. Every conflict is in some of them.
- * Cost: O(n / 64) for each piece of each section. */
+/* Finds the sections of an instance of exact search: cliques of pieces. The storages are visited in
+ * list order, each with its earlier neighbours. On a single stream these neighbours are themselves
+ * a clique (the classic enumeration of an interval graph's maximal cliques). With several streams
+ * they are covered by cliques that grow greedily by size. Every conflict is in some section. Cost:
+ * O(n / 64) for each piece of each section. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,8 +193,8 @@ static int compare_loads(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The load from which on sections are kept: half of the greatest, or what uses up SECTIONS_A_PIECE
- * sections for each piece. */
+/* The minimum load of sections that are kept: half of the greatest load, or the load at which
+ * SECTIONS_A_PIECE sections for each piece are used up. */
 static int64_t least_load(const struct tarn_exact_instance *instance, struct load *loads)
 {
     uint64_t room = SECTIONS_A_PIECE * (uint64_t)instance->piece_begin[instance->count];

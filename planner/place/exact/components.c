@@ -1,4 +1,4 @@
-/* Components of unplaced blocks: sets between which there are no conflicts, which are solved one
+/* Finds components of unplaced blocks: sets without conflicts between them, which are solved one
  * after another. Cost of splitting one off: the conflicts of its blocks, n / 64 words each. */
 #include "state.h"
 

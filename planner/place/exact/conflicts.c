@@ -1,6 +1,6 @@
-/* What must not meet, for an instance of exact search: conflicts of pieces become adjacency of
- * blocks, and forbidden intervals where groups are concerned.
- * Cost: the conflicts of every piece, and sorting the intervals. */
+/* Finds the conflicts of an instance of exact search: conflicts of pieces become adjacency of
+ * blocks, and forbidden intervals if groups are concerned. Cost: the conflicts of every piece, and
+ * sorting the intervals. */
 #include <stdlib.h>
 
 #include "builder.h"
@@ -13,8 +13,8 @@ static int compare_forbidden(const void *a, const void *b)
     return (x->low > y->low) - (x->low < y->low);
 }
 
-/* Sorts and merges what overlaps; both ends of an interval are allowed, so that those that only
- * meet stay apart. Returns how many are left. pre: count > 0. */
+/* Sorts intervals and merges overlapping ones; both ends of an interval are allowed, so intervals
+ * that only touch stay separate. Returns the number of remaining intervals. pre: count > 0. */
 static uint32_t merge_forbidden(struct tarn_exact_forbidden *found, uint32_t count)
 {
     uint32_t kept = 1;
@@ -29,8 +29,8 @@ static uint32_t merge_forbidden(struct tarn_exact_forbidden *found, uint32_t cou
     return kept;
 }
 
-/* Piece p, at `within` of its block, must not meet `size` units that begin at `start` of the other
- * block: the units at which p's block must not begin, counted as `start` is. */
+/* Piece p, at `within` of its block, must not overlap `size` units that begin at `start` of the
+ * other block. Returns the units at which p's block must not begin, counted like `start`. */
 static struct tarn_exact_forbidden forbidden_of(const struct tarn_exact_instance *instance,
                                                 uint32_t p, int64_t start, int64_t size,
                                                 uint32_t other)
@@ -48,7 +48,7 @@ static bool is_follower(const struct tarn_exact_builder *builder, uint32_t a)
            tarn_block_at(&builder->problem->blocks, leader).members[0] != a;
 }
 
-/* What piece p in conflict with storage a means. Every pair is met from both sides. */
+/* Records that piece p is in conflict with storage a. Every pair is visited from both sides. */
 static bool take_conflict(struct tarn_exact_builder *builder, uint32_t p, uint32_t a,
                           uint32_t *found)
 {
@@ -67,7 +67,8 @@ static bool take_conflict(struct tarn_exact_builder *builder, uint32_t p, uint32
         tarn_region_grow(&builder->region, instance->forbidden, &builder->forbidden_room,
                          (size_t)*found + 1, sizeof *instance->forbidden);
     if (!instance->forbidden) return false;
-    /* Of b against c: c's position less b's is in the negative of where b must not be from c. */
+    /* Of b against c: c's position less b's is in the negative of the interval in which b must not
+     * be relative to c. */
     struct tarn_exact_forbidden interval =
         forbidden_of(instance, p, instance->piece_within[q], instance->piece_size[q], c);
     instance->forbidden[(*found)++] =

@@ -1,12 +1,11 @@
-/* Blocks in conflict with all others.
+/* Finds blocks in conflict with all others, which need no search.
  *
  *     a solution ▐ others ▐ b ▐ others ▐ c ▐ others      the same ▐ b ▐ c ▐ others
  *
- * Nothing else lies where such a block does: it can be cut out of any solution, what is above it
- * sinks by its size, and it goes to the bottom. Only those are taken whose sizes keep all others
- * aligned. Most blocks of an antichain outlive all the rest of a core,
- * so that few are left to be searched.
- * Cost: a mask of conflicts for each free storage. */
+ * No other block shares bytes with such a block: it can be cut out of any solution, the blocks
+ * above it sink by its size, and it goes to the bottom. Only blocks whose sizes keep all others
+ * aligned are taken. Most blocks of an antichain outlive all other blocks of a core, so few blocks
+ * are left to search. Cost: a mask of conflicts for each free storage. */
 #include "instance.h"
 
 #include <assert.h>
@@ -14,7 +13,7 @@
 
 #include "streams/base/bitset.h"
 
-/* Notes what is free; returns the largest alignment of it. */
+/* Notes the free blocks; returns their largest alignment. */
 static uint64_t note_free(struct tarn_exact_dominated *dominated)
 {
     const struct tarn_blocks *blocks = &dominated->problem->blocks;

@@ -1,16 +1,16 @@
-/* Exact search, restarted. A single depth-first search has a heavy tail: what it decides first is
- * rarely put right later. So runs are short, and their lengths follow Luby's sequence (Luby,
- * Sinclair, Zuckerman 1993), which is complete and at most a logarithm worse than the best fixed
- * length. What differs from run to run is where blocks are picked and how ties among equally low
- * ones are broken: by priority orders in which long life counts most, and size has a small weight
- * of either sign.
+/* Runs exact search with restarts. A single depth-first search has a heavy tail: its first
+ * decisions are rarely corrected later. So runs are short, and their lengths follow Luby's sequence
+ * (Luby, Sinclair, Zuckerman 1993), which is complete and at most a logarithm worse than the best
+ * fixed length. Runs differ in the region from which blocks are picked and in how ties among
+ * equally low blocks are broken: by priority orders in which long life counts most, and size has a
+ * small weight of either sign.
  *
  * Eight searchers run side by side, each with its own failed states; after each round they share
- * what they learnt about sections. In a round the searcher with the smallest number that is
- * conclusive wins, so nothing depends on the number of threads. (That later runs follow the one
- * that got deepest, by its priority orders or by where it had placed the blocks, was tried: runs
- * from scratch were as good.) What need not be searched at all is left out before
- * (exact/dominated.c). Cost: see exact/search.c, for each node. */
+ * the weights that they learnt about sections. In a round the conclusive searcher with the smallest
+ * number wins, so nothing depends on the number of threads. (Letting later runs follow the deepest
+ * run, by its priority orders or its placements, was tried: runs from scratch were as good.) Blocks
+ * that need no search are left out before (exact/dominated.c). Cost: see exact/search.c, for each
+ * node. */
 #include "exact.h"
 
 #include <assert.h>
@@ -90,8 +90,8 @@ static void rank_blocks(const struct contest *contest, struct searcher *searcher
         searcher->rank[searcher->ranked[i].block] = i;
 }
 
-/* How the next run picks blocks, by chance: where, and among equally low ones by life, size (for or
- * against), load, noise. */
+/* Chooses at random how the next run picks blocks: from which region, and among equally low blocks
+ * by life, size (for or against), load, noise. */
 static void choose_picking(const struct contest *contest, struct searcher *searcher,
                            struct tarn_exact_guide *guide)
 {
@@ -176,7 +176,7 @@ static bool is_over(const struct contest *contest)
     return contest->no_memory || tarn_deadline_is_over(&options->deadline);
 }
 
-/* Each searcher's share of what is left of a limit; 0: there is none. */
+/* Each searcher's share of the rest of a limit; 0: there is no limit. */
 static uint64_t share_of(uint64_t max, uint64_t done)
 {
     return max > 0 ? (max - done) / SEARCHERS + 1 : UINT64_MAX;
@@ -193,7 +193,8 @@ static void limit_round(struct contest *contest)
     contest->most.work = share_of(options->work_max, contest->done.work);
 }
 
-/* Where one searcher failed, the others had better be careful, too. */
+/* Shares the sections' weights: sections in which one searcher failed guide the other searchers,
+ * too. */
 static void share_weights(const struct contest *contest)
 {
     struct tarn_exact_search *searches[SEARCHERS];
@@ -263,7 +264,7 @@ static enum tarn_status search_instance(const struct tarn_problem *problem,
     return status;
 }
 
-/* ---- Above what is at the bottom ---- */
+/* ---- Above the blocks at the bottom ---- */
 
 static enum tarn_status search_above(const struct tarn_exact_dominated *dominated,
                                      struct tarn_region *region, uint64_t capacity,
@@ -291,7 +292,7 @@ static enum tarn_status search_above(const struct tarn_exact_dominated *dominate
     return status;
 }
 
-/* Gives what has a leader the offset of that. */
+/* Gives every block the offset of its leader. */
 static void follow(const struct tarn_blocks *blocks, const uint32_t *leader, uint64_t *offset)
 {
     for (uint32_t b = 0; b < blocks->count; b++)

@@ -1,4 +1,4 @@
-/* Exact search: a placement within a capacity, or the proof that there is none. */
+/* Exact search: finds a placement within a capacity, or proves that there is none. */
 #ifndef TARN_PLANNER_PLACE_EXACT_EXACT_H
 #define TARN_PLANNER_PLACE_EXACT_EXACT_H
 
@@ -8,35 +8,36 @@
 enum tarn_exact_result {
     TARN_EXACT_FOUND,
     TARN_EXACT_INFEASIBLE, /* proved */
-    TARN_EXACT_STOPPED     /* out of nodes, or told to stop, or no memory */
+    TARN_EXACT_STOPPED     /* out of nodes, stopped by the caller, or no memory */
 };
 
 struct tarn_exact_options {
     uint64_t seed;
-    uint64_t nodes_max;  /* of all searchers together; 0: no limit */
+    uint64_t nodes_max;  /* for all searchers together; 0: no limit */
     uint64_t visits_max; /* of pieces looked at, about; 0: no limit */
     uint64_t work_max;   /* see work.h; 0: no limit */
     uint32_t threads;    /* 0: all cores; results do not depend on it */
-    /* Block -> the one at whose offset it lies, of the same size and alignment and not in conflict
-     * with it, both of them lone; itself: it has an offset of its own. NULL: all have. With leaders
-     * no block is left out. */
+    /* Block -> its leader, at whose offset it lies; both are lone, of the same size and alignment,
+     * and not in conflict. A block that is its own leader has an offset of its own. NULL: every
+     * block is its own leader. With leaders no block is left out. */
     const uint32_t *leader;
     struct tarn_deadline deadline;
 };
 
 struct tarn_exact_report {
     enum tarn_exact_result result;
-    /* Of the searcher that ended the search and of what it followed upon. */
+    /* Of the searcher that ended the search, of searchers with lower numbers, and of all earlier
+     * rounds. */
     uint64_t nodes, visits;
     uint64_t work;
-    uint32_t storages; /* that a node had to do with: not those in conflict with all others */
+    uint32_t storages; /* that nodes deal with: not those in conflict with all others */
     uint32_t rounds;
 };
 
 /* Looks for a placement of blocks in which every one ends within `capacity`.
  *
- * is_left_out: block -> whether it is as if it were not there; NULL: no block is. offset: storage
- * -> offset, written for the blocks that are not left out when a placement was found. The same for
+ * is_left_out: block -> whether the search ignores it; NULL: no block is ignored. offset: storage
+ * -> offset, written for the blocks that are not left out, if a placement was found. The same for
  * any number of threads unless the deadline ended it. TARN_USAGE: more than some thousand storages.
  * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_exact_place(const struct tarn_problem *problem, const bool *is_left_out,

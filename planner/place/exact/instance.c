@@ -1,5 +1,5 @@
 /* Builds the instance for exact search. Neighbouring members of a group that are in conflict with
- * the same others become one piece; what is in conflict is found in exact/conflicts.c, sections in
+ * the same storages become one piece; conflicts are found in exact/conflicts.c, sections in
  * exact/cliques.c.
  *
  * Cost: O(n^2) bits for n storages. */
@@ -226,7 +226,7 @@ static bool keep_grown(struct tarn_exact_instance *instance, struct tarn_region 
     return !region->is_exhausted;
 }
 
-/* Counts what is free; false when there is too much of it. */
+/* Counts free blocks and pieces; false if there are too many of them. */
 static bool count_free(const struct tarn_exact_builder *builder, size_t *blocks, size_t *pieces)
 {
     const struct tarn_blocks *from = &builder->problem->blocks;

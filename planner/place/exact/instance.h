@@ -1,16 +1,17 @@
-/* What exact search works on: blocks, which of them must not share bytes, and at which distances.
+/* The input of exact search: blocks, which of them must not share bytes, and the distances between
+ * them.
  *
- * Sizes and positions count units: the greatest common divisor of all that a position can be a sum
- * of. Sets of blocks are bits in words. Pieces are the members of the blocks, in order; members
- * side by side that are in conflict with the same storages of other blocks are one:
+ * Sizes and positions count units: the greatest common divisor of all numbers whose sums can be
+ * positions. Sets of blocks are bits in words. Pieces are the members of the blocks, in order;
+ * members side by side that are in conflict with the same storages of other blocks are one:
  *
  *     blocks   0 ──────────── 1 ───── 2 ──────────────────
  *     pieces   0              1       2 │ 3 │ 4            piece_begin[2] = 2, piece_begin[3] = 5
  *     section  {0, 3}: no two of them may overlap, whatever else is where
  *
- * Two lone blocks b, c in conflict are apart by size[b] or size[c]. A pair of which one has several
- * members has forbidden intervals: open ranges in which position of c - position of b must not be;
- * between two of them, c fits beside a member of b with which it is safe. */
+ * Two lone blocks b, c in conflict are apart by size[b] or size[c]. A pair of blocks of which one
+ * has several members has forbidden intervals: open ranges in which position of c - position of b
+ * must not be; between two of them, c fits beside a member of b with which it is safe. */
 #ifndef TARN_PLANNER_PLACE_EXACT_INSTANCE_H
 #define TARN_PLANNER_PLACE_EXACT_INSTANCE_H
 
@@ -44,19 +45,18 @@ struct tarn_exact_instance {
     uint32_t section_words;
     uint32_t *section_begin; /* section -> its pieces; sections_count + 1 */
     uint32_t *section_pieces;
-    uint64_t *section_sets; /* [block][section_words]: where it has pieces */
+    uint64_t *section_sets; /* [block][section_words]: the sections in which it has pieces */
 
     /* By block, to guide the search: steps of list order that it lives, and the heaviest section
      * that it is in. */
     int64_t *life, *load;
 };
 
-/* is_left_out: block of the problem -> whether it is as if it were not there; NULL: no block is.
- * leader: see exact.h; all but leaders are left out, and what is in conflict with them is so with
- * their leader.
- * work_max: see work.h, 0: no limit; *work: what it came to. TARN_USAGE: too large for this
- * search, or time or work was over. TARN_SYSTEM: no memory. The instance lives in the region,
- * and reads the problem only here. */
+/* is_left_out: block of the problem -> whether it is ignored; NULL: no block is. leader: see
+ * exact.h; all blocks but leaders are left out, and their conflicts become conflicts of their
+ * leaders. work_max: see work.h, 0: no limit; *work: the work that was done. TARN_USAGE: too large
+ * for this search, or time or work was over. TARN_SYSTEM: no memory. The instance lives in the
+ * region, and reads the problem only here. */
 enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
                                           struct tarn_region *region,
                                           const struct tarn_problem *problem,
@@ -64,7 +64,7 @@ enum tarn_status tarn_exact_instance_init(struct tarn_exact_instance *instance,
                                           const struct tarn_deadline *deadline, uint64_t work_max,
                                           uint64_t *work);
 
-/* Are both blocks lone, so that no interval tells how far apart they must be? */
+/* Are both blocks lone, so that no forbidden interval says how far apart they must be? */
 static inline bool tarn_exact_is_simple(const struct tarn_exact_instance *instance, uint32_t b,
                                         uint32_t c)
 {
@@ -72,7 +72,7 @@ static inline bool tarn_exact_is_simple(const struct tarn_exact_instance *instan
            instance->piece_begin[c + 1] - instance->piece_begin[c] == 1;
 }
 
-/* ---- What need not be searched: blocks that can as well lie at the bottom of the arena ---- */
+/* ---- Blocks that need no search because they can lie at the bottom of the arena ---- */
 
 struct tarn_exact_dominated {
     const struct tarn_problem *problem;
@@ -81,11 +81,13 @@ struct tarn_exact_dominated {
     uint64_t *mask;    /* set of slots to work in */
     uint32_t *blocks;  /* at the bottom, from there upwards */
     uint32_t count;
-    uint64_t size; /* of all of them: the others fit a capacity if they fit one less this */
+    uint64_t size; /* of all these blocks: the other blocks fit a capacity if they fit the capacity
+                      less this size */
 };
 
-/* is_left_out: by block; NULL: no block is. leader: see exact.h; what has one is left out. It lives
- * in the region and reads the problem. TARN_SYSTEM: no memory. */
+/* is_left_out: by block; NULL: no block is. leader: see exact.h; blocks that have a leader other
+ * than themselves are left out. The result lives in the region and reads the problem. TARN_SYSTEM:
+ * no memory. */
 enum tarn_status tarn_exact_dominated_init(struct tarn_exact_dominated *dominated,
                                            struct tarn_region *region,
                                            const struct tarn_problem *problem,

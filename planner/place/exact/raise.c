@@ -1,7 +1,7 @@
-/* The proofs are in exact/rules.c. Two lone blocks are apart by a size; for other pairs
- * the forbidden intervals are searched, until no placed block is met: to leave one interval may
- * lead into another. Cost of finding room: none for a plain block, else the placed blocks at that
- * height. */
+/* Raises limits of blocks; the proofs are in exact/rules.c. Two lone blocks are apart by a size.
+ * For other pairs the forbidden intervals are searched until no placed block overlaps, since
+ * leaving one interval may lead into another. Cost of finding room: none for a plain block, else
+ * the placed blocks at that height. */
 #include "rules.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@
 /* ---- Distances ---- */
 
 /* The first forbidden interval of the pair b, c, not both lone, as seen from b, whose high end is
- * above `above`; what follows belongs to the pair as long as it names c. Neither end ever falls
- * along the list. */
+ * above `above`; the intervals after it belong to the pair as long as they name c. Neither end ever
+ * falls along the list. */
 static const struct tarn_exact_forbidden *
 first_forbidden(const struct tarn_exact_instance *instance, uint32_t b, uint32_t c, int64_t above)
 {
@@ -90,9 +90,9 @@ int64_t tarn_exact_least_support(struct tarn_exact_state *state, uint32_t b, int
 
 /* ---- Raising ---- */
 
-/* Sections of b that have to be packed again, its limit having risen: the end of a section is that
- * of its pieces from some limit on, of which none at or below `limit` can be that counts, where all
- * open pieces together from there do not reach it. */
+/* Marks sections of b that have to be packed again because the limit of b has risen. The end of a
+ * section follows from the pieces at or above some limit. No limit up to `limit` can be this one if
+ * all open pieces together, starting there, do not reach the end. */
 static void unpack(struct tarn_exact_state *state, uint32_t b, int64_t limit)
 {
     const uint64_t *sections = tarn_exact_sections(state, b);

@@ -1,32 +1,32 @@
 /* The rules of exact search: a set-times search with postponement (after Le Pape et al. 1994), in
  * the form of docs/how-it-works.md, "Exact search". A block's limit m is a proven lower limit of
- * its position. The search takes a block at which no conflicting unplaced one is lower, and first
- * places it at m, then says "not at m".
+ * its position. The search takes a block such that no conflicting unplaced block is lower. It first
+ * places the block at m, then decides "not at m".
  *
- * What is proved. Among all solutions take one, S, with the least sum of positions: no block of it
+ * The proof: among all solutions let S be one with the smallest sum of positions: no block of it
  * can be moved to a lower place that is free. Every rule below keeps S:
  *
  *  (place)    the search branches on S(b) = m[b] and S(b) > m[b]; m[b] is free of placed blocks.
- *  (raise)    a block that would meet a placed one at its limit is above, at the next free place.
- *  (support)  let b be unplaced, p free of placed blocks, and S(b) > p. Then b could drop to p but
- *             for some unplaced c in conflict that S puts where b at p would meet it: S(c) - p is
+ *  (raise)    if b at its limit would overlap a placed block, b is above, at the next free place.
+ *  (support)  let b be unplaced, p free of placed blocks, and S(b) > p. Then b could drop to p
+ *             unless it would overlap there some unplaced c in conflict, at S(c). So S(c) - p is
  *             in a forbidden interval of the pair, and S(b), above p, is beyond its other end:
  *             S(b) >= S(c) + high >= m[c] + high, where m[c] < p - low. For lone blocks low is
- *             -size[b] and high size[c]. So m[b] >= the least of these; if no such c exists, no
- *             solution is below this state. Each block remembers one such p: its hole.
+ *             -size[b] and high size[c]. So m[b] >= the lowest of these bounds; if no such c
+ *             exists, no solution is below this state. Each block remembers one such p: its hole.
  *  (section)  pieces of a section need disjoint bytes and none begins before its limit, so they
  *             end no earlier than when packed by increasing limits. A section whose open pieces
- *             are all in another one tells nothing new and is left out.
+ *             are all in another section says nothing new and is left out.
  *  (first)    of pieces that need disjoint bytes, say b cannot be the lowest: all of them together
- *             do not fit above its limit. Then one that can be ends before b begins: m[b] >= the
- *             least m[c] + size[c] of those. Asked for the pieces of a section from some limit on,
- *             which in disjunctive scheduling is the "not first" rule (Baptiste, Le Pape, Nuijten
- *             2001).
+ *             do not fit above its limit. Then a piece that can be the lowest ends before b
+ *             begins: m[b] >= the lowest m[c] + size[c] of such pieces c. The rule is applied to
+ *             the pieces of a section at and above some limit; in disjunctive scheduling it is
+ *             the "not first" rule (Baptiste, Le Pape, Nuijten 2001).
  *  (failed)   the rules below a state use nothing but, for each unplaced block of a component, its
- *             limit, its hole and what is free for it; a state in which these are as in a failed
- *             one fails. The latter is what limit and hole say for a plain block: as it is never
- *             lower than what is placed next to it, all that is placed lies below its limit. For
- *             other blocks the positions of the placed ones in conflict are part of the state.
+ *             limit, its hole and the bytes free for it; a state in which these equal those of a
+ *             failed state fails. For a plain block, limit and hole determine the free bytes: the
+ *             block is never lower than placed neighbours, so all of these lie below its limit.
+ *             For other blocks the positions of placed blocks in conflict are part of the state.
  *  (parts)    components without conflicts between them are solved one after another.
  *
  * Cost: a node touches the conflicts of one block and the sections of those that it raised. */
@@ -46,7 +46,7 @@ static void join_support(const struct tarn_exact_state *state, uint64_t *set, ui
     }
 }
 
-/* Does what supported b when last looked for still do so? */
+/* Does the last known supporter of b still support it? */
 static bool is_supported(const struct tarn_exact_state *state, uint32_t b)
 {
     uint32_t c = state->supporter[b];
@@ -54,7 +54,7 @@ static bool is_supported(const struct tarn_exact_state *state, uint32_t b)
            tarn_exact_support(state, b, state->hole[b], c) <= state->limit[b];
 }
 
-/* Raises b, if need be, to where it has a support. */
+/* Raises b, if needed, to a position at which it has a support. */
 static bool support_block(struct tarn_exact_state *state, uint32_t b)
 {
     int64_t least = tarn_exact_least_support(state, b, state->hole[b]);
@@ -94,7 +94,7 @@ static bool support_all(struct tarn_exact_state *state)
     return true;
 }
 
-/* Follows up all that was raised or placed. */
+/* Applies the rules to every block that was raised or placed. */
 static bool follow_up(struct tarn_exact_state *state)
 {
     uint32_t raises = state->instance->count;
@@ -138,7 +138,8 @@ static void rise_above(struct tarn_exact_state *state, uint32_t b, uint32_t c)
     tarn_exact_raise(state, c, top, hole);
 }
 
-/* Raises limit and hole of c, in conflict with b, where c would meet b, which is placed now. */
+/* Raises limit and hole of c, in conflict with b, if c would overlap b there. b has just been
+ * placed. */
 static void give_way(struct tarn_exact_state *state, uint32_t b, uint32_t c)
 {
     int64_t limit = tarn_exact_escape(state, b, c, state->limit[c]);
@@ -200,7 +201,8 @@ static void add_fingerprint(struct tarn_exact_fingerprint *sum,
     sum->word[1] += fingerprint->word[1];
 }
 
-/* Those of the placed blocks, which must not be taken for unplaced ones with the same limit. */
+/* Adds the fingerprints of placed blocks, which must differ from unplaced blocks with the same
+ * limit. */
 static void add_placed(const struct tarn_exact_state *state, struct tarn_exact_fingerprint *sum,
                        const uint64_t *set)
 {

@@ -1,50 +1,52 @@
-/* The steps of exact search: placing a block at its limit, and saying that it is not there. */
+/* The two steps of exact search: placing a block at its limit, and deciding that the block is not
+ * at its limit. */
 #ifndef TARN_PLANNER_PLACE_EXACT_RULES_H
 #define TARN_PLANNER_PLACE_EXACT_RULES_H
 
 #include "state.h"
 
-/* Each is false when the solution S that the search is after is not below the state that it makes;
- * state->failure then holds placed blocks that this follows from. */
+/* Each function returns false if the solution S that is searched for is not below the state that
+ * the step makes; state->failure then holds placed blocks from which this follows. */
 
 /* For the state without anything placed. */
 bool tarn_exact_begin(struct tarn_exact_state *state);
 /* Places b, at which no conflicting unplaced block is lower, at its limit. */
 bool tarn_exact_put(struct tarn_exact_state *state, uint32_t b);
-/* Says that b is not at its limit, which follows from state->failure. */
+/* Decides that b is not at its limit, which follows from state->failure. */
 bool tarn_exact_postpone(struct tarn_exact_state *state, uint32_t b);
 
-/* What the rules use of a set of blocks. */
+/* Fingerprint of the data that the rules use of a set of blocks. */
 struct tarn_exact_fingerprint tarn_exact_describe(struct tarn_exact_state *state,
                                                   const uint64_t *set);
-/* Makes `failure` all that such a description follows from. */
+/* Sets `failure` to all placed blocks from which such a description follows. */
 void tarn_exact_explain_failed(struct tarn_exact_state *state, const uint64_t *set);
 
-/* ---- Raising limits: where a block finds room, and why it is not lower ---- */
+/* ---- Raising limits: the next free position of a block, and why it is not lower ---- */
 
 #define TARN_EXACT_NOWHERE INT64_MAX
 
-/* The first aligned position from `position` on. */
+/* The first aligned position that is at least `position`. */
 static inline int64_t tarn_exact_round_up(int64_t position, int64_t alignment)
 {
     if (alignment == 1) return position;
     return (position + alignment - 1) / alignment * alignment;
 }
 
-/* The lowest position from `position` on at which c does not meet b, which is placed. */
+/* The lowest position, at least `position`, at which c does not overlap b, which is placed. */
 int64_t tarn_exact_escape(const struct tarn_exact_state *state, uint32_t b, uint32_t c,
                           int64_t position);
-/* The lowest aligned position from `position` on at which c meets nothing placed. */
+/* The lowest aligned position, at least `position`, at which c overlaps no placed block. */
 int64_t tarn_exact_settle(const struct tarn_exact_state *state, uint32_t c, int64_t position);
-/* If b is above p because it would meet c at p: no lower than this; TARN_EXACT_NOWHERE: c cannot
- * be. */
+/* If b is above p because it would overlap c at p, b is no lower than the returned position;
+ * TARN_EXACT_NOWHERE: c cannot be the reason. */
 int64_t tarn_exact_support(const struct tarn_exact_state *state, uint32_t b, int64_t p, uint32_t c);
 
-/* The least of all supports that b may have when it is above p; notes whose it is. */
+/* The lowest of all supports that b may have if it is above p; notes the block that gives it. */
 int64_t tarn_exact_least_support(struct tarn_exact_state *state, uint32_t b, int64_t p);
 
-/* Raises the limit of b to where it finds room from `limit` on, sets its hole, and notes what has
- * to be looked at again. The block is saved and its explanation is complete. */
+/* Raises the limit of b to the lowest position, at least `limit`, at which it has room. Sets the
+ * hole of b, and notes which blocks have to be looked at again. The block is saved and its
+ * explanation is complete. */
 void tarn_exact_raise(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole);
 
 /* ---- Explanations: sets of placed blocks ---- */
@@ -72,14 +74,14 @@ static inline void tarn_exact_clear_failure(struct tarn_exact_state *state)
     tarn_set_clear(state->failure, state->instance->set_words);
 }
 
-/* ---- What looking at one section at a time proves ---- */
+/* ---- Rules about one section at a time ---- */
 
-/* Packs the sections that may have changed. False: one does not fit, and state->failure is
- * what that follows from. */
+/* Packs the sections that may have changed. False: a section does not fit, which follows from
+ * state->failure. */
 bool tarn_exact_pack_all(struct tarn_exact_state *state);
 
-/* Raises what cannot be first in the sections that were packed, *raises times at most; what is left
- * of that is written back. False: nothing was raised. */
+/* Raises blocks that cannot be first in the sections that were packed, at most *raises times;
+ * writes the remaining number back. False: nothing was raised. */
 bool tarn_exact_raise_not_first(struct tarn_exact_state *state, uint32_t *raises);
 
 #endif

@@ -1,7 +1,7 @@
-/* Depth-first search over the steps of exact/rules.c: places a block, goes on with what is left,
- * part by part where it falls apart, and when that fails postpones the block or, if the failure
- * does not follow from it, jumps back over it. States that failed are remembered, in a table in
- * which newer ones replace older ones.
+/* Depth-first search over the steps of exact/rules.c: places a block, continues with the remaining
+ * blocks, component by component if they fall apart. If that fails, it postpones the block or, if
+ * the failure does not follow from the block, jumps back over it. Failed states are remembered, in
+ * a table in which newer states replace older ones.
  *
  * Cost: a node looks at all blocks of its component, a few operations each, beside its step. */
 #include "search.h"
@@ -63,8 +63,8 @@ static uint32_t first_of_set(const struct tarn_exact_search *search, const uint6
     return first;
 }
 
-/* The least slack, the fewer of its pieces can come first and the more often it failed the better:
- * after dom/wdeg (Boussemart, Hemery, Lecoutre, Sais 2004). */
+/* Returns the section with the smallest slack; sections with fewer possible first pieces and with
+ * more failures are preferred, after dom/wdeg (Boussemart, Hemery, Lecoutre, Sais 2004). */
 static uint32_t tightest_section(const struct tarn_exact_search *search, const uint64_t *sections)
 {
     const struct tarn_exact_state *state = &search->state;
@@ -80,8 +80,8 @@ static uint32_t tightest_section(const struct tarn_exact_search *search, const u
     return best;
 }
 
-/* A block with no lower neighbour: the lowest of all, or what one comes to by going down from the
- * lowest of the tightest section. */
+/* Picks a block with no lower neighbour: the lowest of all, or the one reached by going down from
+ * the lowest block of the tightest section. */
 static uint32_t pick(const struct tarn_exact_search *search, const uint64_t *set,
                      const uint64_t *sections)
 {
@@ -115,8 +115,8 @@ static bool is_failed(const struct tarn_exact_search *search,
 
 /* ---- Parts ---- */
 
-/* What one depth of the search needs: its component with the sections that it has pieces in, and
- * what is left of the blocks when one of them is placed. */
+/* The data of one depth of the search: its component with the sections that it has pieces in, and
+ * the remaining blocks after one of them is placed. */
 struct depth {
     uint64_t *set, *sections, *rest, *rest_sections;
 };
@@ -183,7 +183,7 @@ static enum tarn_exact_result try_block(struct tarn_exact_search *search, uint32
     return result;
 }
 
-/* Solves the component at this depth. What it placed stays placed when that was all. */
+/* Solves the component at this depth. Its blocks stay placed if no block is left. */
 static enum tarn_exact_result solve(struct tarn_exact_search *search, uint32_t depth)
 {
     struct tarn_exact_state *state = &search->state;
@@ -216,8 +216,8 @@ static enum tarn_exact_result solve(struct tarn_exact_search *search, uint32_t d
     return result;
 }
 
-/* Solves what is in the rest of this depth, component by component, the one with the tightest
- * section first. */
+/* Solves the remaining blocks of this depth, component by component, the component with the
+ * tightest section first. */
 static enum tarn_exact_result solve_parts(struct tarn_exact_search *search, uint32_t depth)
 {
     struct depth at = depth_at(search, depth), below = depth_at(search, depth + 1);

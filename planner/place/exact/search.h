@@ -8,14 +8,14 @@
 
 struct tarn_exact_search;
 
-/* What a search has done, or may do at most. */
+/* The effort of a search: what it has done, or its limit. */
 struct tarn_exact_effort {
     uint64_t nodes;
-    uint64_t visits; /* pieces that were looked at, about, which is what it cost */
+    uint64_t visits; /* pieces that were looked at, about: the cost */
     uint64_t work;   /* the same as work, see work.h */
 };
 
-/* How a run goes about it; none of this decides what is true, only how soon it is found. */
+/* Guides a run; none of this changes which placements exist, only how soon one is found. */
 struct tarn_exact_guide {
     bool by_section; /* pick in the tightest section, else the lowest of all blocks */
     double slack;    /* units added to every section's slack: the more, the more weights count */

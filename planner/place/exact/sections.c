@@ -1,12 +1,12 @@
-/* Sections in exact search, rules (section) and (first) of exact/rules.c. The pieces of a section
- * need disjoint bytes, none begins below its limit:
+/* Implements rules (section) and (first) of exact/rules.c. The pieces of a section need disjoint
+ * bytes, and none begins below its limit:
  *
  *     capacity 10    a: limit 0, size 3    packed: aaabbbbccc, ends at 10: they fit
  *                    b: limit 0, size 4    c first: ..cccaaabbbb, ends at 12: they do not,
  *                    c: limit 2, size 3    so c is above a or b, and its limit becomes 3
  *
  * They stay nearly sorted by limit from state to state.
- * Cost of a section: its pieces, and for each late piece those below it that it may follow. */
+ * Cost of a section: its pieces, and for each late piece the pieces below it that it may follow. */
 #include "rules.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 
 /* ---- Packing ---- */
 
-/* Puts order[i] where it belongs among those before it, which are in order. */
+/* Inserts order[i] among the entries before it, which are in order. */
 static void sort_in(struct tarn_exact_state *state, uint32_t begin, uint32_t i)
 {
     const int64_t *limit = state->piece_limit;
@@ -26,7 +26,7 @@ static void sort_in(struct tarn_exact_state *state, uint32_t begin, uint32_t i)
     state->work += (uint64_t)TARN_WORK_EXACT_PIECE * (from - i + 1);
 }
 
-/* Sorts what has to be packed, and packs it. */
+/* Sorts the pieces that have to be packed, and packs them. */
 static int64_t pack(struct tarn_exact_state *state, uint32_t s)
 {
     const struct tarn_exact_instance *instance = state->instance;
@@ -59,7 +59,8 @@ static int64_t pack(struct tarn_exact_state *state, uint32_t s)
 
 /* ---- Fitting ---- */
 
-/* The section is sorted: what counts is the group from which on it does not fit. */
+/* Explains a section that does not fit. It is sorted, and only the group from which on it does not
+ * fit counts. */
 static void explain_section(struct tarn_exact_state *state, uint32_t s)
 {
     const struct tarn_exact_instance *instance = state->instance;
@@ -96,8 +97,8 @@ bool tarn_exact_pack_all(struct tarn_exact_state *state)
 
 /* ---- Not first ---- */
 
-/* Of pieces order[begin] to order[end], those from `late` on cannot be first: they are above one
- * that can. */
+/* Of pieces order[begin] to order[end], the pieces starting at `late` cannot be first: each is
+ * above one that can. */
 static void raise_late(struct tarn_exact_state *state, uint32_t begin, uint32_t late, uint32_t end,
                        int64_t position, uint32_t *raises)
 {
@@ -119,8 +120,9 @@ static void raise_late(struct tarn_exact_state *state, uint32_t begin, uint32_t 
     }
 }
 
-/* Can the pieces from order[i] on, of size `sum`, be first together with pieces before them? Those
- * that end no higher than it begins would be no hindrance. */
+/* Raises order[i] and the pieces after it, of size `sum` together, if they and some pieces before
+ * them do not fit above the limit of order[i]. Raises nothing if a piece before them ends at or
+ * below this limit. */
 static void raise_if_not_first(struct tarn_exact_state *state, uint32_t begin, uint32_t i,
                                uint32_t end, int64_t sum, uint32_t *raises)
 {

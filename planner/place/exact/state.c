@@ -1,6 +1,6 @@
-/* The state of exact search. What a level changes is saved once, when it is first touched in it: a
- * trail, as in constraint solvers, with stamps that tell what is on it already. Cost of going back:
- * what was changed, at most all blocks and sections for each level. */
+/* Implements the state of exact search. Data that a level changes is saved once, at the first
+ * change in the level: a trail, as in constraint solvers, with stamps that mark saved items. Cost
+ * of going back: the changed items, at most all blocks and sections for each level. */
 #include "state.h"
 
 #include <assert.h>
@@ -136,7 +136,8 @@ static void see_if_lively(struct tarn_exact_state *state, uint32_t s)
     tarn_set_put(state->lively, s, lively);
 }
 
-/* A block in these sections is placed, or open again: counts in those that it ends or begins in. */
+/* A block in these sections is placed, or open again: counts in the sections in which it ends or
+ * begins. */
 static void count_ends(struct tarn_exact_state *state, const uint64_t *sections, uint32_t step)
 {
     uint32_t words = state->instance->section_words;
@@ -171,7 +172,8 @@ static void move_to_front(struct tarn_exact_state *state, uint32_t s, uint32_t p
     state->order[front] = p;
 }
 
-/* Keeps the list of placed blocks in order; what is placed or taken back is near its end. */
+/* Keeps the list of placed blocks in order; a block that is placed or taken back is near its
+ * end. */
 static void list_placed(struct tarn_exact_state *state, uint32_t b)
 {
     uint32_t i = state->placed_count++;
@@ -337,7 +339,7 @@ void tarn_exact_state_finish(struct tarn_exact_state *state)
     tarn_free(state->saved_sections);
 }
 
-/* The items, with room for no more than `count` of them; as they were where there is no memory. */
+/* Shrinks the items' room to `count` items; leaves them unchanged if there is no memory. */
 static void *shrink(void *items, size_t *room, size_t count, size_t size)
 {
     size_t least = count > 0 ? count : 1;

@@ -1,5 +1,5 @@
-/* A partial placement within a capacity, with all that is proved about what is not placed yet, and
- * a trail that takes back what was done to it last. The rules and their proofs are in
+/* The state of exact search: a partial placement within a capacity, everything proved about
+ * unplaced blocks, and a trail that undoes the last changes. The rules and their proofs are in
  * exact/rules.c. */
 #ifndef TARN_PLANNER_PLACE_EXACT_STATE_H
 #define TARN_PLANNER_PLACE_EXACT_STATE_H
@@ -7,7 +7,8 @@
 #include "instance.h"
 #include "streams/base/bitset.h"
 
-/* A fingerprint of what the rules use of a block; that of several blocks is the sum of theirs. */
+/* A fingerprint of the data that the rules use of a block; the fingerprint of several blocks is the
+ * sum of their fingerprints. */
 struct tarn_exact_fingerprint {
     uint64_t word[2];
 };
@@ -27,18 +28,19 @@ struct tarn_exact_state {
     const struct tarn_exact_instance *instance;
     int64_t capacity;
 
-    int64_t *limit;       /* m; of a placed block its position */
-    int64_t *hole;        /* free of placed blocks and not where S has it, if below the limit */
+    int64_t *limit; /* m; of a placed block its position */
+    int64_t *hole;  /* if below the limit: a position that is free of placed blocks and at which S
+                       does not have the block */
     int64_t *piece_limit; /* limit of the block + within */
     uint64_t *unplaced;   /* set of blocks */
-    uint64_t *postponed;  /* those whose hole is below their limit */
+    uint64_t *postponed;  /* set of blocks whose hole is below their limit */
     uint32_t unplaced_count;
     uint32_t *placed, placed_count; /* blocks, by increasing position */
     uint32_t *supporter;            /* of a postponed block: the last one found; may be outdated */
     struct tarn_exact_fingerprint *fingerprint; /* block -> of its limit and hole */
 
-    uint64_t *explanations; /* [block][set_words]: the placed blocks that its limit follows from */
-    uint64_t *failure;      /* after a failure: the placed blocks that it follows from */
+    uint64_t *explanations; /* [block][set_words]: the placed blocks from which its limit follows */
+    uint64_t *failure;      /* after a failure: the placed blocks from which the failure follows */
     uint64_t *saved_explanations; /* [saved block][set_words] */
 
     uint32_t *order;           /* the sections' pieces, kept nearly sorted by limit */
@@ -48,8 +50,8 @@ struct tarn_exact_state {
     double *section_ease;      /* 1 / (1 + failures) */
     uint32_t *section_firsts;  /* how many could be the lowest open piece when last looked at */
     uint64_t *simple_sections; /* set of sections all of whose blocks are lone */
-    uint64_t *lively;          /* set of sections but simple ones all of whose open pieces are in
-                                * another one */
+    uint64_t *lively; /* set of sections, without simple ones whose open pieces are all in another
+                         section */
     /* Section -> its open pieces that the next one, or the one before, lacks. */
     uint32_t *not_in_next, *not_in_last;
 
@@ -61,7 +63,7 @@ struct tarn_exact_state {
     uint64_t packed; /* pieces, in all sections that were packed so far */
     uint64_t work;   /* of the rules, see work.h */
 
-    uint32_t level; /* what was saved at this level is not saved again */
+    uint32_t level; /* a block saved at this level is not saved again */
     uint32_t levels_count;
     uint32_t *block_level, *section_level;
     struct tarn_exact_saved_block *saved_blocks;
@@ -70,14 +72,14 @@ struct tarn_exact_state {
     size_t saved_explanations_room;
 };
 
-/* Capacity in units. Nothing is placed, everything is at 0. The state lives in the region, but for
- * what was saved. False: no memory; finish it then, too. */
+/* Capacity in units. Nothing is placed, everything is at 0. The state lives in the region, except
+ * saved blocks. False: no memory; the caller finishes the state then, too. */
 bool tarn_exact_state_init(struct tarn_exact_state *state, struct tarn_region *region,
                            const struct tarn_exact_instance *instance, int64_t capacity);
-/* Frees what was saved. */
+/* Frees saved blocks. */
 void tarn_exact_state_finish(struct tarn_exact_state *state);
-/* Between two runs: gives back the room for what would be saved if it is large, so that of many
- * states only those that run hold it. */
+/* Call it between two runs: frees the room for saved blocks if it is large, so that of many states
+ * only running ones hold such room. */
 void tarn_exact_state_rest(struct tarn_exact_state *state);
 
 /* Do the sets and counts of placed blocks say the same, and do limits, holes, pieces, fingerprints
@@ -91,7 +93,7 @@ struct tarn_exact_mark {
     uint32_t level;
 };
 
-/* Opens a level; closing it takes back all that was set in it. False: no memory. */
+/* Opens a level; closing it undoes every change made in it. False: no memory. */
 bool tarn_exact_state_open(struct tarn_exact_state *state, struct tarn_exact_mark *mark);
 void tarn_exact_state_close(struct tarn_exact_state *state, const struct tarn_exact_mark *mark);
 
@@ -101,7 +103,7 @@ void tarn_exact_state_save(struct tarn_exact_state *state, uint32_t b);
 void tarn_exact_state_set(struct tarn_exact_state *state, uint32_t b, int64_t limit, int64_t hole);
 void tarn_exact_state_set_end(struct tarn_exact_state *state, uint32_t s, int64_t end);
 
-/* Counts b as placed, at its limit, or not. What was placed last is taken back first. */
+/* Counts b as placed, at its limit, or not. The block placed last must be taken back first. */
 void tarn_exact_state_count(struct tarn_exact_state *state, uint32_t b, bool placed);
 
 /* ---- Looking ---- */
@@ -121,9 +123,10 @@ static inline uint64_t *tarn_exact_explanation(const struct tarn_exact_state *st
     return state->explanations + (size_t)b * state->instance->set_words;
 }
 
-/* Where the pieces of a section begin that have to be packed. In a section of lone blocks what is
- * placed lies below what is not, for blocks are placed where no unplaced neighbour is lower; so it
- * comes first and need not be packed again. In other sections it stays in the packing. */
+/* Index of the first piece of a section that has to be packed. In a section of lone blocks, placed
+ * blocks lie below unplaced ones, since a block is placed only if no unplaced neighbour is lower.
+ * So placed blocks come first and need not be packed again. In other sections they stay in the
+ * packing. */
 static inline uint32_t tarn_exact_open_begin(const struct tarn_exact_state *state, uint32_t s)
 {
     uint32_t begin = state->instance->section_begin[s];

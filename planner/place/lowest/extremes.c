@@ -1,6 +1,6 @@
-/* Extremes, once for all places, and again for those that are left: a placement which never goes
- * back may forget what is placed. Cost: O(T S) at first, 64 numbers for each narrowing; T S / 8
- * bytes.
+/* Computes extremes, once for all places, and again for the remaining ones: a placement that never
+ * restores a state may forget placed blocks. Cost: O(T S) at first, 64 numbers for each narrowing;
+ * T S / 8 bytes.
  */
 #include "extremes.h"
 

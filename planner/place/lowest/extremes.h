@@ -1,5 +1,6 @@
-/* The highest and lowest entries of lanes' rows in every node of a tree over the places: where no
- * place of a node, or every place, is in conflict with a storage is known without looking at it.
+/* The highest and lowest entries of lanes' rows in every node of a tree over the places. They tell,
+ * without looking at the places of a node, that no place or every place is in conflict with a
+ * storage.
  *
  *     level 2   ┌──────── 16 nodes ────────┐ ...
  *     level 1   ┌── 16 runs ──┐ ...               a node of level n is
@@ -25,7 +26,7 @@ struct tarn_extremes {
     struct tarn_extreme *nodes[TARN_LEVELS_MAX]; /* by level: [stream][node] */
 };
 
-/* A tree over a number of places, which cover those of the lanes. Lives in the region.
+/* Makes a tree over a number of places that covers the lanes' places. Lives in the region.
  * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_extremes_init(struct tarn_extremes *extremes, struct tarn_region *region,
                                     const struct tarn_lanes *lanes, uint32_t places);
@@ -40,7 +41,7 @@ void tarn_extremes_copy(struct tarn_extremes *extremes, const struct tarn_extrem
 void tarn_extremes_narrow_run(struct tarn_extremes *extremes, const struct tarn_lanes *lanes,
                               const struct tarn_lane_kernels *kernels, uint32_t t, uint32_t run,
                               const int32_t *limit);
-/* Narrows a node of a higher level to what its children have. */
+/* Narrows a node of a higher level to the extremes of its children. */
 void tarn_extremes_narrow(struct tarn_extremes *extremes, uint32_t t, uint32_t level,
                           uint32_t node);
 

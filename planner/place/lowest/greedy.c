@@ -1,9 +1,9 @@
-/* The greedy placement: again and again the block with the smallest limit (select.c finds it) is
- * placed there, and limits rise (limits.c). They tell everything about lone storages below their
- * ceilings; a group, or a block that is about to be placed through its ceiling, is looked at
- * exactly (settle), and comes up again when that has raised it. Source: docs/how-it-works.md,
- * "Placement". Cost: that of limits.c for each storage; an exact look costs as many steps as there
- * are placed groups, or members of those that it meets. */
+/* Runs the greedy placement: each step places the block with the smallest limit (found by select.c)
+ * at this limit, and limits rise (limits.c). For lone storages below their ceilings, limits are
+ * exact. A group, or a block that is about to be placed through its ceiling, is checked exactly
+ * (settle), and is selected again later if that has raised it. Source: docs/how-it-works.md,
+ * "Placement". Cost: the cost of limits.c for each storage. An exact check costs as many steps as
+ * there are placed groups, or members of the groups in its way. */
 #include <assert.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static bool is_unsafe(const struct tarn_lowest *lowest, uint32_t a, uint32_t b)
     return !tarn_reuse_is_safe(&lowest->problem->conflicts.reuse, a, b);
 }
 
-/* The least member of a list of them, begin..end, that ends above `inside` of its block. */
+/* The first member of a list, begin..end, that ends above `inside` of its block. */
 static uint32_t find_member(const struct tarn_lowest *lowest, uint32_t begin, uint32_t end,
                             int32_t inside)
 {
@@ -41,8 +41,8 @@ static bool meet(struct tarn_span a, struct tarn_span b)
 }
 
 /* Looks along a placed group for the first member in conflict with a lone storage that would begin
- * at `offset` and that ends above it. Writes where it lies; false when there is none. A group, or a
- * run of members, whose lifetimes all miss that of the storage is passed over. */
+ * at `offset` and that ends above it. Writes its bytes; false if there is none. A group, or a run
+ * of members, whose lifetimes all miss the storage's lifetime is skipped. */
 static bool first_conflict(struct tarn_greedy *greedy, uint32_t place, int32_t offset,
                            uint32_t group, struct tarn_span *span)
 {
@@ -70,8 +70,8 @@ static bool first_conflict(struct tarn_greedy *greedy, uint32_t place, int32_t o
     return false;
 }
 
-/* The least offset from `offset` on at which a lone storage meets no placed member, and the ceiling
- * above that. */
+/* Finds the lowest offset, at least `offset`, at which a lone storage overlaps no placed member,
+ * and the ceiling above it. */
 static int32_t settle_lone(struct tarn_greedy *greedy, uint32_t place, int32_t offset)
 {
     const struct tarn_lowest *lowest = greedy->lowest;
@@ -102,8 +102,9 @@ static int32_t settle_lone(struct tarn_greedy *greedy, uint32_t place, int32_t o
     return offset;
 }
 
-/* The least offset of a group, from `offset` on, at which none of its members meets one of a placed
- * group that it meets now. Members are in order, so that those one may meet follow each other. */
+/* The lowest offset of a group, at least `offset`, at which none of its members overlaps a member
+ * of a placed group that it overlaps now. Members are in order, so the members that one member may
+ * overlap are consecutive. */
 static int32_t clear_of(struct tarn_greedy *greedy, uint32_t group, int32_t offset, uint32_t other)
 {
     const struct tarn_lowest *lowest = greedy->lowest;
@@ -129,7 +130,7 @@ static int32_t clear_of(struct tarn_greedy *greedy, uint32_t group, int32_t offs
     return offset + least;
 }
 
-/* The least offset of a group, from `offset` on, at which its members meet no obstacle. */
+/* The lowest offset of a group, at least `offset`, at which its members overlap no obstacle. */
 static int32_t clear_obstacles(struct tarn_greedy *greedy, uint32_t group, int32_t offset)
 {
     const struct tarn_lowest *lowest = greedy->lowest;
@@ -183,7 +184,7 @@ static void drop_passed(struct tarn_greedy *greedy, int32_t current)
     greedy->groups_count = kept;
 }
 
-/* Where the place can really be put, at its limit or above. */
+/* The offset at which the place can really be put, at its limit or above. */
 static int32_t settle(struct tarn_greedy *greedy, uint32_t place, const int32_t *floor)
 {
     const struct tarn_lowest *lowest = greedy->lowest;
@@ -245,7 +246,8 @@ static void place_at(struct tarn_greedy *greedy, uint32_t place, int32_t offset)
     }
 }
 
-/* What a block with this end adds to the miss, when the blocks before it reach up to `top`. */
+/* The amount that a block with this end adds to the miss, if the blocks before it reach up to
+ * `top`. */
 static int64_t miss_of(struct tarn_objective objective, int32_t size, int32_t end, int32_t top)
 {
     int32_t above = end - objective.aim, rise = end - (top > objective.aim ? top : objective.aim);
@@ -269,7 +271,7 @@ bool tarn_greedy_hurried(const struct tarn_greedy *greedy)
 
 /* A place whose offset is above its limit rises, and is selected again later: with many alignments
  * nearly all places rise after each placement. A greedy placement that hurries stops this after
- * RISES_LEAST rises and RISES_A_PLACE for each place; from then on lone places are placed at once.
+ * RISES_LEAST rises and RISES_A_PLACE for each place; after that lone places are placed at once.
  * That is as safe: the places in conflict with them are raised above them. */
 static bool may_rise(struct tarn_greedy *greedy, uint32_t place)
 {

@@ -1,6 +1,7 @@
-/* Each loop is written once, without branches, for the compiler to vectorise; it is compiled for
- * the baseline of the platform and, on x86-64, for AVX2, which has a minimum and a maximum of
- * 32-bit numbers and twice the width. Which of the two runs never changes a result. */
+/* The innermost loops of greedy placement. Each loop is written once, without branches, for the
+ * compiler to vectorise; it is compiled for the baseline of the platform and, on x86-64, for AVX2,
+ * which has a minimum and a maximum of 32-bit numbers and twice the width. The choice between the
+ * two never changes a result. */
 #include "kernels.h"
 
 #include <stdbool.h>

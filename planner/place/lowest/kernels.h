@@ -10,21 +10,21 @@ struct tarn_span {
 };
 
 struct tarn_lane_kernels {
-    /* limit = max(limit, end) where row > position; returns the least limit. */
+    /* For places with row > position: limit = max(limit, end). Returns the lowest limit. */
     int32_t (*raise)(int32_t *restrict limit, const int32_t *restrict row, uint32_t count,
                      int32_t position, int32_t end);
     /* The same, but end counts from the block's start. */
     void (*raise_members)(int32_t *restrict limit, const int32_t *restrict row,
                           const int32_t *restrict within, uint32_t count, int32_t position,
                           int32_t end);
-    /* Where row > position: what ends at or below span.begin notes it as a ceiling, the others'
-     * limits rise to span.end. */
+    /* For places with row > position: a place that ends at or below span.begin notes it as a
+     * ceiling; the limits of the other places rise to span.end. */
     void (*raise_or_cap)(int32_t *restrict limit, int32_t *restrict ceiling,
                          const int32_t *restrict row, const int32_t *restrict size, uint32_t count,
                          int32_t position, struct tarn_span span);
     int32_t (*least)(const int32_t *values, uint32_t count);
-    /* The highest and the lowest row of those whose limit is not INT32_MAX; 0 and INT32_MAX where
-     * there are none. */
+    /* The highest and the lowest row of the places whose limit is not INT32_MAX; 0 and INT32_MAX if
+     * there are no such places. */
     void (*extremes)(const int32_t *restrict row, const int32_t *restrict limit, uint32_t count,
                      int32_t *highest, int32_t *lowest);
     /* Of the places of a run with this limit, the one with the highest priority, the first of equal

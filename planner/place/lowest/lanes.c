@@ -1,7 +1,6 @@
-/* Lanes: a selection of the conflicts' slots, closed up. Making one is a copy of the chosen columns
- * of `first` in slot order; a count of chosen slots below each slot translates the ends of
- * prefixes.
- * Cost: O(T S) time, 4 bytes per chosen storage and stream. */
+/* Makes lanes: a compact selection of the conflicts' slots. Making one is a copy of the chosen
+ * columns of `first` in slot order; a count of chosen slots below each slot translates the ends of
+ * prefixes. Cost: O(T S) time, 4 bytes per chosen storage and stream. */
 #include "lanes.h"
 
 #include <assert.h>

@@ -1,8 +1,10 @@
-/* Some of the planned storages with what a scan for conflicts reads, side by side in memory.
+/* Lanes: for some of the planned storages, the data that a scan for conflicts reads, side by side
+ * in memory.
  *
- * The chosen storages keep the order of conflict.h's slots, so a placed storage's conflicts are
- * again those of a prefix of every stream whose own first[.][its stream] is beyond its position.
- * The numbers are signed because vector units of every x86-64 compare signed ones. */
+ * The chosen storages keep the order of conflict.h's slots. So a placed storage's conflicts again
+ * lie in a prefix of every stream: the storages whose own first[.][its stream] is beyond its
+ * position. The numbers are signed because the vector units of every x86-64 compare signed
+ * numbers. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_LANES_H
 #define TARN_PLANNER_PLACE_LOWEST_LANES_H
 
@@ -26,7 +28,7 @@ struct tarn_lanes {
 enum tarn_status tarn_lanes_init(struct tarn_lanes *lanes, struct tarn_region *region,
                                  const struct tarn_conflicts *conflicts, const bool *chosen);
 
-/* The places of stream s that hold what a storage with first[.][s] = first does not precede are
+/* The places of stream s whose storages are not preceded by a storage with first[.][s] = first:
  * [tarn_lanes_begin, tarn_lanes_end). */
 static inline uint32_t tarn_lanes_begin(const struct tarn_lanes *lanes, uint32_t s)
 {

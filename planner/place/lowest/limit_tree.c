@@ -1,6 +1,6 @@
-/* The tree of limits: starting it, changing the limit of one place, and bringing every limit up to
- * what is pending above it. Source: docs/how-it-works.md, "Placement". Cost: O(T) for all of it;
- * for one place a run, and the children of one node of every level. */
+/* Implements the tree of limits: starts it, changes the limit of one place, and raises every limit
+ * to the limits pending above it. Source: docs/how-it-works.md, "Placement". Cost: O(T) for the
+ * whole tree; for one place a run, and the children of one node of every level. */
 #include "limit_tree.h"
 
 #include <assert.h>

@@ -1,6 +1,7 @@
-/* The tree of limits, for limits.c, limit_tree.c and select.c: its nodes, and how a change goes up
- * and down. Places are its leaves, TARN_LANE_RUN to a run, TARN_NODE_CHILDREN runs or nodes to a
- * node (extremes.h). A number is pending where all limits below a node still have to rise to it. */
+/* The tree of limits, for limits.c, limit_tree.c and select.c: its nodes, and the functions that
+ * pass a change up and down. Places are its leaves, TARN_LANE_RUN to a run, TARN_NODE_CHILDREN runs
+ * or nodes to a node (extremes.h). A limit is pending at a node if all limits below the node still
+ * have to rise to it. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_LIMIT_TREE_H
 #define TARN_PLANNER_PLACE_LOWEST_LIMIT_TREE_H
 
@@ -30,8 +31,8 @@ static inline uint32_t tarn_children_end(const struct tarn_greedy *greedy, uint3
     return end < count ? end : count;
 }
 
-/* Limits only rise: while the least one stays, no further place gets it. None has risen above
- * `raised`. */
+/* Limits only rise: while the lowest limit stays, no further place gets it. No limit has risen
+ * above `raised`. */
 static inline void tarn_note_run(struct tarn_greedy *greedy, uint32_t run, int32_t least,
                                  int32_t raised)
 {
@@ -70,7 +71,7 @@ static inline void tarn_raise_whole(struct tarn_greedy *greedy, uint32_t level, 
     if (end > nodes->greatest[node]) nodes->greatest[node] = end;
 }
 
-/* Makes what is pending for the run part of its places' limits. */
+/* Applies the run's pending limit to its places. */
 static inline void tarn_flush_run(struct tarn_greedy *greedy, uint32_t run)
 {
     int32_t pending = greedy->levels[0].pending[run];
@@ -80,7 +81,7 @@ static inline void tarn_flush_run(struct tarn_greedy *greedy, uint32_t run)
     for (uint32_t i = 0; i < TARN_LANE_RUN; i++) limit[i] = limit[i] > pending ? limit[i] : pending;
 }
 
-/* Makes what is pending for the node pending for its children. */
+/* Passes the node's pending limit to its children. */
 static inline void tarn_flush_node(struct tarn_greedy *greedy, uint32_t level, uint32_t node)
 {
     int32_t pending = greedy->levels[level].pending[node];

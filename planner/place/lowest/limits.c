@@ -1,23 +1,23 @@
-/* Raising limits, for a few places or a million. Places are the leaves of a tree (limit_tree.h). A
- * placed storage's conflicts are, in every stream, a prefix of places, of which those count whose
- * row is beyond its position; so with the extremes of a row known
+/* Raises limits, for a few places or a million. Places are the leaves of a tree (limit_tree.h). A
+ * placed storage's conflicts are, in every stream, the places of a prefix whose row is beyond its
+ * position. So with the extremes of a row known
  *
  *     highest <= position   no place of the node is in conflict: passed over
  *     lowest  >  position   every one is: one number, pending for the whole node
  *     else                  down to the children; for a run, a loop over its places
  *
- * Lifetimes that enclose each other, as in training, mostly meet the first two.
+ * Lifetimes that enclose each other, as in training, mostly lead to the first two cases.
  *
- *   - raise, for a lone storage: what is not placed yet never ends below the current offset, so
+ *   - raise, for a lone storage: an unplaced storage never ends below the current offset, so
  *     every limit in conflict simply becomes at least the end of what was placed.
  *   - raise_or_cap, for a member of a placed group, which may lie above the current offset: what
- *     ends below it stays there and notes a ceiling; who is about to be placed through its ceiling
+ *     ends below it stays there and notes a ceiling; a block about to be placed through its ceiling
  *     is looked at exactly (greedy.c).
  *
- * The tree keeps one limit for a group, that of its first member (heads), which rises like those of
- * all places; the limits of the other members are combined when the group is selected.
+ * The tree keeps one limit for a group, the limit of its first member (heads), which rises like the
+ * limits of all places; the limits of the other members are combined when the group is selected.
  * Source: docs/how-it-works.md, "Placement". Cost: for each placed storage and stream the nodes
- * that are only partly in conflict; O(log T) where lifetimes enclose or follow each other. */
+ * that are only partly in conflict; O(log T) if lifetimes enclose or follow each other. */
 #include "limits.h"
 
 #include <assert.h>
@@ -54,7 +54,7 @@ static bool narrow_run(struct tarn_greedy *greedy, uint32_t stream, uint32_t run
     return true;
 }
 
-/* Raises the limits of places begin..end of a run. Tells whether extremes have changed. */
+/* Raises the limits of places begin..end of a run. Returns whether extremes have changed. */
 static bool raise_places(struct tarn_greedy *greedy, const struct obstacle *obstacle,
                          uint32_t begin, uint32_t end)
 {
@@ -117,7 +117,7 @@ static bool raise_range(struct tarn_greedy *greedy, const struct obstacle *obsta
 }
 
 /* The next part of [begin, end) that lies in one run and may have conflicts with the obstacle;
- * false when there is none. Moves begin past it. */
+ * false if there is none. Moves begin past it. */
 static bool next_part(const struct tarn_lanes *lanes, const struct obstacle *obstacle,
                       uint32_t *begin, uint32_t end, uint32_t part[2])
 {
@@ -146,7 +146,7 @@ static void raise_members(struct tarn_greedy *greedy, const struct obstacle *obs
                                        obstacle->position, obstacle->span.end);
 }
 
-/* A group begins with its first member: where that is in conflict, the limit is known at once. */
+/* A group begins with its first member: if that is in conflict, the limit is known at once. */
 static void raise_heads(struct tarn_greedy *greedy, const struct obstacle *obstacle, uint32_t begin,
                         uint32_t end)
 {

@@ -1,7 +1,7 @@
-/* Making a problem ready for lowest-offset-first: lone storages and members of groups in lanes of
- * their own, sizes in units. The unit is the largest power of two that divides the plan's sizes and
- * borders, or more where the arena would have 2^30 of them: then sizes round outward, members to
- * both sides, which keeps every plan safe and costs at most one unit for each storage in a stack.
+/* Prepares a problem for lowest-offset-first: lone storages and members of groups in lanes of their
+ * own, sizes in units. The unit is the largest power of two that divides the plan's sizes and
+ * borders, or more if the arena would have 2^30 units: then sizes round outward, members to both
+ * sides, which keeps every plan safe and costs at most one unit for each storage in a stack.
  * Source: docs/how-it-works.md, "Placement". Cost: O(T S), 4 bytes per storage and stream. */
 #include "greedy.h"
 

@@ -1,19 +1,19 @@
-/* The moves of a local search. Priority orders decide who comes first at an offset, floors keep a
- * block from dropping into a hole; together they can express every plan in which no block can sink.
+/* Makes the moves of a local search. Priority orders decide which block comes first at an offset,
+ * and floors keep a block from dropping into a hole. Together they can express every plan in which
+ * no block can sink.
  *
  *   - Raise the priority orders of all blocks that end above the aim by the same random amount
  *     (squeaky wheel optimization, Joslin and Clements 1999).
- *   - Let one of them come right before a random one in conflict that lies lower, or give that one
- *     a random priority order.
+ *   - Let one of them come right before a random conflicting block that lies lower, or give that
+ *     block a random priority.
  *   - Pick a hole: bytes below the antichain's top that the antichain does not cover, and let a
  *     block of the antichain from above drop into it by floors for the others that lie there; or
  *     take a floor away.
  *
- * A step that is no worse than the present plan, or than that of `lateness` steps ago (late
- * acceptance, Burke and Bykov 2017), is kept. Placing stops as soon as a step is sure to be
- * taken back.
- * Source: docs/how-it-works.md, "Placement". Moves along chains of supporters reached the bound
- * half as often in as many steps. Cost: a step is one replay. */
+ * A step that is no worse than the present plan, or than the plan of `lateness` steps ago (late
+ * acceptance, Burke and Bykov 2017), is kept. A placement stops as soon as its step is sure to be
+ * undone. Source: docs/how-it-works.md, "Placement". Moves along chains of supporters reached the
+ * bound half as often in as many steps. Cost: a step is one replay. */
 #include "moves.h"
 
 #include <assert.h>
@@ -96,7 +96,7 @@ static void raise_above_aim(struct tarn_local_search *local)
 }
 
 /* A random lone storage that ends above the aim, and a random one in conflict that lies lower;
- * false when there are none. */
+ * false if there are none. */
 static bool draw_pair(struct tarn_local_search *local, uint32_t *above, uint32_t *lower)
 {
     const struct tarn_lowest *lowest = local->lowest;
@@ -131,7 +131,7 @@ static void clear_floor(struct tarn_local_search *local)
     if (count > 0) set_floor(local, local->list[draw_below(local, count)], 0);
 }
 
-/* Where a random hole of the antichain begins, or -1. */
+/* The start of a random hole of the antichain, or -1. */
 static int32_t draw_hole(struct tarn_local_search *local)
 {
     const struct tarn_lowest *lowest = local->lowest;

@@ -19,7 +19,7 @@ struct tarn_local_search {
     const struct tarn_lowest *lowest;
     const struct tarn_traits *traits;
     struct tarn_local_search_setting setting;
-    struct tarn_replay replay; /* at the plan where the local search stands */
+    struct tarn_replay replay; /* at the local search's present plan */
     int32_t *priority, *floor; /* by place, changes of the step being tried included */
     int64_t late[TARN_LATENESS_MAX];
     uint64_t random;
@@ -36,7 +36,7 @@ enum tarn_status tarn_local_search_init(struct tarn_local_search *local, struct 
                                         const struct tarn_local_search_setting *setting,
                                         uint64_t seed);
 
-/* Goes to the plan of these priority orders and floors. False where it is too high to be
+/* Goes to the plan of these priority orders and floors. False: the plan is too high to be
  * counted. */
 bool tarn_local_search_start(struct tarn_local_search *local, const int32_t *priority,
                              const int32_t *floor);

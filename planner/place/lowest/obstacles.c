@@ -1,6 +1,7 @@
-/* Obstacles, sorted by their begin; the highest end so far tells where those begin that may reach
- * above an offset. What moves a storage up only moves it to the end of an obstacle, so that one
- * pass upward suffices. Cost: a binary search and the obstacles that the storage's bytes meet. */
+/* Finds room among obstacles, which are sorted by their starts; the highest end so far says which
+ * obstacles may reach above an offset. A storage only moves up to the end of an obstacle, so one
+ * pass upward suffices. Cost: a binary search and the obstacles that the storage's bytes
+ * overlap. */
 #include "obstacles.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* What has been placed already and stays where it is, as placement of the rest sees it. */
+/* Obstacles: storages that are already placed and do not move while the rest is placed around
+ * them. */
 #ifndef TARN_PLANNER_PLACE_LOWEST_OBSTACLES_H
 #define TARN_PLANNER_PLACE_LOWEST_OBSTACLES_H
 
@@ -11,10 +12,10 @@ struct tarn_obstacle {
     uint32_t storage;      /* TARN_NONE: in conflict with everything that is to be placed */
 };
 
-/* Sorted by where they begin. They may overlap: not all of them are in conflict. */
+/* Sorted by their starts. Obstacles may overlap: not all of them are in conflict. */
 struct tarn_obstacles {
     uint32_t unit_shift;            /* a unit is 1 << unit_shift bytes */
-    const struct tarn_reuse *reuse; /* of `storage` above and of what `origin` names */
+    const struct tarn_reuse *reuse; /* of `storage` above and of the storages that `origin` names */
     const uint32_t *origin;         /* storage to be placed -> the same in `reuse` */
     struct tarn_obstacle *list;
     int32_t *reach; /* [i]: the highest end of list[0..i] */
@@ -28,9 +29,9 @@ enum tarn_status tarn_obstacles_add(struct tarn_obstacles *obstacles, struct tar
 /* To be called when all are there. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_obstacles_sort(struct tarn_obstacles *obstacles, struct tarn_region *region);
 
-/* The least offset from `offset` on at which the storage meets no obstacle; *ceiling becomes at
- * most the least offset above that at which one may begin, *looked grows by the obstacles that
- * were looked at. */
+/* The lowest offset, at least `offset`, at which the storage overlaps no obstacle. *ceiling is
+ * lowered to the lowest offset above the result at which an obstacle may begin. *looked grows by
+ * the number of obstacles that were looked at. */
 int32_t tarn_obstacles_clear(const struct tarn_obstacles *obstacles, uint32_t storage,
                              int32_t offset, int32_t size, int32_t *ceiling, uint64_t *looked);
 

@@ -1,7 +1,7 @@
-/* The portfolio of priority orders. A priority is a number made of a block's traits; blocks of the
- * heaviest antichain may come before all others, since a plan at the bound must stack exactly these
- * without a gap. Source: docs/how-it-works.md, "Placement"; which priority orders and in what order
- * was measured. Cost: traits O(T S), a priority order O(T). */
+/* Makes the portfolio of priority orders. A priority is a number made of a block's traits; blocks
+ * of the heaviest antichain may come before all others, since a plan at the bound must stack
+ * exactly these without a gap. Source: docs/how-it-works.md, "Placement"; which priority orders and
+ * in what order was measured. Cost: traits O(T S), a priority order O(T). */
 #include "priorities.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@
 
 /* ---- Traits ---- */
 
-/* Adds to `sum`, for the storages of stream t, the sizes of those that precede them, by position:
- * released[p] is the bytes of storages whose first[.][t] is p or less. */
+/* Adds to `sum`, for the storages of stream t, the sizes of the storages that precede them, by
+ * position: released[p] is the bytes of storages whose first[.][t] is p or less. */
 static void sum_preceding(const struct tarn_reuse *reuse, const uint64_t *reserved, uint32_t t,
                           double *released, uint32_t length, double *sum)
 {
@@ -25,8 +25,8 @@ static void sum_preceding(const struct tarn_reuse *reuse, const uint64_t *reserv
         if (reuse->stream[a] == t) sum[a] += released[reuse->position[a]];
 }
 
-/* Adds to `sum`, for all storages, the sizes of those produced in stream t at or beyond their
- * first: what they precede. */
+/* Adds to `sum`, for all storages, the sizes of the storages that they precede in stream t: the
+ * ones produced at or beyond their first. */
 static void sum_following(const struct tarn_reuse *reuse, const uint64_t *reserved, uint32_t t,
                           double *produced, uint32_t length, double *sum)
 {
@@ -116,7 +116,7 @@ static const struct {
 
 const char *tarn_priorities_name(uint32_t i) { return priorities[i].name; }
 
-/* Greater numbers, which are not negative, come to smaller ones; the highest bit is set. */
+/* Maps greater numbers, which are not negative, to smaller ones; the highest bit is set. */
 static uint64_t descending(double value)
 {
     uint64_t bits;

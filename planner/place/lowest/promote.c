@@ -15,7 +15,7 @@ struct promoting {
     uint32_t count;
     uint32_t *by_priority; /* places, those with the highest priorities first */
     uint32_t *times;       /* place -> in how many placements it has ended above its target */
-    uint32_t *begin;       /* times -> where the places begin that have been promoted as often */
+    uint32_t *begin;       /* times -> start of the places that have been promoted as often */
 };
 
 static bool promoting_init(struct promoting *promoting, struct tarn_region *region)
@@ -38,7 +38,7 @@ static bool promoting_init(struct promoting *promoting, struct tarn_region *regi
     return true;
 }
 
-/* Counting sort by the times, in which the most come first. */
+/* Counting sort by the times, the highest first. */
 static void fill_priorities(const struct promoting *promoting, uint32_t rounds)
 {
     uint32_t count = promoting->count, *begin = promoting->begin;
@@ -57,7 +57,7 @@ static void fill_priorities(const struct promoting *promoting, uint32_t rounds)
     }
 }
 
-/* Promotes what ends above its target; returns the most that any place does. */
+/* Promotes places that end above their targets; returns the largest excess of a place. */
 static int32_t note_excess(const struct promoting *promoting, const struct tarn_greedy *greedy)
 {
     int32_t most = INT32_MIN;

@@ -1,9 +1,9 @@
-/* Replaying. A change to a block cannot matter before the block is placed, with two exceptions: a
- * floor that was lowered matters once it had lifted its block, and a priority that was raised
- * matters once its block may be in a tie with one that it now comes before. Limits only rise, so a
- * block whose limit at a snapshot is above every offset up to the next one is in no tie between
- * them. Cost: a copy of the greedy placement's state for each snapshot, and what is left to
- * place. */
+/* Replays placements. A change to a block cannot matter before the block is placed, with two
+ * exceptions: a floor that was lowered matters once it had lifted its block, and a priority that
+ * was raised matters once its block may be in a tie with one that it now comes before. Limits only
+ * rise, so a block whose limit at a snapshot is above every offset up to the next one is in no tie
+ * between them. Cost: a copy of the greedy placement's state for each snapshot, and the blocks left
+ * to place. */
 #include "replay.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
-/* Selection: which block comes next. A tournament in the tree of limits (limit_tree.h): every
- * node remembers its winner until a limit below the node changes.
- * Source: docs/how-it-works.md, "Placement". Cost: the nodes with the least limit that have changed
- * since the last selection, and the children of each. */
+/* Selects the next block, by a tournament in the tree of limits (limit_tree.h): every node
+ * remembers its winner until a limit below the node changes. Source: docs/how-it-works.md,
+ * "Placement". Cost: the nodes with the lowest limit that have changed since the last selection,
+ * and the children of each. */
 #include "limit_tree.h"
 
 #include "limits.h"
@@ -55,8 +55,8 @@ static struct tarn_leader first_of_range(struct tarn_greedy *greedy, const int32
                                          uint32_t level, uint32_t begin, uint32_t end,
                                          int32_t limit);
 
-/* The first of the places of a node that have its least limit. Where they all have it, and after
- * most placements that is so in most nodes, nothing is looked at. */
+/* The first of the places of a node that have its lowest limit. If all of them have it, which is
+ * true in most nodes after most placements, no place is looked at. */
 static struct tarn_leader first_of(struct tarn_greedy *greedy, const int32_t *priority,
                                    uint32_t level, uint32_t node)
 {
@@ -73,7 +73,7 @@ static struct tarn_leader first_of(struct tarn_greedy *greedy, const int32_t *pr
     return nodes->first[node];
 }
 
-/* The same for the nodes begin..end of a level, of those that have this limit. */
+/* The same for the nodes begin..end of a level that have this limit. */
 static struct tarn_leader first_of_range(struct tarn_greedy *greedy, const int32_t *priority,
                                          uint32_t level, uint32_t begin, uint32_t end,
                                          int32_t limit)

@@ -1,8 +1,9 @@
-/* Blocks from storages: lone ones keep their order, a group appears where its first member would.
- * Reserved sizes follow docs/how-it-works.md, "Reserved bytes and blocks": a lone storage is
- * rounded up to the alignment, a group is packed exactly and padded at its end, a padded group has
- * every member rounded up, an alignment of one's own restricts offsets only. Once a set of blocks
- * exists, every sum of sizes, offsets and padding is known to fit in 64 bits. Cost: linear. */
+/* Makes blocks from storages: lone ones keep their order, a group appears at the place of its first
+ * member. Reserved sizes follow docs/how-it-works.md, "Reserved bytes and blocks": a lone storage
+ * is rounded up to the alignment, a group is packed exactly and padded at its end, a padded group
+ * has every member rounded up, an alignment of a storage's own restricts offsets only. Once a set
+ * of blocks exists, every sum of sizes, offsets and padding is known to fit in 64 bits. Cost:
+ * linear. */
 #include "block.h"
 
 #include <assert.h>
@@ -13,9 +14,9 @@
 
 /* ---- Making ---- */
 
-/* Lays the members of block b out from its start, and adds to *sum what it may take; false: that
- * does not fit in 64 bits. Lone storages are at 0 already: the pages of `within` are touched only
- * where groups are. */
+/* Lays the members of block b out from its start, and adds to *sum the bytes that it may take;
+ * false: they do not fit in 64 bits. Lone storages are at 0 already, so only pages of `within` that
+ * have groups are touched. */
 static bool measure(struct tarn_blocks *blocks, uint32_t b, const struct tarn_graph *graph,
                     uint64_t alignment, uint64_t *sum)
 {
@@ -128,8 +129,8 @@ uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t 
 
 /* ---- Validity ---- */
 
-/* Members are storages of the blocks, the first one at the block's start, the others behind each
- * other or over them, none behind the last one. Adds their indices to *sum. */
+/* Members are storages of the blocks, the first one at the block's start, the others after each
+ * other or overlapping, none after the last one. Adds their indices to *sum. */
 static bool members_are_valid(const struct tarn_blocks *blocks, uint32_t b, uint64_t *sum)
 {
     uint64_t end = 0;

@@ -1,6 +1,6 @@
-/* What a placement decides about: blocks. A block is one lone storage, or the members of one
- * contiguous group, back to back: exact bytes, or in a padded group each up to the alignment; where
- * given groups share members, over each other at times (streams/graph/layout.c).
+/* Blocks, which a placement gives offsets to. A block is one lone storage, or the members of one
+ * contiguous group, back to back: exact bytes, or in a padded group each padded to the alignment.
+ * If given groups share members, members may overlap (streams/graph/layout.c).
  *
  *     offset                                          offset + size
  *     │ member 0 │ member 1 │ ... │ member k-1 ░░░░░░░│   ░ padding, reserved by the last member
@@ -23,12 +23,12 @@ struct tarn_block {
  * their first member's storage index; tarn_block_at puts one together. */
 struct tarn_blocks {
     uint32_t count;
-    uint32_t storages_begin, storages_count; /* storages begin.. are what the blocks consist of */
+    uint32_t storages_begin, storages_count; /* the blocks' storages */
     uint32_t *members;                       /* block by block */
-    uint32_t *members_begin;                 /* block -> where its members begin; count + 1 */
+    uint32_t *members_begin;                 /* block -> the start of its members; count + 1 */
     uint8_t *alignment_shift;                /* by block: log2 of its alignment */
     /* By storage, counted from storages_begin. */
-    uint64_t *reserved; /* what the storage reserves: the last of an exact group has its padding */
+    uint64_t *reserved; /* reserved bytes: the last of an exact group has its padding */
     uint64_t *within;   /* its place inside its block */
 };
 
@@ -48,7 +48,7 @@ enum tarn_status tarn_blocks_init(struct tarn_blocks *blocks, struct tarn_region
                                   const struct tarn_graph *graph, bool persistent,
                                   uint64_t alignment, struct tarn_error *error);
 
-/* Writes where the members of a block that begins at `start` are: offsets by storage, counted from
+/* Writes the offsets of the members of a block that begins at `start`: by storage, counted from
  * storages_begin. */
 static inline void tarn_block_put(const struct tarn_blocks *blocks, struct tarn_block block,
                                   uint64_t start, uint64_t *offset)
@@ -59,7 +59,7 @@ static inline void tarn_block_put(const struct tarn_blocks *blocks, struct tarn_
     }
 }
 
-/* One block behind the other: offsets as above; the end is returned. */
+/* Places one block after the other, with offsets as above; returns the end. */
 uint64_t tarn_blocks_place_in_a_row(const struct tarn_blocks *blocks, uint64_t *offset);
 
 /* The highest reserved end; offset as above. */

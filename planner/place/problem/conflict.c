@@ -12,8 +12,8 @@ enum { WORD = 64 };
 
 /* ---- Making ---- */
 
-/* Counting sort by position, stream by stream: afterwards slot_at[.. position] is where the slots
- * of that position begin. */
+/* Counting sort by position, stream by stream: afterwards slot_at[.. position] is the first slot of
+ * that position. */
 static void number_slots(struct tarn_conflicts *conflicts)
 {
     const struct tarn_reuse *reuse = &conflicts->reuse;
@@ -82,7 +82,7 @@ enum tarn_status tarn_conflicts_init_rows(struct tarn_conflicts *conflicts,
 
 /* ---- Asking ---- */
 
-/* Slots of stream s below this one hold what a storage with that `first` does not precede. */
+/* The end of the slots of stream s that a storage with that `first` does not precede. */
 static uint32_t prefix_end(const struct tarn_conflicts *conflicts, uint32_t s, uint32_t first)
 {
     return conflicts->slot_at[conflicts->ops_begin[s] + first];

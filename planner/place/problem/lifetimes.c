@@ -1,7 +1,7 @@
-/* Lifetimes. Of what stream s produces, the last one before first[a][s] is in conflict with a, or
- * may be, and the next one is not; so with the last of these over all streams as the end of a,
- * storages in conflict have lifetimes that meet. Streams that produce none of the list do not
- * count: left out, what they release late is not late.
+/* Computes lifetimes. Of the storages that stream s produces, the last one before first[a][s] is in
+ * conflict with a, or may be, and the next one is not. So with the last of these over all streams
+ * as the end of a, storages in conflict have lifetimes that meet. Streams that produce none of the
+ * listed storages do not count, so that storages which they release late do not get late ends.
  * Source: docs/how-it-works.md, "Windows". Cost: O(T S), 12 bytes for each storage listed. */
 #include "problem.h"
 

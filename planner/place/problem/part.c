@@ -1,6 +1,7 @@
-/* Parts. A storage's `first` in a stream becomes the number of the part's storages that the stream
- * produces before it: a table over the slots between the part's first and last one of the stream
- * tells. Cost: O(storages * streams of the part), and those tables. */
+/* Makes parts of problems. A storage's `first` in a stream becomes the number of the part's
+ * storages that the stream produces before it. It is looked up in a table over the slots between
+ * the part's first and last slot of the stream. Cost: O(storages * streams of the part), and those
+ * tables. */
 #include "problem.h"
 
 #include <assert.h>

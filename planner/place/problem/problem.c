@@ -1,7 +1,7 @@
-/* Problems. What follows from the graph is found once, in the order in which one needs the other:
- * clocks, reuse, blocks, the heaviest antichain, slots. The clocks end with that. A problem that is
- * made from another one is filled in by who makes it.
- * Cost: O((V + E) S + T S), and the antichain's. */
+/* Makes placement problems. Data that follows from the graph is computed once, in the order of
+ * dependence: clocks, reuse, blocks, the heaviest antichain, slots. The clocks are freed then. A
+ * problem that is made from another one is filled in by the function that makes it. Cost: O((V + E)
+ * S + T S), and the antichain's. */
 #include "problem.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* A placement problem: storages that lie in blocks, which of them must not share bytes, and what no
- * placement of them can be below. The other headers of this room are for its own files; what they
- * declare is included here. */
+/* A placement problem: storages that lie in blocks, the pairs that must not share bytes, and a
+ * lower bound of every placement. The other headers of this directory are for its own files and are
+ * included here. */
 #ifndef TARN_PLANNER_PLACE_PROBLEM_PROBLEM_H
 #define TARN_PLANNER_PLACE_PROBLEM_PROBLEM_H
 
@@ -13,14 +13,14 @@
  * conflicts. All arrays are in the region that the problem was made in. */
 struct tarn_problem {
     const struct tarn_graph *graph; /* NULL: the problem was made from another one */
-    uint32_t ops_count;             /* of the graph: what lives are counted in */
+    uint32_t ops_count;             /* of the graph: lifetimes are counted in ops */
     struct tarn_blocks blocks;
     struct tarn_conflicts conflicts; /* with the reuse */
     struct tarn_antichain antichain; /* of the graph; without one it has no thresholds */
     /* Of a part of a graph's problem: that graph, and storage -> the graph's; else NULL. */
     const struct tarn_graph *source;
     const uint32_t *origin;
-    /* Storage -> what the functions of the same names say; NULL: it follows from the graph. */
+    /* Storage -> result of the functions of the same names; NULL: it follows from the graph. */
     uint32_t *begin, *end;
     bool *in_antichain;
 };
@@ -39,7 +39,7 @@ static inline uint32_t tarn_problem_begin(const struct tarn_problem *problem, ui
     return graph ? graph->rank[graph->storages[a].producer] : problem->begin[a];
 }
 
-/* Behind the rank of its last user; behind all ops for an output. */
+/* One more than the rank of its last user; for an output, after all ops. */
 static inline uint32_t tarn_problem_end(const struct tarn_problem *problem, uint32_t a)
 {
     if (!problem->graph) return problem->end[a];
@@ -57,8 +57,8 @@ static inline bool tarn_problem_in_antichain(const struct tarn_problem *problem,
     return tarn_antichain_has(problem->antichain.threshold, &problem->conflicts.reuse, a);
 }
 
-/* What the bound with contiguous groups is found from. alignment: that of the problem, which has a
- * graph. */
+/* The input of the bound with contiguous groups. alignment: the alignment of the problem, which
+ * must have a graph. */
 struct tarn_reserve tarn_problem_reserve(const struct tarn_problem *problem, uint64_t alignment);
 
 /* Room for a problem that is made from another one: `count` storages, as blocks of one member or
@@ -100,7 +100,7 @@ struct tarn_lifetimes {
     uint32_t count;
     struct tarn_slot_set listed;
     uint32_t *since; /* its producer's place in the global order */
-    uint32_t *until; /* behind its producer; what is in conflict with it was produced before */
+    uint32_t *until; /* after its producer; every storage in conflict with it was produced before */
     uint32_t *whole; /* everything produced between its producer and this is in conflict with it */
 };
 
@@ -109,9 +109,10 @@ enum tarn_status tarn_lifetimes_init(struct tarn_lifetimes *lifetimes, struct ta
                                      const struct tarn_problem *problem, const uint32_t *storages,
                                      uint32_t count);
 
-/* The same without ends, then the ends in a line: `until` is behind the last one that streams of
- * the line produce and that is, or may be, in conflict. line_of: by stream. The region is as before
- * in the end. TARN_SYSTEM, false: no memory. */
+/* tarn_lifetimes_begin fills everything but ends; the second function fills the ends in a line.
+ * `until` is one after the last storage that streams of the line produce and that is, or may be, in
+ * conflict. line_of: by stream. The region is as before in the end. TARN_SYSTEM, false: no
+ * memory. */
 enum tarn_status tarn_lifetimes_begin(struct tarn_lifetimes *lifetimes, struct tarn_region *region,
                                       const struct tarn_problem *problem, const uint32_t *storages,
                                       uint32_t count);
@@ -125,16 +126,16 @@ void tarn_lifetimes_of_block(const struct tarn_lifetimes *lifetimes, struct tarn
 
 /* ---- Parts ---- */
 
-/* Some storages of a problem as a problem of its own, of its own size: what only takes a window of
- * a million storages costs as much as a small graph does. */
+/* A part: some storages of a problem as a problem of its own size. So work on one window of a
+ * million storages costs as much as on a small graph. */
 
 /* Its storages are numbered in the order of the whole's slots; its streams are those that produce
- * any of them; positions count these storages, one after the other, and `first` is where what is
- * in the part may follow. */
+ * any of them; positions count these storages, one after the other, and `first` says from which
+ * position storages of the part may follow. */
 struct tarn_part {
     struct tarn_problem problem;
-    uint32_t *origin;       /* storage -> that of the whole problem */
-    uint32_t *origin_block; /* block -> that of the whole problem */
+    uint32_t *origin;       /* storage -> storage of the whole problem */
+    uint32_t *origin_block; /* block -> block of the whole problem */
 };
 
 /* block_of: storage of the whole -> block. storages: whole blocks, in the order of slots. Lives in

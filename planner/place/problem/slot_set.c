@@ -8,7 +8,7 @@ enum tarn_status tarn_slot_set_init(struct tarn_slot_set *set, struct tarn_regio
                                     const struct tarn_conflicts *conflicts,
                                     const uint32_t *storages, uint32_t count)
 {
-    size_t words = (size_t)conflicts->words_count + 1; /* a slot behind the last may be asked for */
+    size_t words = (size_t)conflicts->words_count + 1; /* a slot after the last may be asked for */
     uint32_t below = 0;
     set->bits = tarn_region_take(region, words, sizeof *set->bits);
     set->below = tarn_region_take(region, words, sizeof *set->below);

@@ -1,8 +1,9 @@
-/* Single Object and Many Objects, Algorithms 6 to 13 of the SOMAS paper, step by step under the
- * paper's names: avoid, merge, fit, set_offsets. What is ours is how the steps find their data:
+/* Implements Single Object and Many Objects, Algorithms 6 to 13 of the SOMAS paper, step by step
+ * under the paper's names: avoid, merge, fit, set_offsets. Only the way in which the steps find
+ * their data is Tarn's:
  *
  *   - avoid streams the conflicts out of `first` (conflict.h); there is no matrix of pairs.
- *   - What is placed starts at few distinct offsets, the edges. Marking edges in a bitmap puts the
+ *   - Placed storages start at few distinct offsets, the edges. Marking edges in a bitmap puts the
  *     intervals in order, so that merge has nothing to sort for a lone storage.
  *   - Objects lie side by side and no block crosses their borders: one avoid list serves them all,
  *     and Single Object is Many Objects with one object that never ends. The paper's short cut (an
@@ -30,8 +31,8 @@ struct tarn_placer {
     const struct tarn_method *method;
     uint64_t *offset;      /* the result, by storage */
     uint64_t *edge;        /* distinct offsets, increasing; edge 0 is offset 0 */
-    uint64_t *edge_object; /* edge -> where its object begins */
-    uint64_t *reach;       /* edge -> highest end of what is marked and starts there; else 0 */
+    uint64_t *edge_object; /* edge -> the start of its object */
+    uint64_t *reach;       /* edge -> highest end of marked storages that start there; else 0 */
     uint64_t *marked;      /* bit per edge */
     uint32_t *edge_of;     /* slot -> edge at which it starts */
     uint64_t *end;         /* slot -> end of its reserved bytes */
@@ -45,7 +46,7 @@ struct tarn_placer {
 
 /* ---- Avoid ---- */
 
-/* Marks where the placed storages lie with which this one must not share bytes. */
+/* Marks the offsets of placed storages with which this storage must not share bytes. */
 static void mark_conflicts(struct tarn_placer *placer, uint32_t storage)
 {
     const struct tarn_conflicts *conflicts = &placer->problem->conflicts;
@@ -69,8 +70,9 @@ static void push_forbidden(struct tarn_placer *placer, struct interval run, uint
     if (right > left) placer->stack[placer->stack_count++] = (struct interval){left, right};
 }
 
-/* Unmarks all edges and pushes what they forbid, touching ones in one run. A run over the border of
- * two objects counts as the first one's, which forbids all that it must in both. */
+/* Unmarks all edges and pushes the intervals that they forbid, touching intervals as one run. A run
+ * over the border of two objects counts as the first object's, which forbids everything that it
+ * must in both. */
 static void push_marked(struct tarn_placer *placer, uint64_t size, uint64_t before)
 {
     struct interval run = {0, 0};
@@ -143,8 +145,8 @@ static void merge(struct tarn_placer *placer, struct tarn_block block)
 
 /* ---- Fit ---- */
 
-/* What is placed ends below the sum of all blocks with their alignments, which was found to be
- * addressable when the blocks were made. */
+/* Every placed block ends below the sum of all blocks with their alignments, which was checked to
+ * be addressable when the blocks were made. */
 static uint64_t round_up(uint64_t offset, uint64_t alignment)
 {
     uint64_t start = 0;
@@ -184,8 +186,8 @@ static bool consider(const struct tarn_placer *placer, struct tarn_block block,
     return gap != 0 && !placer->method->best_fit;
 }
 
-/* Algorithm 10, with Algorithms 11 and 12: where the block may start in the object. `from` is the
- * first merged interval that reaches into it. */
+/* Algorithm 10, with Algorithms 11 and 12: finds the offset at which the block may start in the
+ * object. `from` is the first merged interval that reaches into it. */
 static bool fit(const struct tarn_placer *placer, struct tarn_block block, struct interval object,
                 size_t from, uint64_t *start)
 {
@@ -211,7 +213,7 @@ static void renumber_edges(struct tarn_placer *placer, uint32_t from)
     for (uint32_t i = 0; i < count; i++) edge_of[i] += edge_of[i] >= from;
 }
 
-/* The edge at an offset; a new one moves up those behind it. */
+/* The edge at an offset; a new edge moves up the edges after it. */
 static uint32_t edge_at(struct tarn_placer *placer, uint64_t offset, uint64_t object)
 {
     uint32_t low = 0, high = placer->edges_count;
@@ -243,7 +245,7 @@ static void set_offsets(struct tarn_placer *placer, struct tarn_block block, uin
 
 /* ---- Algorithms 6 and 7 ---- */
 
-/* Places the block in the first object where it fits, or in a new one that it spans. */
+/* Places the block in the first object in which it fits, or in a new object that it spans. */
 static bool place_block(struct tarn_placer *placer, struct tarn_block block)
 {
     uint64_t start = 0;

@@ -1,9 +1,9 @@
-/* The portfolio: every method on its own, in parallel; the least footprint wins, of equal ones the
- * first in the fixed order below. Each thread keeps only its best result; since "better" is a total
- * order, the outcome is the same however the methods are spread over threads. Once a method has met
- * the bound only those before it in the order can still win; the others are left out.
- * Cost: that of the methods; for each thread a region with two arrays of offsets, and what a method
- * works in. */
+/* Runs the portfolio: every method by itself, in parallel. The smallest footprint wins; of equal
+ * footprints the first method in the fixed order below. Each thread keeps only its best result;
+ * since "better" is a total order, the outcome is the same however the methods are spread over
+ * threads. Once a method has met the bound only methods before it in the order can still win; the
+ * others are left out. Cost: the methods' cost; for each thread a region with two arrays of
+ * offsets, and a method's scratch memory. */
 #include "somas.h"
 
 #include <assert.h>
@@ -86,7 +86,7 @@ static void keep_better(struct outcome *best, struct outcome *other)
     *other = worse;
 }
 
-/* What a thread works in; all zero until it takes its first method. */
+/* The memory of a thread; all zero until it takes its first method. */
 struct worker {
     struct tarn_region region;
     struct outcome trial, best; /* their offsets live in the region */

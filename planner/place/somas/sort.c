@@ -1,7 +1,6 @@
-/* The orders in which blocks are placed: the paper's Greedy Size, Breadth, Source and Unsafe
- * (section 5.2), and longest lifetime first. Lifetimes are those of list order: from the producer
- * to the last user.
- * Cost: O(T log T + V), for unsafe pairs O(T S). */
+/* Sorts blocks into the orders in which they are placed: the paper's Greedy Size, Breadth, Source
+ * and Unsafe (section 5.2), and longest lifetime first. Lifetimes follow list order: from the
+ * producer to the last user. Cost: O(T log T + V), for unsafe pairs O(T S). */
 #include <stdlib.h>
 
 #include "somas.h"
@@ -32,7 +31,7 @@ static void priority_by_lifetime(const struct tarn_problem *problem, uint64_t *p
         priority[a] = tarn_problem_end(problem, a) - tarn_problem_begin(problem, a);
 }
 
-/* The bytes alive at each op, from what begins and ends there. */
+/* Computes the bytes alive at each op, from the storages that begin and end there. */
 static enum tarn_status priority_by_breadth(const struct tarn_problem *problem,
                                             struct tarn_region *region, uint64_t *priority)
 {

@@ -1,8 +1,8 @@
-/* What crosses a window, as obstacles. Of what is in conflict with all of a window only the range
- * of bytes is kept there: a tree over the windows holds the unions of these, so that a storage
- * which crosses many windows costs a logarithm of their number. What is in conflict with a part of
- * a window is listed there. Source: docs/how-it-works.md, "Windows". Cost: O(crossing * log
- * windows).
+/* Collects the storages that cross a window, as obstacles. For a storage in conflict with a whole
+ * window only the range of bytes is kept: a tree over the windows holds the unions of these ranges,
+ * so a storage that crosses many windows costs a logarithm of their number. A storage in conflict
+ * with a part of a window is listed in that window. Source: docs/how-it-works.md, "Windows". Cost:
+ * O(crossing * log windows).
  */
 #include "around.h"
 
@@ -14,9 +14,9 @@
  * conflicts one by one. */
 enum { PARTLY_MAX = 4 };
 
-/* A storage that crosses is partly in conflict with the windows in which it is produced and
- * released; so it may be with more, of which the last few are told apart. Returns the first one
- * behind those that it is wholly in conflict with. */
+/* A crossing storage is partly in conflict with the windows in which it is produced and released.
+ * It may be partly in conflict with more windows, of which the last few are treated separately.
+ * Returns the first window after the windows with which it is wholly in conflict. */
 static uint32_t whole_end(const struct tarn_crossing *crossing)
 {
     uint32_t whole = crossing->whole;
@@ -25,7 +25,7 @@ static uint32_t whole_end(const struct tarn_crossing *crossing)
     return whole > crossing->first ? whole : crossing->first + 1;
 }
 
-/* Makes room for what is partly in conflict with each window. */
+/* Makes room for the storages that are partly in conflict with each window. */
 static bool count_partly(struct tarn_around *around, struct tarn_region *region, uint32_t count)
 {
     uint32_t *begin = tarn_region_take(region, (size_t)around->cuts->count + 2, sizeof *begin);
@@ -41,7 +41,7 @@ static bool count_partly(struct tarn_around *around, struct tarn_region *region,
     return around->partly != NULL;
 }
 
-/* Numbers of those that cross, by where they begin. */
+/* Sorts the indices of crossing storages by their offsets. */
 static bool sort_crossing(const struct tarn_around *around, struct tarn_region *work,
                           const uint32_t *storages, uint32_t count, uint32_t *sorted)
 {

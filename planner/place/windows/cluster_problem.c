@@ -1,7 +1,8 @@
-/* The problem of clusters. A cluster is a storage that is produced with the first of its blocks and
- * whose first[s] is the highest of theirs: so one cluster precedes another where all blocks of the
- * one precede all of the other, and the clusters are a problem like any other, in as many streams.
- * Source: docs/how-it-works.md, "Windows". Cost: O(blocks * streams). */
+/* Makes the placement problem of clusters. A cluster is a storage that is produced with the first
+ * of its blocks and whose first[s] is the highest first[s] of its blocks. So one cluster precedes
+ * another if all its blocks precede all blocks of the other, and the clusters are a problem like
+ * any other, in as many streams. Source: docs/how-it-works.md, "Windows". Cost: O(blocks *
+ * streams). */
 #include "cluster_problem.h"
 
 #include <assert.h>
@@ -74,8 +75,8 @@ static void number_storages(struct tarn_cluster_problem *problem,
     for (uint32_t c = 0; c < blocks->storages_count; c++) blocks->members[c] = c;
 }
 
-/* Positions count the problem's storages, by the first of what belongs to them. before: place ->
- * how many storages of the problem come before it in its stream. */
+/* Positions count the problem's storages, by the first block of each. before: place -> how many
+ * storages of the problem come before it in its stream. */
 static void fill_positions(struct tarn_cluster_problem *problem,
                            const struct tarn_clusters *clusters, uint32_t *before)
 {
@@ -141,7 +142,7 @@ enum tarn_status tarn_cluster_problem_init(struct tarn_cluster_problem *problem,
     fill_first(problem, clusters, before);
     tarn_region_release(region, mark);
     enum tarn_status status = tarn_conflicts_init(&problem->problem.conflicts, region);
-    /* Not so the blocks: in units, a member may begin before the one before it ends. */
+    /* Blocks are not checked: in units, a member may begin before the member before it ends. */
     assert(status != TARN_OK || tarn_conflicts_is_valid(&problem->problem.conflicts));
     return status;
 }

@@ -5,7 +5,7 @@
 #include "field.h"
 #include "planner/place/problem/problem.h"
 
-/* A stream, or a line of them, that produces some of what crosses. */
+/* A stream, or a line of streams, that produces some of the crossing storages. */
 struct tarn_source {
     uint32_t stream;     /* of the whole graph, or line */
     uint32_t begin, end; /* its storages, as places in tarn_clusters.storages */
@@ -17,16 +17,16 @@ struct tarn_cluster {
     int32_t size, alignment, floor; /* in units */
 };
 
-/* Streams with the same line are taken for one, whose storages are in the global order; without
- * lines, every stream is one. A storage precedes what line k produces from place end[k * count + i]
- * on. */
+/* Streams with the same line are treated as one stream, whose storages are in the global order;
+ * without lines, every stream is a line. Storage i precedes the storages of line k at place end[k *
+ * count + i] and later. */
 struct tarn_lines {
     uint32_t *of;       /* stream -> line; NULL: there are no lines */
     uint32_t *place_of; /* place in the order of slots -> place in the order of lines */
     uint32_t *end;
 };
 
-/* What crosses cuts, as clusters. A storage is known by its place in `storages`. */
+/* The storages that cross cuts, as clusters. A storage is known by its place in `storages`. */
 struct tarn_clusters {
     const struct tarn_field *field;
     const struct tarn_windows_settings *settings;
@@ -68,10 +68,10 @@ static inline uint32_t tarn_clusters_stream(const struct tarn_clusters *clusters
     return clusters->lines.of ? clusters->lines.of[s] : s;
 }
 
-/* Finds lines and sorts storages by them; does nothing where lines are many. False: no memory. */
+/* Finds lines and sorts storages by them; does nothing if lines are many. False: no memory. */
 bool tarn_lines_find(struct tarn_clusters *clusters, struct tarn_region *region);
 
-/* The first storage of a source that storage i precedes; the source's end where there is none. */
+/* The first storage of a source that storage i precedes; the source's end if there is none. */
 uint32_t tarn_clusters_release(const struct tarn_clusters *clusters,
                                const struct tarn_source *source, uint32_t i);
 

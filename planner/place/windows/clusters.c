@@ -1,8 +1,9 @@
-/* Clusters. Lone blocks that one stream, or a line of streams (lines.c), produces in the same
- * period (periods.c), and that each of these releases in the same one, are stacked: as far as
- * periods can tell, they have the same conflicts. Contiguous groups are not stacked. The clusters
- * are placed as a problem of their own (cluster_problem.h). Exact conflicts come back when each
- * window is placed, around the blocks of the others. Source: docs/how-it-works.md, "Windows". Cost:
+/* Places crossing storages as clusters. Lone blocks are stacked in one cluster under two
+ * conditions. One stream, or a line of streams (lines.c), produces them in the same period
+ * (periods.c), and every stream or line releases them in the same period. Then, as far as periods
+ * can say, they have the same conflicts. Contiguous groups are not stacked. The clusters are placed
+ * as a problem of their own (cluster_problem.h). Exact conflicts come back when each window is
+ * placed, around the blocks of the other windows. Source: docs/how-it-works.md, "Windows". Cost:
  * O(blocks * streams), and a placement of the clusters for each priority order. */
 #include "window.h"
 
@@ -18,9 +19,9 @@
 enum { PERIODS = 256, LINE_PERIODS = 1024 };
 /* A cluster has one part in CLUSTERS_MIN of the aim at most, so that many are needed to fill it. */
 enum { CLUSTERS_MIN = 512 };
-/* Placements may take one part in EFFORT_SHARE of the effort. Where one takes more, 1 <<
- * COARSER_SHIFT periods become one, up to 1 << SHIFT_MAX. Further priority orders follow the first
- * one where that ends more than one part in ENOUGH_SHARE above the aim. */
+/* Placements may take 1/EFFORT_SHARE of the effort. If one takes more, 1 << COARSER_SHIFT periods
+ * become one, up to 1 << SHIFT_MAX. Further priority orders follow the first one if that ends more
+ * than 1/ENOUGH_SHARE of the aim above it. */
 enum { EFFORT_SHARE = 6, COARSER_SHIFT = 2, SHIFT_MAX = 8, ENOUGH_SHARE = 1024 };
 /* Numbers of priority orders (priorities.h), in the order in which they are tried. */
 static const uint32_t priorities[] = {0, 2, 3, 1};
@@ -48,7 +49,7 @@ static bool find_sources(struct tarn_clusters *clusters, struct tarn_region *reg
     return source != NULL;
 }
 
-/* Where two vectors of periods have the same number, clusters are only larger than they need be. */
+/* If two vectors of periods have the same number, clusters are only larger than necessary. */
 static void number_releases(const struct tarn_clusters *clusters)
 {
     for (uint32_t k = 0; k < clusters->sources_count; k++) {
@@ -106,8 +107,8 @@ static bool joins(const struct tarn_clusters *clusters, const struct tarn_cluste
            tarn_clusters_block(clusters, other).members_count == 1;
 }
 
-/* Puts a block on top of the cluster, whose start is a multiple of every alignment in it; its
- * offset is that in the cluster. */
+/* Puts a block on top of the cluster, whose start is a multiple of every alignment in it; the
+ * block's offset is relative to the cluster. */
 static void stack(const struct tarn_clusters *clusters, struct tarn_cluster *cluster, uint32_t i,
                   int32_t size, int32_t alignment)
 {
@@ -168,7 +169,7 @@ static void note_priority(struct tarn_effort *effort, uint64_t work, uint32_t cl
     effort->priority_clusters = clusters_count;
 }
 
-/* Writes where clusters start, for the best of the priority orders. */
+/* Writes the offsets of clusters, for the best of the priority orders. */
 static bool place_priorities(const struct tarn_clusters *clusters, struct tarn_region *region,
                              const struct tarn_lowest *lowest, const struct tarn_traits *traits,
                              int32_t *start, int32_t *top)

@@ -1,13 +1,13 @@
-/* Cuts. If the lifetime of a (lifetimes.h) ends at or before a cut and b is produced at or behind
- * it, a precedes b. So the global order is cut where the lifetimes of few blocks cross. A large
- * group that lies in one window counts as crossing, too: around what is placed already it would
- * find room only on top of that.
- * Source: docs/how-it-works.md, "Windows". Cost: O(T S + V). */
+/* Finds cuts. If the lifetime of a (lifetimes.h) ends at or before a cut and b is produced at or
+ * after it, a precedes b. So the global order is cut at points that the lifetimes of few blocks
+ * cross. A large group that lies in one window counts as crossing, too: around placed storages it
+ * would find room only on top of them. Source: docs/how-it-works.md, "Windows". Cost: O(T S +
+ * V). */
 #include "cuts.h"
 
 #include <assert.h>
 
-/* What is being cut. */
+/* The state of cutting. */
 struct cutting {
     const struct tarn_blocks *blocks;
     const uint32_t *block_of; /* storage -> block */
@@ -17,10 +17,10 @@ struct cutting {
     uint32_t windows_count;
     uint64_t large; /* bytes: such groups cross */
     bool has_large;
-    struct tarn_region work; /* what is needed until the cuts are made */
+    struct tarn_region work; /* memory that is needed until the cuts are made */
 };
 
-/* The block of which storage i of the list is the first member; false where it is another one. */
+/* The block of which storage i of the list is the first member; false if it is no first member. */
 static bool begins_block(const struct cutting *cutting, uint32_t i, struct tarn_block *block)
 {
     uint32_t a = cutting->lifetimes.storages[i];
@@ -90,7 +90,7 @@ static bool cut(struct cutting *cutting, uint32_t width)
 
 /* ---- Storages by window ---- */
 
-/* Storage of the list -> window; windows_count for what crosses. */
+/* Fills storage of the list -> window; windows_count if it crosses. */
 static void find_windows(struct cutting *cutting, uint32_t *window)
 {
     const struct tarn_lifetimes *lifetimes = &cutting->lifetimes;

@@ -1,4 +1,4 @@
-/* Where some storages of a problem may be cut in time, and the windows in between. */
+/* Cuts some storages of a problem in time, into windows and the storages that cross them. */
 #ifndef TARN_PLANNER_PLACE_WINDOWS_CUTS_H
 #define TARN_PLANNER_PLACE_WINDOWS_CUTS_H
 
@@ -16,22 +16,22 @@ struct tarn_crossing {
  * count as crossing, wherever they are. */
 struct tarn_cuts {
     uint32_t count;     /* of windows */
-    uint32_t *storages; /* window by window, then what crosses; each in the order of slots */
-    uint32_t *begin; /* window -> where its storages begin; at `count`: what crosses; count + 2 */
-    struct tarn_crossing *crossing; /* of what crosses, in the order of `storages` */
-    bool has_large;                 /* groups among what crosses */
+    uint32_t *storages; /* window by window, then storages that cross; each in slot order */
+    uint32_t *begin; /* window -> start of its storages; at `count`: of crossing ones; count + 2 */
+    struct tarn_crossing *crossing; /* of crossing storages, in the order of `storages` */
+    bool has_large;                 /* a group is among the crossing storages */
 };
 
-/* Taken from the region. storages: whole blocks, in the order of slots. block_of: of every storage
- * of the problem. width: storages in a window, about. large: bytes, from which on a group is.
- * TARN_SYSTEM: no memory. */
+/* Allocates from the region. storages: whole blocks, in the order of slots. block_of: of every
+ * storage of the problem. width: storages in a window, about. large: bytes from which a group
+ * counts as large. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_cuts_init(struct tarn_cuts *cuts, struct tarn_region *region,
                                 const struct tarn_problem *problem, const uint32_t *block_of,
                                 const uint32_t *storages, uint32_t count, uint32_t width,
                                 uint64_t large);
 
-/* Whether windows have each of `listed` storages once, and what crosses does cross. For assertions;
- * cost: linear. */
+/* Do windows have each of `listed` storages once, and does every crossing storage cross? For
+ * assertions; cost: linear. */
 bool tarn_cuts_are_valid(const struct tarn_cuts *cuts, uint32_t listed);
 
 #endif

@@ -34,8 +34,8 @@ struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_s
 
 /* ---- The own antichain ---- */
 
-/* Of a part, the storages that live where most bytes do, in place of those of the heaviest
- * antichain of the whole. */
+/* Finds the storages of a part that live at its peak. They replace the storages of the heaviest
+ * antichain of the whole problem. */
 static bool find_own_antichain(struct tarn_problem *part, struct tarn_region *region)
 {
     uint32_t count = part->conflicts.reuse.count, heaviest = 0;
@@ -64,11 +64,11 @@ static bool find_own_antichain(struct tarn_problem *part, struct tarn_region *re
 
 /* ---- Placing ---- */
 
-/* Priority orders placed at once where a team is given, and blocks placed between two looks at
- * whether an earlier priority order has met the aim. */
+/* Priority orders placed at once if a team is given, and blocks placed between two checks whether
+ * an earlier priority order has met the aim. */
 enum { PRIORITIES_AT_ONCE = 2, SLICE = 1024 };
 
-/* What priority orders are placed with, one after the other. */
+/* The memory for placing priority orders, one after the other. */
 struct trial {
     struct tarn_region own, *region;
     struct tarn_greedy greedy;
@@ -151,9 +151,9 @@ static void place_priority(void *user, uint32_t thread, uint32_t i)
         tarn_winner_note(&round->winner, i);
 }
 
-/* As if one priority order came after the other: of equal plans the first one is taken, and what
- * follows upon the first that meets the aim is neither taken nor paid for. So nothing depends on
- * the number of threads. */
+/* Takes results as if one priority order came after the other: of equal plans the first one is
+ * taken, and plans after the first one that meets the aim are neither taken nor counted as work. So
+ * nothing depends on the number of threads. */
 static bool take_round(const struct round *round, uint32_t count, int32_t *top)
 {
     struct placing *placing = round->placing;
@@ -200,7 +200,7 @@ static int32_t target_at(const struct placing *placing, uint32_t place)
     return target > settings->least ? target : settings->least;
 }
 
-/* Begins with the best priority order. */
+/* Starts with the best priority order. */
 static bool place_promoted(struct placing *placing, uint32_t promotions, int32_t *top)
 {
     const struct tarn_windows_settings *settings = placing->settings;

@@ -1,4 +1,4 @@
-/* What placement by windows works on: the blocks of a problem, and where they are so far. */
+/* The field of placement by windows: the blocks of a problem, and their offsets so far. */
 #ifndef TARN_PLANNER_PLACE_WINDOWS_FIELD_H
 #define TARN_PLANNER_PLACE_WINDOWS_FIELD_H
 
@@ -12,8 +12,8 @@
 struct tarn_field {
     const struct tarn_problem *problem;
     uint32_t *block_of; /* storage -> block */
-    int32_t *floor;     /* block -> the least offset allowed, in units */
-    int32_t *offset;    /* block -> where it is placed, in units */
+    int32_t *floor;     /* block -> the lowest offset allowed, in units */
+    int32_t *offset;    /* block -> its offset, in units */
 };
 
 /* The same for all windows of a placement. */
@@ -23,8 +23,8 @@ struct tarn_windows_settings {
     uint32_t far;          /* see split.c, in storages */
     uint32_t crossing_max; /* storages that cross cuts and are placed at once */
     int32_t aim;           /* in units: a plan up to there is as good as any */
-    /* By rank of an op: how high what it produces should end at most, in place of the aim; NULL:
-     * the aim is for all. */
+    /* By rank of an op: the height that its storages should not exceed, instead of the aim; NULL:
+     * the aim holds for all ops. */
     const int32_t *target;
     int32_t least;              /* lower targets count as this */
     uint32_t promotions;        /* of a window that is placed again */
@@ -32,14 +32,14 @@ struct tarn_windows_settings {
     struct tarn_team *team;     /* NULL, or places by priority orders of a part two at a time */
     struct tarn_effort *effort; /* NULL: effort is not counted */
     uint64_t work_max; /* of one placement with all its priority orders; 0: no limit; see work.h */
-    const struct tarn_deadline *deadline; /* NULL: none */
-    /* NULL, or called as soon as all that is being placed has a place; the search goes on. */
+    const struct tarn_deadline *deadline; /* NULL: no deadline */
+    /* NULL, or called as soon as all storages have an offset; the search goes on. */
     void (*placed)(void *user);
     void *user;
 };
 
-/* Placements of a part: priority orders begin..end - 1 of priorities.h, then as many as that by
- * promotion, at most. */
+/* Placements of a part: priority orders begin..end - 1 of priorities.h, then at most as many
+ * placements by promotion. */
 struct tarn_placements {
     uint32_t begin, end, promotions;
 };
@@ -49,13 +49,13 @@ struct tarn_placements {
 bool tarn_field_init(struct tarn_field *field, struct tarn_region *region,
                      const struct tarn_problem *problem);
 
-/* Where a storage lies, in units, rounded outward. */
+/* The bytes of a storage, in units, rounded outward. */
 struct tarn_span tarn_field_span(const struct tarn_field *field, uint32_t unit_shift, uint32_t a);
 
 /* Places some storages, whole blocks in the order of slots, at once: with each of the priority
  * orders around obstacles, whose `origin` it sets, then by promotion, until the aim is met or a
- * limit is reached. Offsets and *top change where they become lower, towards targets where these
- * are missed by less. The region is as before in the end. False: no memory. */
+ * limit is reached. Offsets and *top change if they become lower, or if there are targets and the
+ * offsets miss them by less. The region is as before in the end. False: no memory. */
 bool tarn_field_place(const struct tarn_field *field, struct tarn_region *region,
                       const struct tarn_windows_settings *settings, const uint32_t *storages,
                       uint32_t count, struct tarn_obstacles *obstacles,

@@ -1,21 +1,22 @@
-/* Lines. Where streams wait for each other often, a storage that one of them may reuse is soon free
- * for the others: these streams are taken for one, which produces in the global order, and what
- * they produce together is stacked together. A storage precedes what the line produces behind the
- * last one that any of its streams produces and that may be in conflict with the storage: that is
- * later than for some of the streams. What this costs is estimated from samples: bytes times the
- * ranks by which reuse is later, over all ranks, are the bytes that live more at once in the mean.
- * Source: docs/how-it-works.md, "Windows". Cost: O(T S), and O(S) for each pair of sample and line.
+/* Finds lines of streams. If streams wait for each other often, a storage that one of them may
+ * reuse is soon free for the others. These streams are treated as one stream, which produces in the
+ * global order, and storages that they produce together are stacked together. A storage precedes
+ * the line's storages after the last one, of any of its streams, that may be in conflict with the
+ * storage. For some of the streams that is later than necessary. The cost is estimated from
+ * samples: bytes times the ranks by which reuse is later, over all ranks, are the mean bytes that
+ * live longer. Source: docs/how-it-works.md, "Windows". Cost: O(T S), and O(S) for each pair of
+ * sample and line.
  */
 #include "cluster_problem.h"
 
 #include <assert.h>
 
-/* Lines are worth it where they are at most one in LINES_SHARE of the streams. Each may cost one
- * part in LOSS_SHARE of the aim. */
+/* Lines are useful if there are at most 1/LINES_SHARE as many lines as streams. Each line may cost
+ * 1/LOSS_SHARE of the aim. */
 enum { SAMPLES = 1024, LINES_SHARE = 2, LOSS_SHARE = 1024 };
 
-/* A stream, or a line, sees a sample released: what it produces before rank `last` may be in
- * conflict with the sample, and what comes from rank `next` on is not. */
+/* The ranks at which a stream, or a line, sees a sample released: storages that it produces before
+ * rank `last` may be in conflict with the sample, storages at rank `next` or later are not. */
 struct sight {
     uint32_t last, next;
 };
@@ -149,8 +150,8 @@ static bool sort_storages(struct tarn_clusters *clusters, struct tarn_region *re
     return true;
 }
 
-/* The first place of a line, from *begin on, that is produced at a rank or behind it, by rank;
- * *begin becomes the line's end. */
+/* Finds, by rank, the first place of a line, starting at *begin, that is produced at this rank or
+ * later; *begin becomes the line's end. */
 static void find_places(const struct tarn_clusters *clusters, uint32_t line, uint32_t *begin,
                         uint32_t *place_at)
 {

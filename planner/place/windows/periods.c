@@ -1,8 +1,8 @@
-/* Periods. What lives at once is counted as if lifetimes in the global order (lifetimes.h) were all
- * that there is: never too little. The difference to the aim is free, and the storages that come
- * and go in a period may take half of that for as long as the period lasts. Where the load rises to
- * a peak and falls, as in a training step, periods become smaller towards the peak like a geometric
- * series. Source: docs/how-it-works.md, "Windows". Cost: O(T S). */
+/* Divides the global order into periods. Bytes alive at once are counted by lifetimes in the global
+ * order (lifetimes.h) alone, which never gives too few. The difference to the aim is free, and the
+ * storages that come and go in a period may take half of it for as long as the period lasts. If the
+ * load rises to a peak and falls, as in a training step, periods become smaller towards the peak
+ * like a geometric series. Source: docs/how-it-works.md, "Windows". Cost: O(T S). */
 #include "window.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 /* A period may move one part in FREE_SHARE of the bytes that are free in it. */
 enum { FREE_SHARE = 2 };
 
-/* By rank of an op in the global order: bytes whose lifetime begins at it, or ends behind it. */
+/* By rank of an op in the global order: bytes whose lifetime begins at it, or ends after it. */
 struct flow {
     uint64_t comes, goes;
 };
@@ -29,7 +29,7 @@ static void count_flow(const struct tarn_lifetimes *lifetimes, const uint32_t *b
     }
 }
 
-/* A period ends where its part of what is free would not be enough, but is not made too small. */
+/* A period ends when its part of the free bytes would be exceeded, but is not made too small. */
 static void divide(const struct flow *flow, uint32_t ops_count, uint64_t aim, uint64_t least,
                    uint32_t *period_of)
 {

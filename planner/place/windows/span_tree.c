@@ -1,6 +1,6 @@
 /* A segment tree over windows. A node has the union of the spans that were added to all of its
- * windows and not to all of its parent's: so a span that many windows leave free costs a logarithm
- * of their number, and one that lies within others costs a window nothing. */
+ * windows and not to all of its parent's windows. So a span that many windows share costs a
+ * logarithm of their number, and a span that lies within others costs a window nothing. */
 #include "around.h"
 
 #include <assert.h>

@@ -1,17 +1,17 @@
-/* Where a stream t seldom waits for a stream s, t cannot reuse the bytes of what s makes: that is
- * in conflict with all that t makes later. Then nearly every storage crosses all cuts, although
- * each stream by itself could be cut well. far[s][t] counts the storages of s that only stream t
- * keeps from being released near their producer. As long as these are many, the stream without
- * which they are fewest goes first, by itself. Source: docs/how-it-works.md, "Windows". Cost: O(T S
- * + S^3 phases). */
+/* Finds streams that are better placed by themselves. If a stream t seldom waits for a stream s, t
+ * cannot reuse the bytes of s's storages: they are in conflict with all storages that t makes
+ * later. Then nearly every storage crosses all cuts, although each stream by itself could be cut
+ * well. far[s][t] counts the storages of s that only stream t keeps from being released near their
+ * producer. As long as these are many, the stream without which they are fewest is placed first, by
+ * itself. Source: docs/how-it-works.md, "Windows". Cost: O(T S + S^3 phases). */
 #include "window.h"
 
 #include <assert.h>
 
 #include "streams/base/region.h"
 
-/* Of more streams than STREAMS_MAX, or of a part, none goes first. It is enough when one storage in
- * ENOUGH is kept far. */
+/* With more than STREAMS_MAX streams, or in a part, no stream goes first. The search stops when at
+ * most one storage in ENOUGH is kept far. */
 enum { STREAMS_MAX = 64, ENOUGH = 8 };
 
 struct split {
@@ -39,8 +39,8 @@ static void count_produced(const struct split *split)
                 split->produced[graph->rank[graph->streams[s].ops[p]]];
 }
 
-/* Writes up to how many storages produced a storage is near its producer; never far where its own
- * stream keeps it. */
+/* Writes the number of produced storages up to which a storage is near its producer; it is never
+ * far if its own stream keeps it. */
 static void find_near(const struct split *split, uint32_t *near)
 {
     const struct tarn_conflicts *conflicts = &split->problem->conflicts;
@@ -91,7 +91,8 @@ static uint64_t count_outward(const struct split *split, uint32_t s)
     return sum;
 }
 
-/* The stream without which the fewest are kept far; TARN_NONE where that is no fewer than now. */
+/* The stream without which the fewest storages are kept far; TARN_NONE if that is no fewer than
+ * now. */
 static uint32_t choose(const struct split *split, uint64_t kept)
 {
     uint32_t best = TARN_NONE;

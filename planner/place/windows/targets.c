@@ -1,6 +1,6 @@
-/* Targets. Storages that live at once in one stream are in conflict with each other: the least of
- * their floors and their bytes is what they reach at least. That no floor of those which live at an
- * op is below the least floor of all that live on behind it is true as well, and found in one pass.
+/* Finds targets. Storages that live at once in one stream are in conflict with each other, so they
+ * reach at least the lowest of their floors plus their bytes. No floor of the storages alive at an
+ * op is below the lowest floor of all storages that live on after it, which is found in one pass.
  * Cost: O(T S). */
 #include "window.h"
 
@@ -9,7 +9,7 @@
 /* By rank of an op. */
 struct loads {
     int64_t *bytes;       /* units that live at it */
-    int32_t *least_floor; /* of what lives on behind it */
+    int32_t *least_floor; /* of storages that live on after it */
 };
 
 static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }

@@ -1,9 +1,9 @@
-/* Windows of several widths, with streams apart (split.c) and together. Which is best depends on
- * how streams wait for each other, and is not known before: the best plan of all is taken. The
- * first variant makes a plan whatever it takes. Others that place streams apart may then do little
- * more than windows take by themselves. Beyond that all variants share the effort, and a plan that
- * is further above its aim is worth more of it. Cost: at most the effort, beside the first plan and
- * what the others take to end. */
+/* Tries windows of several widths, with streams apart (split.c) and together. The best variant
+ * depends on how streams wait for each other, and is not known before, so the best plan of all
+ * variants is taken. The first variant makes a plan at any cost. Other variants that place streams
+ * apart may then do little more than the fixed work of windows. Beyond that all variants share the
+ * effort, and a plan that is further above its aim is worth more of it. Cost: at most the effort,
+ * beside the first plan and the work of ending the other variants. */
 #include "planner/place/effort/effort.h"
 #include "windows.h"
 
@@ -14,7 +14,7 @@ static const struct variant {
 } variants[] = {{256, false}, {1024, true}, {1024, false}, {3072, false}, {3072, true}};
 enum { VARIANTS_COUNT = sizeof variants / sizeof *variants };
 
-/* Work: what windows take beside placements, for each storage, and for each of its streams. */
+/* Work of windows beside placements, for each storage, and for each of its streams. */
 enum { WINDOWS_STORAGE = 500, WINDOWS_STREAM = 50 };
 /* A plan that is one part in WORTH_ALL above its aim is worth the whole effort. */
 enum { WORTH_ALL = 512 };

@@ -1,20 +1,20 @@
-/* Windows. The global order is cut where few storages cross (cuts.h). What crosses a cut is placed
- * first, as a problem of its own; then every window, in parallel, with what crosses it as
- * obstacles:
+/* Places the storages of windows. The global order is cut at points that few storages cross
+ * (cuts.h). Storages that cross a cut are placed first, as a problem of their own. Then every
+ * window is placed, in parallel, with the storages that cross it as obstacles:
  *
  *     offset ▲      │  window 1   │  window 2   │
  *            │   ▒▒▒│▒▒▒▒▒▒▒▒▒▒▒▒▒│▒▒▒▒         │    ▒ crosses a cut
  *            │  ░ ░░│  ░░░        │   ░░ ░░ ░   │    ░ placed in its window, around the others
  *            └──────┴─────────────┴─────────────┴─► global order
  *
- * That is a plan, and told at once. It is as high as its highest window: only those above the aim
- * are placed again, with other priority orders, the highest first. Where another phase comes on top
- * (windows.c), what each window loses is lost: all above their targets (targets.c) are placed
- * again.
+ * That is a plan, which is reported at once. It is as high as its highest window, so only windows
+ * above the aim are placed again, with other priority orders, the highest first. If another phase
+ * comes on top (windows.c), bytes lost in any window are lost for good, so all windows above their
+ * targets (targets.c) are placed again.
  *
- * Many storages that cross are placed by wider windows where they are few of all, and as clusters
- * (clusters.c) where they cross many windows, as in one long training step.
- * Source: docs/how-it-works.md, "Windows". Cost: a placement of every window. */
+ * Many crossing storages are placed by wider windows if they are a small part of all storages, and
+ * as clusters (clusters.c) if they cross many windows, as in one long training step. Source:
+ * docs/how-it-works.md, "Windows". Cost: a placement of every window. */
 #include "window.h"
 
 #include <assert.h>
@@ -25,15 +25,15 @@
 #include "cuts.h"
 #include "planner/parallel/parallel.h"
 
-/* BATCH: windows that are placed again at once. CLUSTERED_SPAN: cuts crossed in the mean from which
- * on clusters are made. WIDER: how much wider the windows of what crosses are. */
+/* BATCH: windows that are placed again at once. CLUSTERED_SPAN: mean number of crossed cuts from
+ * which clusters are made. WIDER: how much wider the windows of crossing storages are. */
 enum { BATCH = 16, CLUSTERED_SPAN = 16, WIDER = 16 };
-/* From EAGER_STORAGES on helpers are started at once. What crosses need not come nearer to the aim
- * than one part in ENOUGH_SHARE of it. */
+/* With at least EAGER_STORAGES storages helper threads are started at once. Storages that cross a
+ * cut are good enough within 1/ENOUGH_SHARE of the aim. */
 enum { EAGER_STORAGES = 1024, ENOUGH_SHARE = 1024 };
 /* A group is large from one part in LARGE_SHARE of the aim on. */
 enum { LARGE_SHARE = 16 };
-/* Priority orders (priorities.h); by_size: where groups are large. */
+/* Priority orders (priorities.h); by_size: if groups are large. */
 static const struct tarn_placements first_priority = {0, 1, 0},
                                     other_priorities = {1, TARN_PRIORITIES_COUNT, 0};
 static const struct tarn_placements by_size = {5, 6, 0},
@@ -44,16 +44,16 @@ struct windows {
     const struct tarn_windows_settings *settings;
     const struct tarn_field *field;
     struct tarn_region region;
-    struct tarn_region *work; /* thread of the team -> what a window needs while it is placed */
+    struct tarn_region *work; /* thread of the team -> scratch memory for placing a window */
     struct tarn_cuts cuts;
     int32_t
-        *top; /* window -> how high it reaches; at cuts.count: what crosses; INT32_MAX: no plan */
-    int32_t *target;           /* window -> the highest target in it; NULL where there are none */
-    struct tarn_around around; /* what crosses, as obstacles */
+        *top; /* window -> how high it reaches; at cuts.count: crossing ones; INT32_MAX: no plan */
+    int32_t *target; /* window -> the highest target in it; NULL if there are no targets */
+    struct tarn_around around;        /* crossing storages, as obstacles */
     struct tarn_region_mark unplaced; /* the region, before it had these */
     struct tarn_team team;
-    bool has_priorities;   /* what crosses has been placed at once, with the first priority order
-                              alone */
+    bool has_priorities;   /* crossing storages have been placed at once, with the first priority
+                              order alone */
     atomic_bool no_memory; /* in one of the windows */
 };
 
@@ -94,7 +94,7 @@ static bool place_window(const struct windows *windows, uint32_t thread,
     return ok;
 }
 
-/* ---- What crosses ---- */
+/* ---- Crossing storages ---- */
 
 /* Do these cross at least CLUSTERED_SPAN cuts each, in the mean? */
 static bool are_long(const struct tarn_crossing *crossing, uint32_t count)
@@ -127,7 +127,7 @@ static bool place_crossing_again(const struct windows *windows)
                                false);
 }
 
-/* Where a plan is wanted soon, the other priority orders follow it. */
+/* If a plan is wanted soon, the other priority orders are tried after it. */
 static bool place_at_once(struct windows *windows)
 {
     bool must = windows->settings->effort->must;
@@ -169,7 +169,7 @@ static void place_once(void *user, uint32_t thread, uint32_t w)
         windows->no_memory = true;
 }
 
-/* Around what crosses. */
+/* Places all windows around the crossing storages. */
 static bool place_all(struct windows *windows)
 {
     for (uint32_t w = 0; w < windows->cuts.count; w++) windows->top[w] = INT32_MAX;
@@ -211,8 +211,8 @@ static void list_highest(struct batch *batch, bool *done, int32_t least)
     }
 }
 
-/* The first windows that are above their targets and above all windows before them that are done:
- * what comes on top is above these anyway. */
+/* Lists the first windows that are above their targets and above all earlier windows that are done:
+ * the phase on top is above these anyway. */
 static void list_first(struct batch *batch, bool *done)
 {
     const struct windows *windows = batch->windows;
@@ -244,8 +244,9 @@ static void place_again(void *user, uint32_t thread, uint32_t i)
         windows->no_memory = true;
 }
 
-/* The highest windows again, until what is left is below one of those; where there are targets, all
- * that are above them. The windows of a batch share half of what is left of the effort. */
+/* Places the highest windows again, until all remaining windows are below one of them; if there are
+ * targets, all windows above their targets. The windows of a batch share half of the remaining
+ * effort. */
 static bool place_worst_again(struct windows *windows)
 {
     int32_t least = windows->settings->aim;
@@ -299,8 +300,8 @@ static int32_t highest_top(const struct windows *windows)
     return top;
 }
 
-/* A plan is there. Then the other priority orders for what crosses, and all windows again around
- * that. */
+/* When a plan is there: tries the other priority orders for crossing storages, and places all
+ * windows again around them. */
 static bool place_better(struct windows *windows)
 {
     const struct tarn_windows_settings *settings = windows->settings;

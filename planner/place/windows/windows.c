@@ -1,7 +1,7 @@
-/* Placement by windows, the whole: streams whose storages others hardly ever release go first
- * (split.c), each by itself; the rest then stays above what a stream has placed up to where its own
- * storages are released, which is a floor for each. window.c has how such a part is placed.
- * Source: docs/how-it-works.md, "Windows". Cost: O(T S phases), and what the parts cost. */
+/* Runs the whole placement by windows. Streams whose storages other streams hardly ever release go
+ * first (split.c), each by itself. For every other storage, the height that such a stream has
+ * placed up to the storage's release is a floor. window.c places such a part. Source:
+ * docs/how-it-works.md, "Windows". Cost: O(T S phases), and the parts' cost. */
 #include "windows.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ enum { PROMOTIONS = 32 };
 
 /* ---- Phases ---- */
 
-/* What is placed phase by phase, see split.c. */
+/* The storages by phase, see split.c. */
 struct phases {
     const struct tarn_windows_settings *settings;
     const struct tarn_field *field;
@@ -24,7 +24,7 @@ struct phases {
     uint32_t *phase; /* stream -> phase */
     uint32_t count;
     uint32_t *storages; /* phase by phase, each in the order of slots */
-    uint32_t *begin;    /* phase -> where its storages begin; count + 1 */
+    uint32_t *begin;    /* phase -> start of its storages; count + 1 */
     uint32_t last;      /* phase that has storages */
 };
 
@@ -81,8 +81,8 @@ static bool sort_storages(struct phases *phases)
     return true;
 }
 
-/* Writes how high what phase n has placed of stream s reaches, by position: what was produced
- * before. */
+/* Writes, by position, how high the storages of stream s that phase n has placed reach, counting
+ * storages produced before the position. */
 static void measure_reach(const struct phases *phases, uint32_t n, uint32_t s, int32_t *reach)
 {
     const struct tarn_field *field = phases->field;
@@ -99,8 +99,8 @@ static void measure_reach(const struct phases *phases, uint32_t n, uint32_t s, i
         if (reach[p] > reach[p + 1]) reach[p + 1] = reach[p];
 }
 
-/* Everything that does not precede a storage of these streams up to where the block is released is
- * below its floor. */
+/* Raises the floor of every block above all storages that these streams produce before they see the
+ * block released. */
 static bool raise_floors(const struct phases *phases, uint32_t n)
 {
     assert(n + 1 < phases->count); /* nothing comes after the last phase */
@@ -122,10 +122,10 @@ static bool raise_floors(const struct phases *phases, uint32_t n)
     return reach != NULL;
 }
 
-/* Where phases lie on top of each other, what one of them loses every plan loses: windows are worth
- * more work, but for the very first plan. A single stream has targets where another phase comes on
- * top of it. If it comes last it is as high as its highest target at least: a lower aim would be in
- * vain. */
+/* If phases lie on top of each other, bytes lost in one phase are lost in the plan: windows are
+ * worth more work, except for the very first plan. A single stream has targets if another phase
+ * comes on top of it. If it comes last it is as high as its highest target at least: a lower aim
+ * would be in vain. */
 static bool find_targets(const struct phases *phases, uint32_t n,
                          struct tarn_windows_settings *settings)
 {
@@ -173,7 +173,7 @@ static bool place_phases(const struct phases *phases, int32_t *top)
     return ok;
 }
 
-/* Does nothing where streams are to be together and would not be apart. */
+/* Does nothing if streams are to be together and would not be apart anyway. */
 static bool place_streams(const struct tarn_windows_settings *settings,
                           const struct tarn_field *field, struct tarn_region *region, bool together,
                           int32_t *top)
@@ -246,7 +246,7 @@ struct placement {
     uint64_t *offset, *footprint;
 };
 
-/* All has a place: that is the caller's plan, where it is better. */
+/* All storages have an offset: they become the caller's plan if it is better. */
 static void take_plan(void *user)
 {
     struct placement *placement = user;

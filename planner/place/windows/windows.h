@@ -10,7 +10,7 @@
 struct tarn_windows_options {
     uint64_t aim;     /* bytes: a plan up to there is as good as any */
     uint32_t width;   /* storages in a window, about */
-    bool together;    /* streams are not placed apart; nothing is done where none would be */
+    bool together;    /* streams are not placed apart; does nothing if no stream would be */
     uint32_t threads; /* 0: all cores; the plan does not depend on it */
     /* 0: a good value. A storage is far from its producer when it is released that many windows
      * later. */
@@ -23,9 +23,9 @@ struct tarn_windows_options {
     void *user;
 };
 
-/* offset, by planned storage, and footprint: replaced where the plan by windows is lower; not where
- * some window's plan is too high to be counted, or missing when it has to end. TARN_SYSTEM: no
- * memory. */
+/* offset, by planned storage, and footprint: replaced if the plan by windows is lower. They stay if
+ * some window's plan is too high to be counted, or is missing when the search has to end.
+ * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_windows_place(const struct tarn_problem *problem,
                                     const struct tarn_windows_options *options, uint64_t *offset,
                                     uint64_t *footprint);
@@ -47,8 +47,8 @@ enum tarn_status tarn_widths_place(const struct tarn_problem *problem,
                                    const struct tarn_widths_options *options, uint64_t *offset,
                                    uint64_t *footprint);
 
-/* How much more work a plan is worth: all that is left where it is far above the aim, ever less the
- * closer it is. */
+/* How much more work a plan is worth: all remaining work if the plan is far above the aim, and the
+ * less the closer it is. */
 uint64_t tarn_widths_worth(struct tarn_effort *effort, uint64_t aim, uint64_t footprint);
 
 #endif

@@ -18,7 +18,7 @@ enum pool { COMPUTE, COMMUNICATION, COPY, POOLS };
 struct assigning {
     struct tarn_assign_options options;
     struct tarn_graph *graph;
-    struct tarn_region region; /* of all that follows */
+    struct tarn_region region; /* of all arrays below */
     const uint64_t *reserved;  /* planned storage of the graph -> bytes */
     struct tarn_reorder_model model;
     uint8_t *pool; /* node -> enum pool */
@@ -76,7 +76,7 @@ static void name_stream(const struct assigning *assigning, uint32_t s, char *nam
         snprintf(name, size, "%s", s < begin[COPY] ? "communication" : "copy");
 }
 
-/* Views go where the op is that they wait for. */
+/* Views go into the stream of the op that they wait for. */
 static void fill_streams(const struct assigning *assigning, uint32_t *stream)
 {
     for (uint32_t v = 0; v < assigning->graph->ops_count; v++) {

@@ -1,5 +1,5 @@
-/* Which stream every node runs in, and in what order: two methods. What they return is taken from
- * the region; whatever else they take, they give back. */
+/* Assigns every node to a stream, and orders the nodes, by two methods. Their results are allocated
+ * from the region; all other memory is released. */
 #ifndef TARN_PLANNER_TRANSFORM_ASSIGN_ASSIGN_H
 #define TARN_PLANNER_TRANSFORM_ASSIGN_ASSIGN_H
 
@@ -7,7 +7,7 @@
 
 struct tarn_assignment {
     uint32_t *stream; /* node -> stream */
-    uint32_t *order;  /* all nodes, each behind those that it waits for */
+    uint32_t *order;  /* all nodes, each after the nodes that it waits for */
     uint32_t streams_count;
 };
 
@@ -15,8 +15,8 @@ struct tarn_assignment {
 enum tarn_status tarn_assignment_init(struct tarn_assignment *assignment,
                                       struct tarn_region *region,
                                       const struct tarn_reorder_model *model);
-/* Whether the order has every node once, behind those that it waits for, and the streams are below
- * their count; also true where there is no memory to find out. For assertions; cost: linear. */
+/* Does the order have every node once, after the nodes that it waits for, and are the streams below
+ * their count? Also true if there is no memory to find out. For assertions; cost: linear. */
 bool tarn_assignment_is_valid(const struct tarn_assignment *assignment,
                               const struct tarn_reorder_model *model);
 
@@ -35,15 +35,15 @@ enum tarn_status tarn_assign_schedule(struct tarn_assignment *assignment,
                                       const struct tarn_reorder_model *model,
                                       const struct tarn_stream_pools *pools, uint32_t wait_ns);
 
-/* No assignment to these pools has a shorter schedule, even if waits took no time: the longest
- * chain and an even share of the work, and more than either where both matter. */
+/* No assignment to these pools has a shorter schedule, even if waits took no time: the maximum of
+ * the longest chain and an even share of the work, and more than either if both matter. */
 enum tarn_status tarn_assign_limit(uint64_t *limit_ns, struct tarn_region *region,
                                    const struct tarn_reorder_model *model,
                                    const struct tarn_stream_pools *pools);
 
 /* Streams in which every node happens before the next one anyway: the fewest paths that cover the
- * arcs' transitive reduction, so that nothing that could run side by side is put behind each other,
- * with the fewest arcs between streams. O(V E / 64 + E sqrt V), and V^2 / 8 bytes. */
+ * arcs' transitive reduction, so that nodes that could run side by side are never put in one
+ * stream, with the fewest arcs between streams. O(V E / 64 + E sqrt V), and V^2 / 8 bytes. */
 enum tarn_status tarn_assign_paths(struct tarn_assignment *assignment, struct tarn_region *region,
                                    const struct tarn_reorder_model *model);
 

@@ -13,7 +13,7 @@ enum tarn_status tarn_assignment_init(struct tarn_assignment *assignment,
     return region->is_exhausted ? TARN_SYSTEM : TARN_OK;
 }
 
-/* place: node -> 1 + its place in the order; 0: none yet. */
+/* place: node -> 1 + its place in the order; 0: no place yet. */
 static bool is_legal(const struct tarn_assignment *assignment,
                      const struct tarn_reorder_model *model, uint32_t *place)
 {

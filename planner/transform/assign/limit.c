@@ -1,13 +1,14 @@
-/* How short a schedule on a number of streams can be, waits not counted. Three things are known:
+/* Computes a lower bound of the time of schedules on a number of streams, without waits. It follows
+ * from three facts:
  *
- *     an op that everything comes before or behind cuts the schedule: the parts add up
+ *     an op that all others come before or after cuts the schedule: parts add up
  *     a chain of ops takes the sum of its costs
- *     ops that each have at least h before them and t behind them begin after h and leave t: such a
+ *     ops that each have at least h before them and t after them begin after h and leave t: such a
  *     set takes h + (their cost) / streams + t   (after Fernandez and Bussell, 1973)
  *
- * Of the sets, those of all ops with head >= h and tail >= t are looked at, for every h and a
- * number of t. An op v is a cut where every op in front of it has a successor up to v, and every op
- * behind it a predecessor from v on. Cost: O(V log V + E), and V for each t. */
+ * The sets looked at are all ops with head >= h and tail >= t, for every h and some values of t. An
+ * op v is a cut if every op before it has a successor up to v, and every op after it a predecessor
+ * at v or later. Cost: O(V log V + E), and V for each t. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ struct limits {
     const struct tarn_stream_pools *pools;
     uint64_t *cost;    /* node */
     uint64_t *head;    /* node -> longest chain in front of it, inside its part */
-    uint64_t *tail;    /* node -> behind it */
+    uint64_t *tail;    /* node -> time after it */
     uint32_t *by_head; /* the nodes of a part and pool */
     uint64_t *tails;   /* their tails, sorted */
 };
@@ -115,11 +116,11 @@ static uint64_t limit_of_part(struct limits *limits, uint32_t begin, uint32_t en
     return most;
 }
 
-/* Has every node behind v a predecessor from v on? */
+/* Finds nodes v such that every node after v has a predecessor at v or later. */
 static void find_cuts_behind(const struct tarn_reorder_model *model, bool *is_cut_behind)
 {
     const struct tarn_arcs *before = &model->predecessors;
-    uint32_t least = UINT32_MAX; /* of the nodes behind v: their latest predecessor + 1 */
+    uint32_t least = UINT32_MAX; /* of the nodes after v: their latest predecessor + 1 */
     for (uint32_t v = model->nodes_count; v-- > 0;) {
         uint32_t latest = 0;
         is_cut_behind[v] = least > v;

@@ -1,8 +1,8 @@
-/* Streams without lost concurrency: the fewest paths that cover the transitive reduction. An arc of
- * the reduction that lies on a path needs no event, and a matching of nodes with the nodes before
- * them is as many such arcs as there can be: arcs between streams = arcs of the reduction -
- * matched. Source: Nimble (Kwon, Yu, Jeong, Chun, NeurIPS 2020), section 4.2; Hopcroft and Karp,
- * 1973.
+/* Assigns streams without losing concurrency: the fewest paths that cover the transitive reduction.
+ * An arc of the reduction that lies on a path needs no event, and a maximum matching of nodes with
+ * the nodes before them gives the maximum of such arcs: arcs between streams = arcs of the
+ * reduction - matched. Source: Nimble (Kwon, Yu, Jeong, Chun, NeurIPS 2020), section 4.2; Hopcroft
+ * and Karp, 1973.
  *
  * The reduction is found a block of columns at a time: which nodes of the block happen before v, as
  * a row of bits; an arc u -> v is implied if u is in the row of another node that v waits for.
@@ -114,7 +114,7 @@ static bool find_levels(struct matching *matching)
 }
 
 /* Gives every node on the stack the node of the arc that it was about to try, the last one first:
- * what that had before goes to the next. */
+ * its previous node goes to the next one. */
 static void turn_over(struct matching *matching, uint32_t depth)
 {
     for (uint32_t k = depth; k-- > 0;) {
@@ -123,7 +123,7 @@ static void turn_over(struct matching *matching, uint32_t depth)
     }
 }
 
-/* From `first` down the levels to a node that nobody has behind it. */
+/* Descends from `first` through the levels to a node without a successor in a path. */
 static void descend(struct matching *matching, uint32_t first)
 {
     uint32_t depth = 0;

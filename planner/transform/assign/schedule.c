@@ -1,11 +1,12 @@
-/* List scheduling over streams. Whenever a stream is free, the node that has the longest path
- * behind it to the end, of those that could begin, is placed where it can begin first; where its
- * inputs come from another stream that is a wait later. Two numbers are not given by the model: how
- * much of a wait the path to the end should count for each arc (which arcs will cross is not known
- * yet), and how much later a node may begin to stay in the stream of its input (which saves an
- * event and keeps the other stream free). Some values are tried, with and without a stream that
- * belongs to the longest chain alone, and the shortest schedule is kept. Source: HEFT (Topcuoglu,
- * Hariri, Wu, 2002) for the path to the end; Graham's list scheduling. Cost: see the header. */
+/* Assigns nodes by list scheduling over streams. Whenever a stream is free, the next node is, of
+ * the nodes that could begin, the one with the longest path to the end. It is put in the stream in
+ * which it can begin first. If its inputs come from another stream, it begins a wait later. Two
+ * numbers are not given by the model. The first is the part of a wait that the path to the end
+ * should count for each arc, since it is not known yet which arcs will cross. The second is how
+ * much later a node may begin to stay in the stream of its input, which saves an event and keeps
+ * the other stream free. Some values are tried, with and without a stream that belongs to the
+ * longest chain alone, and the shortest schedule is kept. Source: HEFT (Topcuoglu, Hariri, Wu,
+ * 2002) for the path to the end; Graham's list scheduling. Cost: see the header. */
 #include <assert.h>
 #include <string.h>
 
@@ -20,8 +21,8 @@ struct schedule {
     const struct tarn_stream_pools *pools;
     uint64_t wait_ns;
     uint64_t stay_ns;  /* how much later a node may begin to stay in its input's stream */
-    uint64_t *urgency; /* node -> UINT64_MAX - the path from its begin to the end, ns */
-    uint64_t *ready;   /* node -> when it could begin in the best stream, if that were free */
+    uint64_t *urgency; /* node -> UINT64_MAX - the path from its start to the end, ns */
+    uint64_t *ready;   /* node -> when it could begin in the best stream, if this were free */
     uint64_t *end;     /* node */
     uint64_t *free_at; /* stream */
     uint32_t *pending; /* node -> nodes that it waits for and that are not placed */
@@ -98,7 +99,7 @@ static uint32_t choose_stream(const struct schedule *schedule, uint32_t v, uint6
     return home;
 }
 
-/* All that it waits for is placed. */
+/* Announces v as ready: all nodes that it waits for are placed. */
 static void announce(struct schedule *schedule, uint32_t v)
 {
     uint32_t home = home_of(schedule, v);
@@ -199,7 +200,7 @@ static void take(struct tarn_assignment *assignment, const struct schedule *sche
 struct contest {
     struct schedule *schedule;
     struct tarn_assignment *assignment; /* the shortest */
-    struct tarn_region *region;         /* for what lasts as long as the contest */
+    struct tarn_region *region;         /* for data that lasts as long as the contest */
     uint64_t shortest;                  /* its makespan, nanoseconds */
 };
 

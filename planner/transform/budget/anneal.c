@@ -1,7 +1,7 @@
-/* Annealing: random moves, of which worse ones are accepted ever more seldom (S. Kirkpatrick et
- * al., "Optimization by simulated annealing", 1983). Bytes above the aim have a price in time,
- * which rises while a policy is above it and falls while below, so that the walk follows the
- * border. Cost: an evaluation for each step. */
+/* Improves a policy by annealing: random moves, of which worse ones are accepted more and more
+ * seldom (S. Kirkpatrick et al., "Optimization by simulated annealing", 1983). Bytes above the aim
+ * have a price in time. It rises while a policy is above the aim and falls while it is below, so
+ * the search stays near the aim. Cost: an evaluation for each step. */
 #include "search.h"
 #include "streams/base/random.h"
 
@@ -11,8 +11,8 @@ enum {
     SINGLE_MOVES = 50, /* of one version */
 };
 
-/* At the start of annealing: what is paid for the whole budget, as a part of the time; how much
- * worse a move may be, in usual times of a forward op. Then how the price changes with each step.
+/* At the start of annealing: the price of the whole budget, as a part of the time; how much worse a
+ * move may be, in average times of a forward op. Then the change of the price with each step.
  */
 static const double PRICE = 0.3, HEAT = 4, RISE = 1.003;
 static const double PRICE_RANGE = 16, COOLER = 8;
@@ -44,7 +44,7 @@ static double cost_of(uint64_t time_ns, double above, double price)
     return (double)time_ns + price * above;
 }
 
-/* Of the policy, and what a byte above the aim costs in nanoseconds. */
+/* Data of the policy, and the price of a byte above the aim in nanoseconds. */
 struct annealing {
     uint64_t time_ns;
     double above, price;

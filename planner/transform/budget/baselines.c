@@ -1,7 +1,7 @@
-/* What budgets are compared with: models in which some kinds of options are missing, and the
- * segments of T. Chen et al., "Training deep nets with sublinear memory cost" (2016), for graphs
- * that are no chain: the forward part is cut about every √n ops of a pass, where the fewest bytes
- * cross. Cost: linear, and for segments cuts × ops. */
+/* Makes the baselines that budgets are compared with: models in which some kinds of options are
+ * missing, and the segments of T. Chen et al., "Training deep nets with sublinear memory cost"
+ * (2016), for graphs that are no chain: the forward part is cut about every √n ops of a pass, at
+ * points that the fewest bytes cross. Cost: linear, and for segments cuts × ops. */
 #include "budget.h"
 
 /* ---- Kinds of options ---- */
@@ -16,7 +16,7 @@ static bool reads_the_same(const struct tarn_recompute_model *model, const struc
     return true;
 }
 
-/* Does it read what exists for implementations only? */
+/* Does it read a tensor that exists for implementations only? */
 static bool reads_a_mask(const struct tarn_recompute_model *model, const struct tarn_form *form)
 {
     for (uint32_t i = form->reads.begin; i < form->reads.end; i++) {
@@ -26,7 +26,7 @@ static bool reads_a_mask(const struct tarn_recompute_model *model, const struct 
     return false;
 }
 
-/* An op as written stays, and what only recomputation uses. */
+/* Forms of ops as written stay, and forms that only recomputation uses. */
 static bool is_allowed(const struct tarn_recompute_model *model, const struct tarn_form *form,
                        unsigned classes)
 {

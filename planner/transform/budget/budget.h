@@ -1,7 +1,6 @@
-/* What to keep under a budget: the policy (recompute/recompute.h) with the least time whose peak,
- * as tarn_evaluate finds it, is within a number of bytes.
- *
- * Everything here is deterministic and of one thread; effort is counted in evaluations. */
+/* Chooses what to keep under a budget: finds the fastest policy (recompute/recompute.h) whose peak,
+ * as tarn_evaluate finds it, is within a number of bytes. Everything here is deterministic and runs
+ * in one thread; effort is counted in evaluations. */
 #ifndef TARN_PLANNER_TRANSFORM_BUDGET_BUDGET_H
 #define TARN_PLANNER_TRANSFORM_BUDGET_BUDGET_H
 
@@ -14,17 +13,17 @@ enum tarn_budget_class {
     TARN_BUDGET_INPUTS = 2,     /* ops may read other forward results than as written */
     TARN_BUDGET_ALGORITHMS = 4, /* same inputs and outputs, other time and workspace */
     TARN_BUDGET_SPLIT = 8,      /* ops may yield their outputs in parts */
-    TARN_BUDGET_MASKS = 16,     /* ops may read what is kept for nothing else: a mask, indices */
+    TARN_BUDGET_MASKS = 16,     /* ops may read data that is kept only for them: a mask, indices */
     TARN_BUDGET_ALL = 31
 };
 
 struct tarn_budget_limits {
     unsigned classes;                             /* 0: all */
-    uint64_t steps;                               /* evaluations; 0: enough for what is usual */
+    uint64_t steps;                               /* evaluations; 0: enough for usual graphs */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
-    double deadline_ms; /* on the clock of tarn_now_ms; 0: none, or the control's */
+    double deadline_ms; /* on the clock of tarn_now_ms; 0: no deadline, or the control's */
     bool refine;        /* the start is nearly right: a quarter of the steps, and little is upset */
-    uint32_t share;     /* where `steps` is 0, one part in so many of what is usual; 0: all */
+    uint32_t share;     /* if `steps` is 0: 1/share of the usual steps; 0: all */
 };
 
 struct tarn_budget_outcome {
@@ -34,32 +33,32 @@ struct tarn_budget_outcome {
     bool complete; /* no policy is better: all were tried */
 };
 
-/* Takes from a model the forms and choices that are of none of `classes`; ops as they were written
- * always stay. What is not to be recomputed is up to the search. Linear time. */
+/* Removes from a model the forms and choices that belong to none of `classes`; ops as they were
+ * written always stay. The search decides what is not recomputed. Linear time. */
 void tarn_recompute_model_restrict(struct tarn_recompute_model *model, unsigned classes);
 
-/* The policy of least time within `budget` reserved bytes of planned storages; where none is found,
- * that of the least peak. `policy` is where the search starts, for example what was found for a
- * somewhat larger budget, and receives the best one found: never a worse one. The model is to
+/* Finds the fastest policy within `budget` reserved bytes of planned storages; if none is found,
+ * the policy of the lowest peak. The search starts at `policy`, for example the result for a
+ * somewhat larger budget, which receives the best policy found, never a worse one. The model must
  * be restricted to the same classes. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_budget_search(const struct tarn_recompute_model *model, uint64_t budget,
                                     const struct tarn_budget_limits *limits,
                                     struct tarn_policy *policy,
                                     struct tarn_budget_outcome *outcome);
 
-/* What the policy, which has no cuts, comes to with cuts (struct tarn_cut), from the region: the
- * least time within `budget`, or where none is found the least peak. `outcome` is what the policy
- * comes to by itself, and receives what the result does; where cuts are no better, the policy stays
- * as it is. TARN_SYSTEM: no memory. */
+/* Improves a policy without cuts by cuts (struct tarn_cut), allocated from the region: to the least
+ * time within `budget`, or, if none is found, to the lowest peak. `outcome` is the outcome of the
+ * policy by itself, and receives the outcome of the result. If cuts are no better, the policy stays
+ * unchanged. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_budget_cut(const struct tarn_recompute_model *model, uint64_t budget,
                                  const struct tarn_budget_limits *limits,
                                  struct tarn_region *region, struct tarn_policy *policy,
                                  struct tarn_budget_outcome *outcome);
 
-/* The best there is for small graphs of one stream. The schedule of least time within `budget`
- * reserved bytes of planned storages, or, where none keeps to them, the fastest of the least peak.
- * `script` receives it, from the region; it stays empty where the model is no small one
- * (budget/net.h), or the search has come to its limit of states or to its end by the control.
+/* Finds an optimal schedule for small graphs of one stream: the fastest schedule within `budget`
+ * reserved bytes of planned storages, or, if none keeps to them, the fastest one of the lowest
+ * peak. `script` receives it, allocated from the region. It stays empty if the model is not small
+ * (budget/net.h), or if the search has reached its limit of states or was ended by the control.
  * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_budget_exact(const struct tarn_recompute_model *model, uint64_t budget,
                                    const struct tarn_budget_limits *limits,
@@ -73,9 +72,9 @@ bool tarn_policy_is_equal(const struct tarn_recompute_model *model, const struct
                           const struct tarn_policy *b);
 
 /* Chen's rule ("Training deep nets with sublinear memory cost", 2016): the forward part is cut
- * about every square root of its ops, where little crosses. What crosses is kept; everything else
- * is dropped and stays, once recomputed, until its last reader. Keeping everything is what
- * tarn_policy_init gives. */
+ * about every square root of its ops, at places that few bytes cross. Versions that cross are kept;
+ * all others are dropped and stay, once recomputed, until their last reader. tarn_policy_init gives
+ * the policy that keeps everything. */
 enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
                                   struct tarn_policy *policy);
 

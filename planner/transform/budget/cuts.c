@@ -1,15 +1,16 @@
-/* What to drop and compute again wherever the passes are: also in a graph that has none, and what
- * is no forward result. A version lies idle in a **gap** from one op that touches it to the next,
- * or from the last one on, where only what runs again may ask for it. A cut drops it in a gap, and
- * computes it again just before the gap ends, or earlier, while what it is made of is still there.
+/* Finds cuts: drops and recomputations that do not depend on passes, for graphs without passes and
+ * for versions that are no forward results. A version lies idle in a **gap** from one of its users
+ * to the next, or after the last one, when only recomputations may need it. A cut drops the version
+ * in a gap. It is recomputed just before the gap ends, or earlier, while its inputs are still
+ * there.
  *
- * All that is above the aim must be brought down, the first such execution among it, and only what
- * is idle there can do that. So the search goes from a set of cuts to each one with one cut more
- * that is idle there, and keeps the most promising of all sets of equal size (beam search; B. T.
- * Lowerre, "The HARPY speech recognition system", 1976). A small graph has so few that none is left
- * out. What has come down to the aim gives up what it can do without. Where the aim is the least,
- * it is lowered until nothing comes down to it. Cost: evaluations, whose places are counted up to a
- * limit. */
+ * Every execution above the aim must be brought down, and only cuts of versions that are idle
+ * during the execution can do that. So the search takes the first such execution, extends each set
+ * of cuts by one cut that is idle there, and keeps the most promising sets of equal size (beam
+ * search; B. T. Lowerre, "The HARPY speech recognition system", 1976). A small graph has so few
+ * sets that none is left out. A set that reaches the aim drops the cuts that it does not need. If
+ * the lowest peak is wanted, the aim is lowered until no set reaches it. Cost: evaluations, whose
+ * places are counted up to a limit. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,25 +22,26 @@
 enum { WORK = 1 << 19 };
 /* Sets of one size that are kept, their size, and cuts that are tried for each. */
 enum { WIDTH_MAX = 64, CUTS_MAX = 96, TRIES_MAX = 32, LEVELS = 6 };
-/* Aims in turn, where the least is looked for: halving what is between what was found and what was
- * not. */
+/* Number of aims if the lowest peak is looked for; each halves the distance between an aim that was
+ * reached and one that was not. */
 enum { AIMS = 8 };
-/* Places at which what was dropped in a gap may be computed again. */
+/* Places at which a version dropped in a gap may be recomputed. */
 enum { AGAIN_MAX = 3 };
 
-/* From the place of a touch to that of the next one; to: the number of places where there is none.
+/* From the place of one use to the place of the next use; to: the number of places if there is no
+ * next use.
  */
 struct gap {
     uint32_t version, from, to;
-    uint32_t again[AGAIN_MAX]; /* places between, at which what it is made of is still there */
+    uint32_t again[AGAIN_MAX]; /* places between, at which its inputs are still there */
     uint32_t again_count;
 };
 
-/* A cut of a set: the gap, and where it is computed again. */
+/* A cut of a set: the gap, and the place of the recomputation. */
 struct choice {
     uint32_t gap;
     uint32_t again; /* place, or TARN_NONE: just before the gap's end */
-    bool each_time; /* the version stays for nobody but who asks for it; the gap does not count */
+    bool each_time; /* the version stays only for the op that asked for it; no gap counts */
 };
 
 struct set {
@@ -118,7 +120,7 @@ static bool list_gaps(struct cutting *cutting)
     return true;
 }
 
-/* What the producer reads is there up to its own next touches. */
+/* The versions that the producer reads are there until their own next uses. */
 static void find_again(struct cutting *cutting, struct gap *gap)
 {
     const struct tarn_recompute_model *model = cutting->model;
@@ -126,7 +128,7 @@ static void find_again(struct cutting *cutting, struct gap *gap)
         &model->forms[model->op_forms[model->versions[gap->version].producer].begin];
     for (uint32_t g = 0; g < cutting->gaps_count && gap->again_count < AGAIN_MAX; g++) {
         const struct gap *other = &cutting->gaps[g];
-        uint32_t at = other->from + 1; /* behind a touch of what it is made of */
+        uint32_t at = other->from + 1; /* after a use of one of its inputs */
         if (other == gap || at <= gap->from + 1 || at >= gap->to) continue;
         bool is_read = false, known = false;
         for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
@@ -255,7 +257,7 @@ static bool has_choice(const struct set *set, struct choice choice)
     return false;
 }
 
-/* Is the gap open while the execution runs? One that runs again comes before what asks for it. */
+/* Is the gap open while the execution runs? A recomputation runs before the op that asks for it. */
 static bool spans(const struct gap *gap, const struct tarn_execution *execution)
 {
     return gap->from < execution->place &&
@@ -397,7 +399,7 @@ static void run(struct cutting *cutting, struct trial *trials, uint64_t floor)
     if (cutting->is_any) prune(cutting);
 }
 
-/* The policy becomes what was found. */
+/* Replaces the policy by the best one found. */
 static enum tarn_status take_best(struct cutting *cutting, struct tarn_region *region,
                                   struct tarn_policy *policy)
 {

@@ -1,13 +1,14 @@
-/* A state is a place in the list and the set of forward results that are there. In it the primary
- * op of the place can run, a forward op from before it can run again, and a result can be dropped.
- * Shortest paths from the empty beginning to the end of the list (E. Dijkstra, 1959) are the
- * schedules of least time: what counts is the time of what runs again and of implementations slower
- * than the fastest, both non-negative. Where nothing fits, the same search with the most bytes at
- * once as the length of a path finds the least peak, and then the fastest schedule of that peak.
+/* Finds optimal schedules of small graphs by shortest paths over states. A state is a place in the
+ * list and the set of forward results that are in memory. In a state the primary op of the place
+ * can run, an earlier forward op can run again, and a result can be dropped. Shortest paths from
+ * the empty state to the end of the list (E. Dijkstra, 1959) are the fastest schedules. The length
+ * of a path is the time of ops that run again, and the extra time of implementations slower than
+ * the fastest; both are non-negative. If no schedule fits, the same search with the peak as the
+ * length of a path finds the lowest peak, and then the fastest schedule of that peak.
  *
- * A result is dropped only where something that could be done does not fit, and whatever nothing
- * reads any more is not in the set: both leave out states, and no best path. Source: the state
- * space of R. Kumar et al., "Efficient rematerialization for deep networks", 2019, without its
+ * A result is dropped only if some possible step does not fit, and results that no op reads any
+ * more are not in the set. Both rules leave out states, but no best path. Source: the state space
+ * of R. Kumar et al., "Efficient rematerialization for deep networks", 2019, without its
  * restriction to contiguous parts. Cost: at most STATES_MAX states x (results + ops). */
 #include "budget.h"
 
@@ -26,7 +27,7 @@ enum {
 };
 
 struct node {
-    uint64_t key; /* the least so far: nanoseconds or bytes */
+    uint64_t key; /* the smallest so far: nanoseconds or bytes */
     uint32_t place, set;
     uint32_t parent; /* node */
     uint32_t move;   /* that led here: form of the net, or result + DROPS */
@@ -40,10 +41,10 @@ struct entry {
 };
 
 struct exact {
-    struct tarn_region region; /* of all that follows */
+    struct tarn_region region; /* of all arrays below */
     struct tarn_net net;
     uint64_t budget;
-    bool by_bytes;                /* the least peak is looked for */
+    bool by_bytes;                /* the search is for the lowest peak */
     uint64_t sizes[2][1 << HALF]; /* bytes of half a set */
     uint64_t *fastest;            /* place -> time of the fastest primary form */
     struct node *nodes;
@@ -105,7 +106,8 @@ static uint32_t pop(struct exact *exact)
     return node;
 }
 
-/* A state that can be come to from another one by a move; `then.set` is cut to what is wanted. */
+/* Records a state that a move reaches from another state; `then.set` is cut to the results that are
+ * still needed. */
 static void reach(struct exact *exact, struct node then)
 {
     then.set &= exact->net.wanted[then.place];
@@ -128,7 +130,8 @@ static void reach(struct exact *exact, struct node then)
 
 /* ---- Moves ---- */
 
-/* By the fastest implementation that fits beside this many bytes, else by the leanest. */
+/* Chooses the fastest implementation that fits beside this many bytes, else the one with the
+ * smallest workspace. */
 static const struct tarn_choice *choose(const struct exact *exact, const struct tarn_net_form *form,
                                         uint64_t bytes)
 {
@@ -169,7 +172,7 @@ static bool run_form(struct exact *exact, uint32_t from, uint32_t f, bool over)
     return !fits;
 }
 
-/* Both beside and over what it overwrites. */
+/* Runs it both ways: beside the version that it overwrites, and over it. */
 static bool run_both(struct exact *exact, uint32_t from, uint32_t f)
 {
     const struct tarn_net_form *form = &exact->net.forms[f];
@@ -219,7 +222,7 @@ static bool may_go_on(struct exact *exact)
     return !exact->ended;
 }
 
-/* The node at the end of the best path, or TARN_NONE: there is none, or it has ended. */
+/* The node at the end of the best path, or TARN_NONE: there is none, or the search was ended. */
 static uint32_t solve(struct exact *exact)
 {
     memset(exact->table, 0, TABLE_SIZE * sizeof *exact->table);

@@ -1,8 +1,8 @@
-/* What the parts of the search do to the policy: evaluating it, changing decisions and taking the
- * changes back. Moves are drawn from the decisions that made a difference in the schedule evaluated
- * last: of a version that nobody reads behind the place where it is dropped nothing is to be
- * decided. Cost: that of tarn_evaluate for an evaluation, the copies of a schedule for noting
- * roles, a few decisions for a move. */
+/* Evaluates the policy, changes its decisions and undoes changes, for the parts of the search.
+ * Moves are drawn from the decisions that made a difference in the schedule evaluated last: nothing
+ * is to be decided about a version that no op reads after the place at which it is dropped. Cost:
+ * the cost of tarn_evaluate for an evaluation, the copies of a schedule for noting roles, a few
+ * decisions for a move. */
 #include <assert.h>
 #include <string.h>
 
@@ -41,8 +41,8 @@ static bool is_better(const struct tarn_budget_search *search)
     return search->time_ns < search->best_time;
 }
 
-/* How far a schedule is above the budget: the peak counts, and that the rest is high, too, for
- * where many executions are, none alone lowers the peak. */
+/* How far a schedule is above the budget: the peak counts, and also the other high places, since
+ * with many executions at the peak no single one lowers it. */
 static double bytes_above(const struct tarn_schedule *schedule, uint64_t aim)
 {
     if (schedule->peak <= aim) return 0;
@@ -50,8 +50,8 @@ static double bytes_above(const struct tarn_schedule *schedule, uint64_t aim)
            EXCESS_WEIGHT * schedule->excess / ((double)schedule->count + 1);
 }
 
-/* What is to be small: the critical path, and a little work, too, for a move that leaves the path
- * alone now may lengthen it later. */
+/* The value to minimise: the critical path, plus a small part of the work, since a move that does
+ * not change the path now may lengthen it later. */
 static uint64_t cost_of(const struct tarn_schedule *schedule)
 {
     return schedule->time_ns + (schedule->work_ns - schedule->time_ns) / TARN_SEARCH_WORK_WEIGHT;
@@ -128,7 +128,7 @@ uint32_t tarn_search_draw(struct tarn_budget_search *search, uint32_t count)
     return tarn_random_below(&search->random, count);
 }
 
-/* What became of a version behind the place where it is dropped. */
+/* The role of a version after the place at which it is dropped. */
 enum { KEPT = 1, RECOMPUTED = 2, AGAIN = 4, SHARED = 8 };
 
 void tarn_search_note_roles(struct tarn_budget_search *search)

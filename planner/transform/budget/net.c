@@ -1,8 +1,8 @@
-/* Results are the versions that are written by forward ops and not pinned. What is no result lives
- * until its last reader, whatever is decided; it takes the bytes of the version that it overwrites
- * where its op is that version's last reader. An op may run again while the persistent storages
- * that it reads are as they were; of what it writes then only what may be dropped is read. Cost:
- * forms × results. */
+/* Builds the net of a small graph for exact search. Results are the versions that are written by
+ * forward ops and not pinned. Every other version lives until its last reader, whatever is decided;
+ * it takes the bytes of the version that it overwrites if its op is that version's last reader. An
+ * op may run again while the persistent storages that it reads are unchanged; of its new versions
+ * only droppable ones are read. Cost: forms × results. */
 #include "net.h"
 
 #include <assert.h>
@@ -78,7 +78,7 @@ static struct tarn_net_form read_form(struct netting *netting, uint32_t f, bool 
     return made;
 }
 
-/* Does the form read, of what is no result, only what the op reads as written? */
+/* Does the form read, of versions that are no results, only those that the op reads as written? */
 static bool reads_no_more(const struct netting *netting, const struct tarn_form *form,
                           const struct tarn_form *own)
 {
@@ -107,7 +107,7 @@ static void add_primary_forms(struct netting *netting, uint32_t place)
     }
 }
 
-/* From its op to the first place where a state that it reads is another one. */
+/* Finds the places from its op to the first place at which a state that it reads has changed. */
 static void find_range(struct netting *netting, struct tarn_net_form *made)
 {
     const struct tarn_recompute_model *model = netting->net->model;
@@ -144,7 +144,7 @@ static void add_forms_again(struct netting *netting)
     }
 }
 
-/* ---- What is no result ---- */
+/* ---- Versions that are no results ---- */
 
 static void find_last_readers(struct netting *netting)
 {
@@ -158,7 +158,8 @@ static void find_last_readers(struct netting *netting)
         if (is_pinned(netting, w)) netting->last[w] = model->ops_count - 1;
 }
 
-/* While the places from `begin` to `end` run, and between them; wraps, and back in the sum. */
+/* Adds bytes while the places from `begin` to `end` run, and between them. Numbers wrap, and wrap
+ * back in the sum. */
 static void add_bytes(struct tarn_net *net, uint32_t begin, uint32_t end, uint64_t bytes)
 {
     assert(begin <= end && end < net->model->ops_count);
@@ -190,7 +191,7 @@ static void find_wanted(struct tarn_net *net)
         uint32_t wanted = net->wanted[place + 1];
         for (uint32_t i = net->first[place]; i < net->first[place + 1]; i++)
             wanted |= net->forms[i].reads;
-        for (uint32_t i = net->count; i-- > net->again;) /* what an op reads is made before it */
+        for (uint32_t i = net->count; i-- > net->again;) /* an op's inputs are made before it */
             if (net->forms[i].writes & wanted && place < net->forms[i].end)
                 wanted |= net->forms[i].reads;
         net->wanted[place] = wanted;

@@ -11,8 +11,8 @@ enum { TARN_NET_RESULTS_MAX = 24 };
 struct tarn_net_form {
     uint32_t form;          /* of the model */
     uint32_t reads, writes; /* sets of results */
-    uint64_t aside;         /* bytes of copies that nobody reads, when it runs again */
-    uint64_t over_size;     /* bytes that it need not take beside `over` */
+    uint64_t aside;         /* bytes of copies that no op reads, when it runs again */
+    uint64_t over_size;     /* bytes that it need not allocate beside `over` */
     uint32_t over;          /* result that it may overwrite, or TARN_NONE */
     bool forced;            /* it cannot write elsewhere */
     uint32_t begin, end;    /* places before which it may run again */
@@ -26,9 +26,9 @@ struct tarn_net {
     struct tarn_net_form *forms;         /* primary ones by place, then those that run again */
     uint32_t *first;                     /* place -> its first primary form; count + 1 */
     uint32_t again, count;               /* of `forms`: the first that runs again, and all */
-    uint64_t *between; /* place -> bytes of what is no result before its op runs */
+    uint64_t *between; /* place -> bytes, before its op runs, that are no result */
     uint64_t *during;  /* place -> and while it runs */
-    uint32_t *wanted;  /* place -> results that something from there on may read; count + 1 */
+    uint32_t *wanted;  /* place -> results that ops at this place or later may read; count + 1 */
 };
 
 /* TARN_SYSTEM: no memory. `fits` false: the model has several streams, too many results, or ops in

@@ -1,15 +1,15 @@
-/* Annealing in many places at once, for graphs so large that an evaluation for each move would make
- * the search quadratic. The forward part is cut into regions; what an op or a version of a region
- * costs is counted there, wherever the op runs again. Each step draws a move in every region and
- * evaluates all of them together; then each region keeps its move or takes it back, by its own
- * costs. Regions see each other at their borders only, and after every ROUND steps the costs are
- * taken anew.
+/* Anneals in many regions at once, for graphs so large that an evaluation for each move would make
+ * the search quadratic. The forward part is cut into regions; the cost of an op or a version is
+ * counted in its region, even if the op runs again elsewhere. Each step draws a move in every
+ * region and evaluates all moves together. Then each region keeps its move or undoes it, by its own
+ * costs. Regions affect each other at their borders only, and after every ROUND steps the costs are
+ * computed anew.
  *
  * Bytes have a price per place, the higher the nearer the place is to the peak, and all prices
  * together rise while the peak is above the aim and fall while it is below: a subgradient method on
- * the Lagrangian of the budget (H. Everett, "Generalized Lagrange multiplier method", 1963).
- * Cost: a number of evaluations that does not depend on the size of the graph (ROUNDS), or, where
- * that is more, as many as look at PLACES places. */
+ * the Lagrangian of the budget (H. Everett, "Generalized Lagrange multiplier method", 1963). Cost:
+ * a number of evaluations that does not depend on the size of the graph (ROUNDS), or as many as
+ * look at PLACES places, if that is more. */
 #include <math.h>
 #include <string.h>
 
@@ -22,12 +22,12 @@ enum {
     ROUND = 12,             /* steps by the same prices */
     ROUNDS = 96,            /* at least */
     REFINING_ROUNDS = 32,
-    PLACES = 14 << 20, /* looked at where that is more, all in all */
+    PLACES = 14 << 20, /* looked at in total, if that is more */
 };
 
-/* At the start: what is paid for the aim, as a part of the time; how much worse a move may be, in
- * usual times of a forward op. How far below the peak bytes count, as a part of the aim. How fast
- * prices change, in the first round and in the last one. */
+/* Values at the start: the price of the aim, as a part of the time; how much worse a move may be,
+ * in average times of a forward op. How far below the peak bytes count, as a part of the aim. How
+ * fast prices change, in the first and in the last round. */
 static const double PRICE = 0.3, HEAT = 1, REFINING_HEAT = 0.2, NEAR_PEAK = 0.01;
 static const double FAST = 0.5, SLOW = 0.01;
 
@@ -256,8 +256,8 @@ static void run(struct regions *regions, bool refine, double heat, uint64_t roun
 
 static uint64_t least_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* Where evaluations are cheap, once more from the best: a slow walk alone may end in another valley
- * than the fast one, and no better one. */
+/* If evaluations are cheap, runs once more from the best policy: a slow annealing alone may end in
+ * another local minimum than the fast one, and in no better one. */
 static void run_twice(struct regions *regions, bool refine, uint64_t steps)
 {
     uint64_t most = steps / (ROUND + 1) + 1;

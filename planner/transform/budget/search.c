@@ -1,13 +1,13 @@
-/* What to keep under a budget, found by search with tarn_evaluate as the judge, so nothing is asked
- * of the graph's shape. Where there are few policies, all are tried. Else:
+/* Chooses what to keep under a budget, by a search that evaluates policies with tarn_evaluate, so
+ * the graph may have any shape. If there are few policies, all are tried. Else:
  *
- *   1. start: drop what nobody reads behind the place where it is dropped, which costs nothing;
+ *   1. start: drop versions that no op reads after the drop, which costs nothing;
  *   2. greedy: again and again the decision that lowers the peak most for the time it costs; what
- *      each was last seen to be worth is an estimate, so only the best few are looked at again;
+ *      each gained when last tried is an estimate, so only the best few are looked at again;
  *   3. annealing (budget/anneal.c).
  *
  * The decisions are those of MONeT ("Memory optimization for deep networks", 2021), which solves a
- * 0-1 program. Effort is counted in evaluations: a dozen for each decision, and more where they are
+ * 0-1 program. Effort is counted in evaluations: a dozen for each decision, and more if they are
  * cheap. Cost: evaluations times the executions of a schedule. */
 #include "budget.h"
 
@@ -42,8 +42,8 @@ static void try_all(struct tarn_budget_search *search)
 
 /* ---- Start ---- */
 
-/* Drops what is kept although nobody reads it behind the place where it is dropped; when it is
- * wanted nevertheless, it is recomputed. */
+/* Drops kept versions that no op reads after the place at which they would be dropped; if such a
+ * version is needed nevertheless, it is recomputed. */
 static void drop_unread(struct tarn_budget_search *search)
 {
     struct tarn_budget_space *space = &search->space;
@@ -103,7 +103,7 @@ static uint32_t most_worth(const struct option *options, uint32_t count)
     return best;
 }
 
-/* What an option is worth now. */
+/* Computes the present value of an option. */
 static void weigh(struct tarn_budget_search *search, struct option *option, double above,
                   uint64_t time_ns)
 {
@@ -170,8 +170,8 @@ static bool improves(struct tarn_budget_search *search, uint32_t d, uint32_t val
     return better;
 }
 
-/* Keeps what was dropped for nothing, then keeps one version instead of another, until nothing is
- * better or so many evaluations have been made. */
+/* Keeps versions that were dropped without a gain, then keeps one version instead of another, until
+ * no change is better or `steps` evaluations have been made. */
 static void polish(struct tarn_budget_search *search, uint64_t steps)
 {
     const struct tarn_budget_space *space = &search->space;

@@ -1,5 +1,5 @@
-/* The state that the parts of the search share: the policy, what it came to, and what the last
- * move has changed. */
+/* The state that the parts of the budget search share: the policy, its outcome, and the changes of
+ * the last move. */
 #ifndef TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
 #define TARN_PLANNER_TRANSFORM_BUDGET_SEARCH_H
 
@@ -18,12 +18,12 @@ struct tarn_setting {
 };
 
 struct tarn_budget_search {
-    struct tarn_region region; /* of all that follows; nothing is released before the search ends */
+    struct tarn_region region; /* of all arrays below; nothing is released before the search ends */
     const struct tarn_recompute_model *model;
     struct tarn_budget_space space;
     struct tarn_evaluator *evaluator;
     uint64_t budget;
-    uint64_t aim;               /* the budget, or what no policy can come below */
+    uint64_t aim;               /* the budget, or the peak that no policy can be below */
     struct tarn_policy *policy; /* that moves change, and tarn_search_evaluate evaluates */
     struct tarn_policy best;
     uint64_t peak, time_ns; /* of the policy evaluated last */
@@ -32,10 +32,10 @@ struct tarn_budget_search {
     uint64_t evaluations;
     uint64_t random;
     const struct tarn_schedule *schedule; /* evaluated last */
-    uint8_t *roles;                       /* decision about a version -> what became of it */
+    uint8_t *roles;                       /* decision about a version -> its role */
     uint32_t *active;                     /* decisions that made a difference, in order */
     uint32_t active_count;
-    /* What the last move has changed, as it was before. */
+    /* The values that the last move has changed, as they were before. */
     struct tarn_setting undo[TARN_MOVE_MAX];
     uint32_t undo_count;
     struct tarn_steps steps;
@@ -45,20 +45,21 @@ struct tarn_budget_search {
 
 /* ---- budget/moves.c ---- */
 
-/* Evaluates the policy and notes it where it is the best so far. */
+/* Evaluates the policy and records it if it is the best so far. */
 void tarn_search_evaluate(struct tarn_budget_search *search);
 /* Goes back to the best policy so far. */
 void tarn_search_take_best(struct tarn_budget_search *search);
-/* Is the copy, of the schedule evaluated last, read behind the place where its version is dropped?
+/* Is the copy, of the schedule evaluated last, read after the place at which its version is
+ * dropped?
  */
 bool tarn_search_is_used_late(const struct tarn_budget_search *search,
                               const struct tarn_copy *copy);
 
 /* Parts of a move. */
 void tarn_search_set(struct tarn_budget_search *search, uint32_t d, uint32_t value);
-/* Sets the form of an op; `keep`: and keeps what it reads. */
+/* Sets the form of an op; if `keep`, also keeps the versions that it reads. */
 void tarn_search_set_form(struct tarn_budget_search *search, uint32_t d, uint32_t value, bool keep);
-/* Takes back what has been set since `undo_count` was 0. */
+/* Undoes all changes made since `undo_count` was 0. */
 void tarn_search_take_back(struct tarn_budget_search *search);
 
 /* Notes which decisions have made a difference in the schedule evaluated last. */
@@ -71,7 +72,7 @@ void tarn_search_move_version(struct tarn_budget_search *search, uint32_t d);
 void tarn_search_move_form(struct tarn_budget_search *search, uint32_t d);
 /* Either of these; nothing for a version without a role. */
 void tarn_search_move(struct tarn_budget_search *search, uint32_t d);
-/* What a forward op takes on the average, in nanoseconds. */
+/* The average time of a forward op, in nanoseconds. */
 double tarn_search_usual_time(const struct tarn_budget_search *search);
 
 /* ---- budget/anneal.c ---- */

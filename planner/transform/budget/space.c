@@ -1,6 +1,6 @@
-/* The decisions of a policy. Left out are versions that may not be dropped, and the smallest that
- * together are too few bytes to matter (a thousandth of all). Where an op runs as two parts, the
- * decision names the form of the part that comes first. Cost: sorting the versions by size. */
+/* Lists the decisions of a policy. Versions that may not be dropped are left out, and so are the
+ * smallest versions, whose bytes together do not matter (a thousandth of all). If an op runs as two
+ * parts, the decision names the form of the first part. Cost: sorting the versions by size. */
 #include "space.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* What a policy decides that matters: whether a version stays (if it is large and may be dropped),
- * and which form an op runs in (if it has several). A policy is a point, one value for each
- * decision; a move is a list of changed values that can be taken back. */
+/* The search space of budgets. Its decisions are whether a version stays (if it is large and may be
+ * dropped), and which form an op runs in (if it has several). A policy is a point, one value for
+ * each decision; a move is a list of changed values that can be undone. */
 #ifndef TARN_PLANNER_TRANSFORM_BUDGET_SPACE_H
 #define TARN_PLANNER_TRANSFORM_BUDGET_SPACE_H
 

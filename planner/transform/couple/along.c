@@ -1,9 +1,10 @@
-/* Streams that do not wait for each other may be anywhere, so what one has read is alive until that
- * stream is known to be past it. In the model they run side by side: an op can wait for what has
- * ended there before it begins, at no modelled time. So every stream's ops are gone through in the
- * order in which they begin, and once in each block of time one waits for the last op of every
- * other stream that has ended by then. The same along the list of ops, where a lag of one place
- * runs them one by one: the fewest bytes, and no time saved by streams. Cost: O(ops × streams). */
+/* Adds waits between streams along one order of the ops. A stream that no other stream waits for
+ * may be at any op. So a storage that it has read stays alive until the stream is known to be past
+ * it. In the model streams run side by side: an op can wait, at no modelled time, for ops that have
+ * ended there before it begins. So every stream's ops are visited in the order in which they begin.
+ * Once in each block of time an op waits for the last op of every other stream that has ended by
+ * then. The same works along the list of ops; there a lag of one place runs the ops one by one: the
+ * fewest bytes, and no time saved by streams. Cost: O(ops × streams). */
 #include "couple.h"
 
 #include <assert.h>
@@ -20,11 +21,11 @@ struct along {
     const struct tarn_graph *graph;
     struct tarn_region *region;
     uint64_t *begin, *end; /* op -> when it begins and ends: nanoseconds, or places of the list */
-    uint64_t lag;          /* from the end of an op to the begin of one that waits for it */
+    uint64_t lag;          /* from the end of an op to the start of an op that waits for it */
     uint64_t block;        /* from one op of a stream that waits to the next one */
-    uint64_t *alive;       /* rank -> bytes, where those count; NULL: they do not */
-    uint64_t bytes;        /* that may be alive where an op need not wait for all before it */
-    uint32_t *order;       /* ops by begin */
+    uint64_t *alive;       /* rank -> bytes, if bytes count; NULL: they do not */
+    uint64_t bytes;        /* that may be alive while an op need not wait for all ops before it */
+    uint32_t *order;       /* ops by their start */
     uint32_t *ended;       /* pair of streams -> ops of the first that the second may wait for */
     uint32_t *waited;      /* pair of streams -> of them, those that it waits for */
     struct tarn_recipe_arc *arcs;
@@ -34,9 +35,10 @@ struct along {
 
 /* ---- Times ---- */
 
-/* A simulation does not launch views, and what follows one in its stream need not wait for what it
- * shows. An arc to either would count in the graph as one behind that, and could close a cycle; so
- * here everything begins when all that comes before it in the graph has ended. */
+/* A simulation does not launch views, and the op after a view in its stream need not wait for the
+ * tensor that the view shows. An arc to either would count in the graph as an arc after that
+ * tensor's op, and could close a cycle. So here every op begins when all ops that come before it in
+ * the graph have ended. */
 static void wait_for_views(struct along *along)
 {
     const struct tarn_graph *graph = along->graph;
@@ -53,7 +55,7 @@ static void wait_for_views(struct along *along)
     }
 }
 
-/* What is alive while each op of the list runs, if they run one after another. */
+/* Finds the bytes alive while each op of the list runs, if ops run one after another. */
 static enum tarn_status find_alive(struct along *along, uint64_t alignment,
                                    struct tarn_error *error)
 {
@@ -114,7 +116,7 @@ static int by_begin(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* A topological order: no op begins before one that it waits for, and ranks decide. */
+/* Sorts ops topologically: no op begins before an op that it waits for, and ranks break ties. */
 static bool sort_ops(struct along *along)
 {
     const struct tarn_graph *graph = along->graph;
@@ -141,13 +143,13 @@ static bool push_arc(struct along *along, uint32_t later, uint32_t earlier)
     return true;
 }
 
-/* Is too much alive for anything to run beside the op? */
+/* Are too many bytes alive for another op to run beside this op? */
 static bool is_full(const struct along *along, uint32_t v)
 {
     return along->alive && along->alive[along->graph->rank[v]] > along->bytes;
 }
 
-/* Lets op v wait for what has ended in every other stream. */
+/* Lets op v wait for the ops that have ended in every other stream. */
 static bool wait_for_others(struct along *along, uint32_t v)
 {
     const struct tarn_graph *graph = along->graph;

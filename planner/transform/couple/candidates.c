@@ -1,16 +1,17 @@
-/* Which arc would break an antichain? With an extra arc u -> w, every member whose users all
+/* Finds arcs that would break an antichain. With an extra arc u -> w, every member whose users all
  * lie up to u, or before w already, precedes every member that is made at w or later:
  *
- *     stream a   ──── touches m ──── u                 m: all that touch it are up to u or before w
+ *     stream a   ──── touches m ──── u                 m: all its users are up to u or before w
  *                                      \
- *     stream c   ──── touches m ────────  w ──── b     b: made by w or behind it
+ *     stream c   ──── touches m ────────  w ──── b     b: made by w or after it
  *
- * Nothing else among the members is sure to get an order, so the antichain loses the lighter side
- * of the two, which is the gain told. For a given w the best u is the latest that time allows: more
- * members are done with. Two of them are looked at, the latest one that costs no time and the
- * latest one within the limit, for places w at which the bytes behind it change; then w moves
- * forward as far as that u allows, which orders even more. Time is looked up: end of u + wait +
- * tail of w. Source: docs/how-it-works.md, "Transforms". Cost: see the header. */
+ * No other pair of members is sure to get an order, so the antichain loses the lighter of the two
+ * sides, which is the reported gain. For a given w the best u is the latest one that time allows,
+ * since more members have ended by then. Two values of u are looked at: the latest one that costs
+ * no time, and the latest one within the limit. They are looked at for places w at which the bytes
+ * made later change. Then w moves forward as far as that u allows, which orders even more members.
+ * Time is looked up: end of u + wait + tail of w. Source: docs/how-it-works.md, "Transforms". Cost:
+ * see the header. */
 #include "candidates.h"
 #include "streams/base/bisect.h"
 #include "streams/base/checked.h"
@@ -21,14 +22,14 @@
 
 /* Each pair of streams sends its best few, for they are often much alike. */
 enum { BY_PAIR = 3 };
-/* Work of looking for one arc, beside that of its members. */
+/* Work of looking for one arc, beside the work of its members. */
 enum { STEP = 20 };
 struct pair_best {
     struct tarn_couple_candidate list[BY_PAIR];
     uint32_t count;
 };
 
-/* A place in a stream, and the bytes of members that are made there or behind. */
+/* A place in a stream, and the bytes of members that are made there or later. */
 struct place {
     uint32_t position;
     uint64_t bytes;
@@ -42,9 +43,8 @@ struct finder {
     const struct tarn_candidate_limits *limits;
     uint32_t *members; /* storages of the antichain */
     uint32_t members_count;
-    uint32_t *last; /* of all members: the last user in each stream */
-    uint32_t
-        *last_begin; /* i -> where those of members[i] begin in `last`; a pinned one has none */
+    uint32_t *last;       /* of all members: the last user in each stream */
+    uint32_t *last_begin; /* i -> the start of members[i]'s entries in `last`; none if pinned */
     struct place *places; /* in the stream that is looked at, distinct, the last one first */
     uint32_t places_count;
     struct pair_best *best;  /* stream of u -> its best arcs to that stream */
@@ -58,7 +58,7 @@ static bool is_up_to(const struct finder *finder, uint32_t v, uint32_t u)
     return v == u || tarn_clocks_before(finder->clocks, finder->graph, v, u);
 }
 
-/* Bytes done with once u has ended and w may begin. */
+/* Bytes of members that have ended once u has ended and w may begin. */
 static uint64_t done_by(const struct finder *finder, uint32_t u, uint32_t w)
 {
     uint64_t bytes = 0;
@@ -144,7 +144,7 @@ static uint32_t earliest_behind(const struct finder *finder, uint32_t u, uint32_
     return stream->ops[low];
 }
 
-/* More of what is wanted first, then less time, then more than is wanted. */
+/* The larger gain, up to the wanted one, is better; then less time; then any larger gain. */
 static bool is_better(const struct finder *finder, const struct tarn_couple_candidate *a,
                       const struct tarn_couple_candidate *b)
 {
@@ -170,7 +170,7 @@ static void keep(const struct finder *finder, struct tarn_couple_candidate *list
     list[i] = *candidate;
 }
 
-/* Arcs from stream a to w; behind: the bytes of members that are made from w on. */
+/* Looks at arcs from stream a to w. behind: the bytes of members that are made at w or later. */
 static void look_at(struct finder *finder, uint32_t a, uint32_t w, uint64_t behind,
                     uint64_t makespan_ns)
 {

@@ -1,4 +1,4 @@
-/* Arcs that break the heaviest antichain of a graph. */
+/* Finds arcs that break the heaviest antichain of a graph. */
 #ifndef TARN_PLANNER_TRANSFORM_COUPLE_CANDIDATES_H
 #define TARN_PLANNER_TRANSFORM_COUPLE_CANDIDATES_H
 
@@ -19,8 +19,8 @@ struct tarn_candidates {
 };
 
 struct tarn_candidate_limits {
-    uint64_t gain;        /* more than that is no better */
-    uint64_t makespan_ns; /* no arc may lead to a longer one */
+    uint64_t gain;        /* a larger gain is no better */
+    uint64_t makespan_ns; /* no arc may lead to a longer makespan */
     uint64_t work;        /* members that may be looked at, once for each arc; about a nanosecond */
 };
 

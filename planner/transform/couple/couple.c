@@ -1,4 +1,5 @@
-/* Memory-aware synchronisation: buying bytes with events. Repeat until the bound is low enough:
+/* Memory-aware synchronisation: lowers the bound by extra event waits. Repeats until the bound is
+ * low enough:
  *
  *     for the arcs that promise to break the heaviest antichain (see couple/candidates.h):
  *         find the bound of the graph with that arc
@@ -6,8 +7,8 @@
  *     the one that lowers it most for its time
  *
  * and then take away, oldest first, every arc that is not needed for the bound reached. Several
- * antichains are often equally heavy: an arc that only breaks one of them is kept as well, but at
- * most STALLS_MAX one after another. Source: docs/how-it-works.md, "Transforms". Cost: a dozen
+ * antichains are often equally heavy: an arc that breaks only one of them is kept as well, but at
+ * most STALLS_MAX such arcs in a row. Source: docs/how-it-works.md, "Transforms". Cost: a dozen
  * bounds for every arc that is kept. */
 #include <assert.h>
 #include <string.h>
@@ -26,7 +27,7 @@
 enum { STALLS_MAX = 32 };
 /* Visits of a few nanoseconds that all bounds together may take. */
 enum { WORK = 1 << 29, CANDIDATES_WORK = 1 << 27 };
-/* What the makespan may grow by, see growth_at; up to a thousand times of it. */
+/* The growth allowed to the makespan, see growth_at; up to a thousand times the makespan. */
 enum { FIRST_GROWTH = 1024, STEPS = 4, LEVELS_MAX = STEPS * 21 };
 
 struct coupling {
@@ -42,7 +43,7 @@ struct coupling {
     struct tarn_coupled coupled; /* the graph with these arcs */
     struct tarn_pace pace;       /* of that */
     struct tarn_steps steps;
-    uint64_t work_left, reserve; /* of WORK, and what is kept of that for later */
+    uint64_t work_left, reserve; /* of WORK, and the part kept for later */
     struct tarn_couple_report report;
 };
 
@@ -187,8 +188,9 @@ static enum tarn_status lower_within(struct coupling *coupling, struct progress 
     return TARN_OK;
 }
 
-/* What the makespan may grow by: nothing, then a thousandth of it, and so on, four steps to twice
- * as much. They do not depend on what is allowed, so that whoever allows more gets no less. */
+/* The growth allowed to the makespan: nothing, then a thousandth of it, and so on, doubling every
+ * four steps. The steps do not depend on the allowed slowdown, so a caller that allows more gets no
+ * worse bound. */
 static uint64_t growth_at(uint64_t now, uint32_t level)
 {
     if (level == 0) return 0;
@@ -280,8 +282,8 @@ static bool are_better(const struct arcs *a, const struct arcs *b)
     return a->bound != b->bound ? a->bound < b->bound : a->makespan_ns < b->makespan_ns;
 }
 
-/* Where the work was over before the arcs were found one by one: all at once that cost no time, as
- * the ops run in the model, if these lead further. */
+/* If the work was over before the arcs were found one by one: takes at once all arcs that cost no
+ * time, as the ops run in the model, if these lower the bound further. */
 static enum tarn_status take_all_in_time(struct coupling *coupling, const struct arcs *best)
 {
     struct tarn_recipe_arc *arcs;
@@ -300,8 +302,8 @@ static enum tarn_status take_all_in_time(struct coupling *coupling, const struct
 }
 
 /* Of the arcs to a place only the strongest within the limit are looked at, so the limit rises step
- * by step: what costs little is taken where it will do. Where it does not, arcs that would have
- * done without these may be out of reach, so limits are tried by themselves, too. */
+ * by step: cheap arcs are taken if they suffice. If they do not, they may put sufficient arcs out
+ * of reach, so limits are tried by themselves, too. */
 static enum tarn_status choose_arcs(struct coupling *coupling)
 {
     uint64_t now = coupling->pace.timeline.makespan_ns, growth = coupling->makespan_max - now;
@@ -334,8 +336,8 @@ static enum tarn_status choose_arcs(struct coupling *coupling)
 
 /* ---- The report ---- */
 
-/* Each row has more arcs than the one before it and a lower bound, the last one all of them. Of a
- * search that was ended, the first and the last one are told. */
+/* Each row has more arcs than the row before it and a lower bound; the last row has all arcs. If
+ * the search was ended, the first and the last row are reported. */
 static enum tarn_status add_row(struct coupling *coupling, struct tarn_couple_report *report,
                                 uint32_t arcs_count)
 {

@@ -1,4 +1,4 @@
-/* Waits that keep the streams close to one order of the ops. */
+/* Adds waits that keep the streams close to one order of the ops. */
 #ifndef TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 #define TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 
@@ -13,9 +13,9 @@ struct tarn_leeway {
     uint64_t ahead; /* at least 1. in_time: nanoseconds from one op of a stream that waits to the
                        next; else: places of the list, from one op that waits to the next, and from
                        an op to those that it waits for */
-    uint64_t bytes; /* as listed: an op while which more than that is alive, one op after the other,
-                       waits for all before it; 0: none does so */
-    uint64_t alignment; /* that these bytes are counted at */
+    uint64_t bytes; /* as listed: an op waits for all ops before it if more bytes than this are
+                       alive while it runs, one op after the other; 0: no op does so */
+    uint64_t alignment; /* at which these bytes are counted */
 };
 
 /* The graph with these waits, or the graph itself, shared; origins are its ops. The caller destroys

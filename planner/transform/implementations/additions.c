@@ -1,6 +1,6 @@
-/* What ops get, collected before the graph is built, all in one region: lists grow there, and an
- * implementation's own lists are copied to it. Cost: linear in what is added; a name is looked up
- * in the op's list. */
+/* Collects the additions of ops before the graph is built, all in one region: lists grow there, and
+ * an implementation's own lists are copied to it. Cost: linear in the additions; a name is looked
+ * up in the op's list. */
 #include "additions.h"
 
 #include <assert.h>

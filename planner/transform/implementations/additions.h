@@ -1,5 +1,5 @@
-/* Implementations to be added to a graph: what each op will have, and the tensors that forward ops
- * will leave for them. */
+/* Collects implementations to be added to a graph: the implementations of each op, and the tensors
+ * that forward ops will leave for them. */
 #ifndef TARN_PLANNER_TRANSFORM_IMPLEMENTATIONS_ADDITIONS_H
 #define TARN_PLANNER_TRANSFORM_IMPLEMENTATIONS_ADDITIONS_H
 
@@ -8,12 +8,12 @@
 #include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
-/* What an op will be like. */
+/* The additions of one op. */
 struct tarn_addition {
-    struct tarn_implementation *list; /* those that the op has, then new ones; NULL: none */
+    struct tarn_implementation *list; /* the op's own ones, then new ones; NULL: none */
     uint32_t count;
     size_t room;       /* items that `list` has room for */
-    uint32_t *outputs; /* all outputs of the op, where tensors were added to them; else NULL */
+    uint32_t *outputs; /* all outputs of the op, if tensors were added to them; else NULL */
     uint32_t outputs_count;
     uint64_t cost;      /* nanoseconds */
     uint64_t workspace; /* bytes */
@@ -23,9 +23,9 @@ struct tarn_addition {
 struct tarn_additions {
     const struct tarn_graph *graph;
     const struct tarn_cost_table *costs; /* NULL: none */
-    struct tarn_region *region;          /* has all that is added */
+    struct tarn_region *region;          /* has all additions */
     struct tarn_pairing pairing;
-    struct tarn_addition *ops; /* op -> what it will be like */
+    struct tarn_addition *ops; /* op -> its additions */
     struct tarn_tensor_info
         *kept; /* new tensors; the first one's id is the graph's tensors_count */
     uint32_t kept_count;
@@ -43,8 +43,8 @@ enum tarn_status tarn_additions_init(struct tarn_additions *additions, struct ta
  * implementations of one name. For assertions; cost: quadratic in the list. */
 bool tarn_addition_is_valid(const struct tarn_additions *additions, uint32_t v);
 
-/* Gives op v one more, copying its lists but not its name; nothing where it has one of that name.
- * TARN_SYSTEM: no memory. */
+/* Gives op v one more implementation, copying its lists but not its name; does nothing if the op
+ * has an implementation of that name. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_additions_append(struct tarn_additions *additions, uint32_t v,
                                        const struct tarn_implementation *implementation);
 bool tarn_additions_has(const struct tarn_addition *addition, const char *name);
@@ -56,7 +56,7 @@ enum tarn_status tarn_additions_keep(struct tarn_additions *additions, uint32_t 
 
 /* ---- rows.c ---- */
 
-/* Gives op v what the rows of its kind say. TARN_SYSTEM: no memory. */
+/* Gives op v the implementations of the rows of its kind. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_additions_add_rows(struct tarn_additions *additions, uint32_t v);
 
 /* ---- split_backward.c ---- */

@@ -45,7 +45,7 @@ struct reading {
 
 /* ---- Errors ---- */
 
-/* cell: what is wrong, in the line that is read; NULL: the line. */
+/* cell: the wrong cell of the current line; NULL: the whole line is wrong. */
 __attribute__((format(printf, 3, 4))) static enum tarn_status
 bad_cell(const struct reading *reading, const char *cell, const char *format, ...)
 {
@@ -222,8 +222,8 @@ static int compare_measured(const void *a, const void *b)
     return order != 0 ? order : by_line(x->line, y->line);
 }
 
-/* Rows begin with a pointer to the name they are sorted by. The first row whose name is not below
- * `name`. */
+/* Finds the first row whose name is not below `name`. Rows begin with a pointer to the name by
+ * which they are sorted. */
 static size_t find_row(const void *rows, size_t count, size_t size, const char *name)
 {
     size_t low = 0;

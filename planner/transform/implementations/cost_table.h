@@ -1,5 +1,5 @@
-/* What a table of costs says, ready to be asked: rows that model a kind of op, and rows that were
- * measured on one op. docs/formats.md has the meaning of the columns. */
+/* A table of costs, ready for look-ups: rows that model a kind of op, and rows that were measured
+ * on one op. docs/formats.md has the meaning of the columns. */
 #ifndef TARN_PLANNER_TRANSFORM_IMPLEMENTATIONS_COST_TABLE_H
 #define TARN_PLANNER_TRANSFORM_IMPLEMENTATIONS_COST_TABLE_H
 
@@ -16,7 +16,7 @@ struct tarn_factor {
     uint32_t billionths;
 };
 
-/* What a backward op reads of a tensor of its forward op. */
+/* Whether a backward op needs a tensor of its forward op. */
 enum tarn_need { TARN_AS_TRACED, TARN_NOT_NEEDED, TARN_NEEDED };
 
 struct tarn_model_row {

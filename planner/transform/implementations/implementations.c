@@ -1,6 +1,6 @@
-/* Adding implementations. An op gets, in this order: what was measured on it as it is written, the
- * rows of its kind, what was measured on those, the two parts of a convolution's backward op, and
- * what was measured on them. Everything is collected first and then built as a recipe, so that ids
+/* Adds implementations to a graph. An op gets, in this order: measurements of the op as written,
+ * the rows of its kind, measurements of these, the two parts of a convolution's backward op, and
+ * measurements of these. Everything is collected first and then built as a recipe, so that ids
  * stay. Cost: linear in ops, rows of their kinds and measurements, and the pairing. */
 #include "additions.h"
 

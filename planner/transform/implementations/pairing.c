@@ -1,15 +1,15 @@
-/* Pairing by data flow. A backward op reads the gradient and some of what its forward op has read
- * or written: its forward op is the one that shares most of its inputs. A value is known again
- * through views and copies of it.
+/* Pairs forward and backward ops by data flow. A backward op reads the gradient and some of the
+ * tensors that its forward op has read or written: its forward op is the op that shares most of its
+ * inputs. A value is recognised through views and copies of it.
  *
  *     x, w ──convolution──► y ─ ─ ─ ─► dy ──convolution_backward──► dx, dw
- *     └─┴───────────────────────────────────────┴─ x, w: two shared; who wrote x shares one
+ *     └─┴───────────────────────────────────────┴─ x, w: two shared; x's writer shares one
  *
- * Forward ops are those that follow from no backward op: what has made dy is none. Where several
- * share as much, the one whose kind begins with the same words wins (gelu and gelu_backward, not
- * who wrote what both read), then one that wrote something shared (relu and threshold_backward,
- * not who reads what relu wrote), then one that has no backward op yet, then the latest, because
- * gradients come in the reverse order. */
+ * Forward ops are ops that follow from no backward op, so the op that has made dy is none. If
+ * several ops share as much, the op whose kind begins with the same words wins (gelu and
+ * gelu_backward, not the writer of a tensor that both read). Next comes an op that wrote a shared
+ * tensor (relu and threshold_backward, not a reader of relu's output), then an op without a
+ * backward op so far. Last comes the latest op, because gradients come in the reverse order. */
 #include "pairing.h"
 
 #include <assert.h>
@@ -17,18 +17,18 @@
 
 #include "streams/text/op_kinds.h"
 
-/* A value that more forward ops touch, such as a mask of all layers, tells little. */
+/* A value that more forward ops use, such as a mask of all layers, is ignored as too common. */
 #define USERS_MAX 1000
 
 struct search {
     const struct tarn_graph *graph;
     struct tarn_pairing *pairing;
-    struct tarn_region *region; /* for what lasts as long as the search */
+    struct tarn_region *region; /* for data that lasts as long as the search */
     bool *is_late;              /* op: backward, or follows from one that is */
     bool *is_taken;             /* op: has a backward op */
-    uint32_t *users_begin;      /* value -> users; those of t are [begin[t], begin[t + 1]) */
+    uint32_t *users_begin;      /* value -> users; the users of t are [begin[t], begin[t + 1]) */
     uint32_t *users;            /* forward ops that touch a value */
-    uint32_t *seen;             /* value -> 1 + the op whose list it was met in last */
+    uint32_t *seen;             /* value -> 1 + the last op whose list contained it */
     uint32_t *shares;     /* op -> values that it shares with the op that is looked at, or 0 */
     uint32_t *candidates; /* ops whose shares are not 0 */
     uint32_t candidates_count;
@@ -36,7 +36,7 @@ struct search {
 
 static bool is_backward(const struct tarn_graph_op *op) { return tarn_kind_is_gradient(op->kind); }
 
-/* ---- Values, and where the backward pass begins ---- */
+/* ---- Values, and the start of the backward pass ---- */
 
 static bool repeats_its_input(const struct tarn_graph_op *op)
 {
@@ -66,7 +66,7 @@ static bool may_be_forward(const struct search *search, uint32_t v)
 
 /* ---- Users of values ---- */
 
-/* The value behind entry k of inputs and outputs; TARN_NONE when an entry before showed it. */
+/* The value of entry k of inputs and outputs; TARN_NONE if an earlier entry showed it. */
 static uint32_t next_value(struct search *search, uint32_t v, uint32_t k)
 {
     const struct tarn_graph_op *op = &search->graph->ops[v];

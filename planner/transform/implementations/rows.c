@@ -1,6 +1,7 @@
-/* Rows of a table of costs on an op. A row says what a backward op reads of its forward op (see
- * pairing.h) instead of what the traced one reads: its input, its output, or something small that
- * the forward op has to leave for it, a further output that nobody else reads. The rest stays.
+/* Applies the rows of a table of costs to an op. A row says what a backward op reads of its forward
+ * op (see pairing.h) instead of the traced inputs: the forward op's input, its output, or a small
+ * further output that the forward op makes for it and that no other op reads. All other inputs
+ * stay.
  *
  *     traced   y ──► relu_ ──► z        threshold_backward(dz, z)
  *     mask     y ──► relu_ ──► z, m     threshold_backward(dz, m)
@@ -13,14 +14,14 @@
 
 #include <string.h>
 
-/* What a backward op may read of its forward op. */
+/* The tensors of its forward op that a backward op may read. */
 struct partner {
     uint32_t input, output;
     uint32_t kept; /* a further output, made for the backward op and read by it, or TARN_NONE */
 };
 
-/* What is large enough beside the forward op's output to have been kept for each of its elements
- * (an index, a flag), other than statistics. */
+/* A tensor of at least 1/KEPT_SHARE of the forward op's output was kept for each of its elements
+ * (an index, a flag); smaller ones are statistics. */
 #define KEPT_SHARE 8
 
 /* ---- Forward ops ---- */
@@ -90,7 +91,8 @@ static const struct tarn_tensor_info *tensor_kept(const struct tarn_additions *a
     return &additions->kept[t - additions->graph->tensors_count];
 }
 
-/* The further output of the forward op for such an implementation: one for all that want it. */
+/* The further output of the forward op for such an implementation: one for all implementations that
+ * need it. */
 static enum tarn_status keep(struct tarn_additions *additions, uint32_t forward,
                              const char *implementation, uint64_t size, uint32_t *tensor)
 {
@@ -115,7 +117,7 @@ static bool is_as_traced(const struct tarn_model_row *row)
     return row->input == TARN_AS_TRACED && row->output == TARN_AS_TRACED && !row->replaces_kept;
 }
 
-/* What the row puts in the place of what it leaves out. */
+/* The tensors that the row puts in place of the omitted ones. */
 struct instead {
     uint32_t ids[3];
     uint32_t count;
@@ -149,7 +151,7 @@ static bool is_left_out(const struct tarn_additions *additions, const struct tar
            shows(additions, t, partner->kept);
 }
 
-/* Lists what the implementation reads: empty where that is what the op reads. */
+/* Lists the implementation's inputs; the list is empty if they equal the op's inputs. */
 static enum tarn_status find_inputs(struct tarn_additions *additions, uint32_t v,
                                     const struct tarn_model_row *row, struct partner partner,
                                     struct tarn_list *inputs)

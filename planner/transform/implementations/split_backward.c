@@ -1,13 +1,13 @@
-/* A convolution's backward op as two: the input gradient reads no activation, the weight gradient
- * is not waited for by the layers before. So the forward input can be given up after the weight
- * gradient, or the gradient be handed on before it is there (Shah et al., "Memory optimization for
- * deep networks", section 5).
+/* Splits a convolution's backward op into two ops: the input gradient reads no activation, and no
+ * earlier layer waits for the weight gradient. So the forward input can be freed after the weight
+ * gradient, or the input gradient be handed on before the forward input is there (Shah et al.,
+ * "Memory optimization for deep networks", section 5).
  *
  *     dy, x, w ──► dx, dw, db      ═      dy, w ──► dx   and   dy, x ──► dw, db
  *
  * Each takes half of the time; a part's workspace is in the ratio of its largest input and output
- * to those of the whole. The op is known by its kind, x and w by its forward op. An op that yields
- * no dx (of the first layer) is one part already. */
+ * to those of the whole. The op is recognised by its kind, x and w by its forward op. An op that
+ * yields no dx (of the first layer) is one part already. */
 #include <math.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static uint64_t part_of_workspace(const struct tarn_graph *graph, const struct t
     return (uint64_t)ceil((double)workspace * (share / whole));
 }
 
-/* whole: what the part is a part of; its name NULL: the op as written. */
+/* whole: the implementation that is split; its name NULL: the op as written. */
 static enum tarn_status add_part(struct tarn_additions *additions, uint32_t v,
                                  const struct part *part, const struct tarn_implementation *whole)
 {
@@ -102,7 +102,8 @@ static bool ends_in_kind(const char *kind)
     return length >= strlen(KIND) && strcmp(kind + length - strlen(KIND), KIND) == 0;
 }
 
-/* Is there one gradient for each input of the forward op, that of its first input first? */
+/* Is there one gradient for each input of the forward op, with the gradient of its first input
+ * first? */
 static bool can_be_split(const struct tarn_graph *graph, const struct tarn_graph_op *op,
                          const struct tarn_graph_op *forward)
 {

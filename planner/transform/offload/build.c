@@ -1,10 +1,10 @@
-/* The graph with the moves of a choice, through the builder, so that it obeys every rule that a
- * loaded one does. Tensors keep their ids; what moves make is appended and names the version that
- * it holds. From `right` on ops use the storage that came back: what they read has the name of its
- * last writer there, and what they write in place lies there. With several streams, the ops of the
- * others that run later than a release, or earlier than a trigger, by the clock, are tied to the
- * copies as well, so that they do not run ahead. Cost: linear in the graph, and in gaps times
- * streams. */
+/* Builds the graph with the moves of a choice, through the builder, so that it obeys every rule
+ * that a loaded graph does. Tensors keep their ids; tensors that moves make are appended and name
+ * the version that they hold. Starting at `right`, ops use the storage that came back: a version
+ * that they read has the name of its last writer there, and a version that they write in place lies
+ * there. With several streams, some ops of other streams are tied to the copies, too, so that they
+ * do not run ahead: ops that run later than a release, or earlier than a trigger, by the clock.
+ * Cost: linear in the graph, and in gaps times streams. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,9 +30,9 @@ struct building {
     struct tarn_offload_trial trial; /* has the choice and its clock */
     uint32_t outs_count;
     uint32_t *root;              /* tensor -> its root in the new graph */
-    uint32_t *current, *version; /* by storage: by what name it is read now, and what version that
-                                    is; TARN_NONE: nothing was written yet */
-    uint32_t *segment;           /* by storage: root of the bytes where it is now */
+    uint32_t *current, *version; /* by storage: the name by which it is read now, and the version of
+                                    this name; TARN_NONE: nothing was written yet */
+    uint32_t *segment;           /* by storage: root of the bytes in which it lies now */
     bool *is_away;               /* by storage: it persists, in the other space */
     struct appended *appended;
     uint32_t appended_count;
@@ -104,7 +104,7 @@ static void note_outputs(struct building *building, uint32_t v)
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = op->outputs_count; k-- > 0;) { /* the first in a storage names the version */
         uint32_t t = tarn_outputs(op)[k], a = graph->tensors[t].storage;
-        if (op->view) { /* it lies where its input does */
+        if (op->view) { /* it lies in the bytes of its input */
             for (uint32_t i = 0; i < op->inputs_count; i++)
                 if (graph->tensors[op->inputs[i]].storage == a)
                     building->root[t] = building->root[op->inputs[i]];
@@ -115,7 +115,7 @@ static void note_outputs(struct building *building, uint32_t v)
     }
 }
 
-/* The copies of gaps that stand behind this place in the list, outs first. */
+/* Adds the copies of gaps that stand after this place in the list, outs first. */
 static void visit_place(struct building *building, uint32_t p, uint32_t *next_out,
                         uint32_t *next_into, void (*out)(struct building *building, uint32_t gap),
                         void (*into)(struct building *building, uint32_t gap, uint32_t place))
@@ -286,7 +286,7 @@ static void add_into(struct building *building, uint32_t g, uint32_t place)
     }
 }
 
-/* What the op at a release waits for: the copy, and whoever else has touched the storage. */
+/* Lets the op at a release wait for the copy, and for all other users of the storage. */
 static void add_release(struct building *building, uint32_t g, uint32_t p, uint32_t op)
 {
     const struct tarn_offload_model *model = building->model;
@@ -333,8 +333,8 @@ static void add_op(struct building *building, uint32_t p, const uint32_t *inputs
         add_release(building, g, p, op);
 }
 
-/* In every other stream, the first op behind the place that begins no earlier than the release
- * waits for the copy, too. */
+/* In every other stream, the first op after the place that begins no earlier than the release waits
+ * for the copy, too. */
 static void hold_others(struct building *building, uint32_t g)
 {
     const struct tarn_offload_model *model = building->model;

@@ -1,8 +1,8 @@
-/* The clock: streams run their lists, each op as early as it may, an event wait takes wait_ns, and
- * the two copy streams run their copies one after another, outs in the order of `rank`, intos by
- * their next uses. Releases and triggers are found by it: the first op of the main stream that
- * begins when `out` has ended anyway, the last that has ended when `into` has to begin. Cost:
- * linear in places, arcs and gaps, but for sorting the copies. */
+/* Computes the modelled clock: streams run their lists, each op as early as it may, an event wait
+ * takes wait_ns, and the two copy streams run their copies one after another, outs in the order of
+ * `rank`, intos by their next uses. Releases and triggers are found by it: the first op of the main
+ * stream that begins when `out` has ended anyway, the last that has ended when `into` has to begin.
+ * Cost: linear in places, arcs and gaps, but for sorting the copies. */
 #include "clock.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ enum tarn_status tarn_offload_trial_init(struct tarn_offload_trial *trial,
 
 /* ---- Without moves ---- */
 
-/* When the op may begin, by its stream and what it waits for in others. */
+/* When the op may begin, by its stream and its waits for other streams. */
 static int64_t ready(const struct tarn_offload_model *model, uint32_t p, const int64_t *stream_end,
                      const int64_t *end)
 {
@@ -90,8 +90,8 @@ static uint32_t search(const int64_t *numbers, uint32_t count, int64_t x, bool a
     return low;
 }
 
-/* Copies by when they are written, then by the gap that begins first: a merge sort by hand, since
- * what is compared stands in the trial. `todo`: first gaps, which are by left already. */
+/* Sorts copies by the time at which they are written, then by their first gap: a merge sort of its
+ * own, since the compared values are in the trial. `todo`: first gaps, already sorted by left. */
 static void sort_copies(struct tarn_offload_trial *trial, uint32_t count)
 {
     const struct tarn_offload_gap *gaps = trial->model->gaps;
@@ -133,7 +133,7 @@ static uint32_t list_copies(struct tarn_offload_trial *trial, const int64_t *sta
     return count;
 }
 
-/* Of what is written, what can be given up first. */
+/* Places outs: of the written copies, the one that can be freed first is next. */
 static void place_outs(struct tarn_offload_trial *trial, uint32_t count)
 {
     const struct tarn_offload_gap *gaps = trial->model->gaps;
@@ -154,7 +154,8 @@ static void place_outs(struct tarn_offload_trial *trial, uint32_t count)
     }
 }
 
-/* A release comes behind this place: of the last use, and of the copy in the list. */
+/* A release comes after this place, which is the later of the last use and of the copy in the
+ * list. */
 static uint32_t last_before_release(const struct tarn_offload_trial *trial, uint32_t g)
 {
     uint32_t left = trial->model->gaps[g].left;
@@ -244,7 +245,7 @@ struct forced {
     uint32_t gap, release, trigger;
 };
 
-/* The gap that can be away in the slot for the least waiting. */
+/* Finds the gap that can be away in the slot with the shortest wait. */
 static bool find_forced(struct tarn_offload_trial *trial, size_t q, const int64_t *start,
                         const int64_t *end, struct forced *best)
 {

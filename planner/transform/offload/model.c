@@ -1,7 +1,8 @@
-/* What there is to choose from: places, the clock if nothing moves, the bytes of each slot, and the
- * gaps in which a storage could be away without anybody waiting for it. Storages of contiguous
- * groups, outputs, what has slices or an offset of its own, and what arms of conditionals touch
- * stay, and so do those below bytes_min. Cost: linear in the graph, and a sort of the gaps. */
+/* Builds the model of moves: places, the clock if nothing moves, the bytes of each slot, and the
+ * gaps in which a storage could be away without making an op wait. Some storages never move:
+ * members of contiguous groups, outputs, storages with slices or a fixed offset, storages that arms
+ * of conditionals use, and storages below bytes_min. Cost: linear in the graph, and a sort of the
+ * gaps. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -64,7 +65,7 @@ static enum tarn_status find_main(struct tarn_offload_model *model)
 
 /* ---- Gaps ---- */
 
-/* Does whoever touches it run in every iteration? */
+/* Do all its users run in every iteration? */
 static bool always_runs(const struct tarn_graph *graph, const struct tarn_storage *storage)
 {
     for (uint32_t k = 0; k < storage->users_count; k++)
@@ -119,7 +120,7 @@ static bool is_long(const struct tarn_offload_model *model, const struct tarn_of
     return gap->right > gap->left + 1 && model->start0[gap->right] - from > (int64_t)gap->into_ns;
 }
 
-/* What it takes in the arena. */
+/* The bytes that it takes in the arena. */
 static uint64_t size_of(const struct tarn_offload_model *model, uint32_t a)
 {
     const struct tarn_graph *graph = model->graph;

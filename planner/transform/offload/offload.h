@@ -1,4 +1,5 @@
-/* Moves: storages that idle between two uses wait in another memory, for a budget of the first one.
+/* Plans moves: storages that idle between two uses wait in another memory, so that the first memory
+ * keeps to a budget.
  *
  * A *gap* lies between two neighbouring uses `left` and `right` of a storage in list order. On a
  * stream of its own, `out` copies the storage to the other memory once its last write before the
@@ -16,14 +17,14 @@
  *     out          ═════════════▶ │                │
  *     into                        │                │═══▶
  *
- * What persists may move, too: it lies in the other memory then, and is in the first one around its
- * uses only, for which the bytes that are counted are those of the arena. Before its first use it
- * has a gap without `out`, behind its last one a gap without `into`; these two are always used.
- * What the iteration has not written yet needs no `out`, since the other memory has it.
+ * Persistent storages may move, too. Such a storage lies in the other memory, and is in the arena
+ * of the first memory only around its uses. Before its first use it has a gap without `out`, after
+ * its last use a gap without `into`; these two gaps are always used. A storage that the iteration
+ * has not written yet needs no `out`, since the other memory has its bytes.
  *
  * The graph is looked at op by op in list order; places are ranks. Op p is slot 2 p, the time
- * between p and p + 1 is slot 2 p + 1: on the device a moved storage takes the slots up to
- * 2 release - 1 and from 2 trigger + 1 on. */
+ * between p and p + 1 is slot 2 p + 1: on the device a moved storage takes the slots up to 2
+ * release - 1 and all slots starting at 2 trigger + 1. */
 #ifndef TARN_PLANNER_TRANSFORM_OFFLOAD_OFFLOAD_H
 #define TARN_PLANNER_TRANSFORM_OFFLOAD_OFFLOAD_H
 
@@ -31,7 +32,7 @@
 #include "streams/base/region.h"
 #include "streams/graph/graph.h"
 
-/* What copies cost, and which storages may move. */
+/* The cost of copies, and the storages that may move. */
 struct tarn_offload_terms {
     uint64_t out_bytes_per_second, into_bytes_per_second;
     uint64_t latency_ns; /* of each copy, beside its bytes */
@@ -39,8 +40,9 @@ struct tarn_offload_terms {
     uint64_t alignment;  /* of the plan */
     uint64_t bytes_min;  /* smaller storages stay */
     unsigned kinds;      /* enum tarn_offload_kind */
-    tarn_space space;    /* where they wait; TARN_NONE: the first pinned one, or else a new one */
-    uint64_t capacity;   /* of a new one; 0: no limit */
+    tarn_space space;  /* the memory space in which they wait; TARN_NONE: the first pinned space, or
+                          else a new one */
+    uint64_t capacity; /* of a new space; 0: no limit */
     const char *out_stream, *into_stream;
 };
 
@@ -56,15 +58,15 @@ struct tarn_offload_gap {
     bool is_forced; /* it is always used */
 };
 
-/* Where a gap that is used has its arcs. */
+/* The arcs of a gap that is used. */
 struct tarn_offload_arcs {
     uint32_t gap;
     uint32_t release, trigger; /* trigger TARN_NONE: before all ops */
     uint32_t rank;             /* of its copy in the stream of outs */
-    uint32_t after;            /* the op behind which that copy stands in the list */
+    uint32_t after;            /* the op after which this copy stands in the list */
 };
 
-/* Some gaps with their arcs, and what comes of them in the model. */
+/* Some gaps with their arcs, and the resulting peak and time in the model. */
 struct tarn_offload_choice {
     struct tarn_offload_arcs *arcs; /* of the model's region */
     uint32_t count;
@@ -78,7 +80,7 @@ struct tarn_offload_model {
     struct tarn_region *region;
     const uint64_t *reserved; /* by planned storage */
     uint32_t count;           /* of ops, views included */
-    uint32_t *stream;         /* by place, as all that follows */
+    uint32_t *stream;         /* by place, like all arrays below */
     uint64_t *cost;
     int64_t *base;          /* by slot: reserved bytes if nothing moves */
     int64_t *start0, *end0; /* the clock if nothing moves, ns */
@@ -99,39 +101,39 @@ enum tarn_status tarn_offload_model_init(struct tarn_offload_model *model,
                                          const struct tarn_offload_terms *terms,
                                          struct tarn_error *error);
 
-/* Copies take so many percent of what the terms say, from here on. */
+/* Sets the time of all later copies to this percentage of what the terms say. */
 void tarn_offload_slow(struct tarn_offload_model *model, uint64_t percent);
 
-/* The gaps that make nobody wait, until the list's peak is at most `budget` or none helps: as low
- * as that comes. TARN_SYSTEM: no memory. */
+/* Chooses gaps whose copies make no op wait, until the list's peak is at most `budget` or no
+ * further gap lowers the peak. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_offload_free(struct tarn_offload_model *model, uint64_t budget,
                                    const struct tarn_deadline *deadline,
                                    struct tarn_offload_choice *choice);
 
-/* The least modelled time that is found with the list's peak at most `budget`. A choice without
- * arcs and a peak above the budget: there is none. work: of the search at most, in about
- * nanoseconds. */
+/* Finds the choice of the smallest modelled time with the list's peak at most `budget`. A choice
+ * without arcs and with a peak above the budget means that none was found. work: limit of the
+ * search, in about nanoseconds. */
 enum tarn_status tarn_offload_within(struct tarn_offload_model *model, uint64_t budget,
                                      uint64_t work, const struct tarn_deadline *deadline,
                                      struct tarn_offload_choice *choice);
 
-/* Gives what the budget leaves to earlier triggers and later releases, so that copies which take
- * longer than told make nobody wait. The peak stays at most the larger of the budget and what it
- * is. */
+/* Spends the bytes that the budget leaves on earlier triggers and later releases, so that copies
+ * slower than modelled make no op wait. The peak stays at most the larger of the budget and the
+ * present peak. */
 enum tarn_status tarn_offload_relax(struct tarn_offload_model *model, uint64_t budget,
                                     struct tarn_offload_choice *choice);
 
-/* A time that no moves can be below whose list's peak is at most `budget`, as long as the order of
- * the ops is what it is; 0: there are several streams, for which none is known. */
+/* A lower bound of the time of all moves with a list's peak of at most `budget`, for the present
+ * order of the ops. 0: there are several streams, for which no bound is known. */
 uint64_t tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget);
 
-/* The graph with the moves of the choice, which has some. Tensors keep their ids. The caller
- * destroys it. */
+/* Builds the graph with the moves of the choice, which must not be empty. Tensors keep their ids.
+ * The caller destroys it. */
 enum tarn_status tarn_offload_build(const struct tarn_offload_model *model,
                                     const struct tarn_offload_choice *choice,
                                     struct tarn_graph **result, struct tarn_error *error);
 
-/* For tests: the time and the peak of gaps with arcs, by the model. */
+/* For tests: the modelled time and peak of gaps with arcs. */
 enum tarn_status tarn_offload_evaluate(struct tarn_offload_model *model,
                                        struct tarn_offload_choice *choice);
 

@@ -1,15 +1,15 @@
-/* Which gaps to use. Two ways lead to a choice, and the better one is improved:
+/* Chooses the gaps to use. Two methods each make a choice, and the better choice is improved:
  *
- *     settle    the gaps that make nobody wait are taken first; where these do not do, releases
+ *     settle    the gaps that make no op wait are taken first; if these do not suffice, releases
  *               come earlier and triggers later, those that cost least waiting per byte first, and
- *               then everything is placed by the clock that this leads to, and again
- *     stretch   the clock itself is stretched where the cheapest byte asks for it, at the first and
- *               the last slot above the budget in turn, and gaps are taken by that clock
+ *               then all copies are placed by the resulting clock, and again
+ *     stretch   the clock itself is stretched for the cheapest byte, at the first and the last
+ *               slot above the budget in turn, and gaps are taken by that clock
  *
- * The first is better where little waiting is needed, the second where much is. Then gaps go in and
- * out at random, settled from the clock of the best so far. A gap is worth its bytes times the time
- * that it idles, per time of its copies. Random numbers and the limit of work are fixed. Cost: a
- * few passes over places and gaps for each trial. */
+ * The first is better if little waiting is needed, the second if much is. Then gaps are added and
+ * removed at random, settled by the clock of the best choice so far. The value of a gap is its
+ * bytes times its idle time, divided by the time of its copies. Random numbers and the limit of
+ * work are fixed. Cost: a few passes over places and gaps for each trial. */
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ struct search {
     bool *useless, *kept;
     uint32_t *pool;
     int64_t *start, *end;         /* a clock */
-    int64_t *now_start, *now_end; /* that of the best so far */
+    int64_t *now_start, *now_end; /* the clock of the best so far */
     struct tarn_offload_choice best;
     size_t stuck; /* slot that stayed above the budget */
 };
@@ -95,14 +95,14 @@ static enum tarn_status search_init(struct search *search, struct tarn_offload_m
     return TARN_OK;
 }
 
-/* Only what is always used. */
+/* Takes only the gaps that are always used. */
 static void take_forced(struct search *search)
 {
     for (uint32_t g = 0; g < search->model->gaps_count; g++)
         search->trial.in[g] = search->model->gaps[g].is_forced;
 }
 
-/* ---- Gaps that make nobody wait ---- */
+/* ---- Gaps that make no op wait ---- */
 
 struct excess {
     double weight;
@@ -207,8 +207,8 @@ static void take_choice(struct tarn_offload_trial *trial, const struct tarn_offl
     }
 }
 
-/* The trial's arcs, tidied, keep to the budget: notes them where they are better. Fills the trial's
- * clock. Returns the time; -1: they do not. */
+/* Tidies the trial's arcs. If they keep to the budget, records them if they are better, and returns
+ * the time; else returns -1. Fills the trial's clock. */
 static int64_t offer(struct search *search)
 {
     struct tarn_offload_trial *trial = &search->trial;
@@ -266,7 +266,7 @@ struct option {
     uint32_t gap, here, next;
 };
 
-/* What it takes to have a gap's bytes away in the slot. */
+/* Finds the cost of moving a gap's bytes away during the slot. */
 static void look_for_option(struct search *search, size_t q, bool is_first, struct option *best,
                             bool *found)
 {
@@ -293,7 +293,7 @@ static void look_for_option(struct search *search, size_t q, bool is_first, stru
         const struct tarn_offload_gap *gap = &model->gaps[g];
         if (gap->left >= p || gap->right <= p || here <= gap->left || there >= gap->right) continue;
         int64_t out, into;
-        if (gap->is_first || !gap->has_into) continue; /* nobody waits for one end of these */
+        if (gap->is_first || !gap->has_into) continue; /* no op waits for one end of these */
         if (trial->in[g]) {
             bool is_in = trial->trigger[g] != TARN_NONE && trial->trigger[g] >= needed;
             if (trial->release[g] <= p && is_in) continue;
@@ -382,7 +382,8 @@ enum tarn_status tarn_offload_free(struct tarn_offload_model *model, uint64_t bu
     return TARN_OK;
 }
 
-/* Where the first choice stays above the budget: more of what could be away there. */
+/* If the first choice stays above the budget, adds gaps that could be away in the slots above
+ * it. */
 static void add_until_within(struct search *search)
 {
     const struct tarn_offload_model *model = search->model;
@@ -403,7 +404,7 @@ static bool is_free(const struct search *search, uint32_t g)
     return search->trial.in[g] && !search->model->gaps[g].is_forced;
 }
 
-/* Of the gaps in the trial that may go, all the same likely; TARN_NONE: there is none. */
+/* Draws one of the trial's removable gaps, all equally likely; TARN_NONE: there is none. */
 static uint32_t draw_taken(const struct search *search, uint64_t *random)
 {
     uint32_t count = 0, drawn;
@@ -468,7 +469,7 @@ enum tarn_status tarn_offload_within(struct tarn_offload_model *model, uint64_t 
                 settle(&search, ROUNDS, model->start0, model->end0);
             }
         }
-        search.work += search.trial.work; /* what follows has as much for itself */
+        search.work += search.trial.work; /* later steps have as much for themselves */
         add_until_within(&search);
         improve(&search);
     }

@@ -1,13 +1,13 @@
-/* The graph that a schedule stands for, through the builder, so that it obeys every rule that a
- * loaded one does.
+/* Builds the graph that a schedule stands for, through the builder, so that it obeys every rule
+ * that a loaded graph does.
  *
- * Tensors: the source's keep their ids; each recomputed copy gets one behind them. Copies that are
- * written over each other share the storage of the first of them, all others have one of their own,
- * so an op in place may come to write elsewhere. Ops: the executions in their order, views where
- * they were. Arcs: a control arc of the source ties every execution that stands for its ends, also
- * where a view between them carries it; where a copy is written over another, or a persistent
- * storage is updated, readers in other streams come first. Cost: linear in the graph and the
- * schedule. */
+ * Tensors: the source's tensors keep their ids; each recomputed copy gets a later id. Copies that
+ * are written over each other share the storage of the first of them; every other copy has a
+ * storage of its own, so an op in place may then write elsewhere. Ops: the executions in their
+ * order, views where they were. Arcs: a control arc of the source ties every execution that stands
+ * for its ends, even if a view between them carries it. If a copy is written over another, or a
+ * persistent storage is updated, readers in other streams come first. Cost: linear in the graph and
+ * the schedule. */
 #include "build.h"
 
 #include <assert.h>
@@ -49,7 +49,7 @@ static bool make_room(struct tarn_building *building)
     return building->builder && !region->is_exhausted;
 }
 
-/* ---- Who reads a copy ---- */
+/* ---- The readers of a copy ---- */
 
 static uint32_t reads_count(const struct tarn_building *building,
                             const struct tarn_execution *execution)
@@ -101,7 +101,8 @@ static void name_copies(struct tarn_building *building)
     }
 }
 
-/* The tensor that owns the storage of a copy: that of the first copy that it was written over. */
+/* The tensor that owns the storage of a copy: the tensor of the first copy that it was written
+ * over. */
 static uint32_t root_of_copy(const struct tarn_building *building, uint32_t copy)
 {
     while (tarn_copy_is_over(building->model, building->schedule, copy))
@@ -116,7 +117,8 @@ static uint32_t root_of_tensor(const struct tarn_building *building, uint32_t te
     return root_of_copy(building, building->primary_copy[version]);
 }
 
-/* All that share a storage are of one kind; a storage that only copies share is an intermediate. */
+/* All tensors that share a storage are of one kind; a storage that only copies share is an
+ * intermediate. */
 static enum tarn_tensor_kind kind_of(const struct tarn_building *building, uint32_t root)
 {
     const struct tarn_graph *graph = building->graph;
@@ -176,7 +178,7 @@ static bool has_tensor(struct tarn_list list, uint32_t tensor)
     return false;
 }
 
-/* The name in the new graph of what an execution reads through a source tensor. */
+/* The tensor in the new graph that an execution reads through a source tensor. */
 static uint32_t input_of(const struct tarn_building *building,
                          const struct tarn_execution *execution, struct tarn_list own,
                          uint32_t tensor)
@@ -189,7 +191,7 @@ static uint32_t input_of(const struct tarn_building *building,
     return building->copy_tensor[copy];
 }
 
-/* The name of what it yields. */
+/* The tensor in the new graph that it yields. */
 static uint32_t output_of(const struct tarn_building *building,
                           const struct tarn_execution *execution, uint32_t tensor)
 {
@@ -216,7 +218,7 @@ static struct tarn_list add_list(struct tarn_building *building,
 
 /* ---- Ops ---- */
 
-/* What the op does as the chosen implementation; lists in ids of the source. */
+/* Fills the op's record by the chosen implementation, with lists in ids of the source. */
 static void take_implementation(struct tarn_op_info *info, uint32_t implementation)
 {
     if (implementation == TARN_NONE) return;

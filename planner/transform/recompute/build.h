@@ -1,4 +1,4 @@
-/* What the parts of building a graph share. */
+/* The state that the parts of building a graph share. */
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_BUILD_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_BUILD_H
 

@@ -1,8 +1,8 @@
-/* The control arcs of a graph that a schedule stands for: those of the source tie every execution
- * that stands for their ends, also where a view between them carries them; before a copy is written
- * over another, or a persistent storage is updated, readers in other streams come first. Cost:
- * linear in the graph and the schedule, and for an arc of the source in the pairs of executions
- * that stand for its ends. */
+/* Adds the control arcs of the graph that a schedule stands for. The source's arcs tie every
+ * execution that stands for their ends, even if a view between them carries the arc. Before a copy
+ * is written over another, or a persistent storage is updated, readers in other streams come first.
+ * Cost: linear in the graph and the schedule, and for an arc of the source in the pairs of
+ * executions that stand for its ends. */
 #include "build.h"
 
 static void add_arc(struct tarn_building *building, uint32_t later, uint32_t earlier)
@@ -26,9 +26,9 @@ static void order_overwriting(struct tarn_building *building)
     }
 }
 
-/* The op that is the n-th to update a persistent storage comes behind the recomputations that read
- * what it was before, and before those that read what it is then. `last`: storage -> the execution
- * that updated it. */
+/* The n-th op that updates a persistent storage comes after the recomputations that read the old
+ * content, and before the recomputations that read the new content. `last`: storage -> the
+ * execution that updated it. */
 static void order_updates(struct tarn_building *building, uint32_t *last)
 {
     const struct tarn_recompute_model *model = building->model;
@@ -67,8 +67,8 @@ static enum tarn_status order_states(struct tarn_building *building)
     return TARN_OK;
 }
 
-/* A view carries control arcs to whoever reads its outputs. An op that reads a copy instead comes
- * after the view all the same. `carries`: by view, found in the graph's order. */
+/* A view carries control arcs to the readers of its outputs. An op that reads a copy instead comes
+ * after the view nevertheless. `carries`: by view, found in the graph's order. */
 static enum tarn_status keep_carried(struct tarn_building *building)
 {
     const struct tarn_graph *graph = building->graph;

@@ -5,13 +5,13 @@
 #include "measure.h"
 #include "time.h"
 
-/* An execution whose reads are being got together. */
+/* An execution whose reads are being made available. */
 struct frame {
     uint32_t form;
     uint32_t next; /* of its reads, to be looked at */
 };
 
-/* The schedule up to the first backward op, where no policy changes anything before it. */
+/* The schedule up to the first backward op, if no policy changes anything before it. */
 struct beginning {
     bool is_known;
     uint32_t count, copies_count, reads_count;
@@ -47,11 +47,11 @@ struct tarn_evaluator {
 
 /* ---- recompute/form_choice.c ---- */
 
-/* The form by which to get a version again: of those that miss the fewest reads the fastest.
+/* The form by which to recompute a version: the fastest of the forms that miss the fewest reads.
  * TARN_NONE: there is none. */
 uint32_t tarn_evaluator_form_for(const struct tarn_evaluator *evaluator, uint32_t version);
-/* Of the whole forms in the range, which are those of an op, the one that takes the least time
- * together with what its reads take. */
+/* Of the whole forms in the range, which belong to one op, the form that takes the least time
+ * together with the time of its reads. */
 uint32_t tarn_evaluator_cheapest_form(struct tarn_evaluator *evaluator, struct tarn_range range);
 
 #endif

@@ -1,11 +1,11 @@
-/* What no policy can do without. At the place of an op all of this is in the arena at once: what
- * the op reads and writes in its leanest form, its least workspace, and every storage with a
- * version that cannot be computed again, has been written, and is read later in whatever form. A
- * version that is written in place counts as the storage of the one before it, so nothing is
- * counted twice. Extra waits may change the list, but not the order within a stream: there is in
- * use, whatever the list, what ops of the stream use before the op and behind it. Where any other
- * order may come, only what the op itself takes is sure. Cost: linear in the reads of all forms,
- * and versions × streams. */
+/* Computes the floor: bytes that no policy can do without. At the place of an op the following
+ * bytes are in the arena at once: its reads and writes in its leanest form, its smallest workspace,
+ * and every storage with a version that cannot be recomputed, has been written, and is read later
+ * in any form. A version that is written in place counts as the storage of the version before it,
+ * so no byte is counted twice. Extra waits may change the list, but not the order within a stream.
+ * So for every list a version is in use if ops of the stream use it both before and after the op.
+ * If any other order may follow, only the bytes of the op itself are certain. Cost: linear in the
+ * reads of all forms, and versions × streams. */
 #include <string.h>
 
 #include "recompute.h"
@@ -13,11 +13,11 @@
 struct flooring {
     const struct tarn_recompute_model *model;
     bool cuts;       /* whatever may be computed again may be dropped */
-    uint32_t stream; /* whose ops are looked at; TARN_NONE: all, in the order of the list */
+    uint32_t stream; /* the stream whose ops are looked at; TARN_NONE: all ops, in list order */
     bool *replaced; /* version -> a later one takes its storage, so that it is not the pinned one */
-    uint32_t *first;  /* version -> place from which on it is there, or TARN_NONE: not known */
+    uint32_t *first;  /* version -> first place at which it is there, or TARN_NONE: not known */
     uint32_t *last;   /* version -> last place at which it must be there, or TARN_NONE */
-    int64_t *change;  /* place -> bytes that must be there from it on */
+    int64_t *change;  /* place -> change of the bytes that must be there */
     uint32_t *marked; /* storage -> stamp: in which it was counted last; one stamp a form */
     uint32_t stamp;
 };
@@ -84,7 +84,8 @@ static void forget_needs(struct flooring *flooring)
     memset(flooring->last, 0xff, flooring->model->versions_count * sizeof *flooring->last);
 }
 
-/* Bytes that stand from the place behind a version's first to the one before its last. */
+/* Notes bytes that stand from the place after a version's first place to the place before its
+ * last. */
 static void note_standing(struct flooring *flooring)
 {
     const struct tarn_recompute_model *model = flooring->model;
@@ -107,7 +108,7 @@ static uint64_t add_once(struct flooring *flooring, uint32_t version, uint32_t p
     return read->size;
 }
 
-/* What an op takes beside what stands. */
+/* The bytes that an op takes beside the standing bytes. */
 static uint64_t least_of(struct flooring *flooring, uint32_t place)
 {
     const struct tarn_recompute_model *model = flooring->model;
@@ -127,7 +128,7 @@ static uint64_t least_of(struct flooring *flooring, uint32_t place)
     return least;
 }
 
-/* Raises the floor to what is needed at once by the ops that are looked at. alone: each for itself.
+/* Raises the floor to the bytes that the ops need at once. alone: each op for itself.
  */
 static void raise_floor(struct flooring *flooring, bool alone, uint64_t *floor, uint32_t *at)
 {

@@ -1,7 +1,7 @@
-/* By which form an op runs where the policy leaves that open: to get a version again, or as a
- * primary op. What the reads that are not there would take is guessed by depth-first search, each
- * version counted once, down to GUESS_DEPTH_MAX. Cost: the forms of an op and their reads; for a
- * guess those of what it goes through. */
+/* Chooses the form in which an op runs if the policy leaves it open: for a recomputation, or as a
+ * primary op. The time of missing reads is guessed by depth-first search, each version counted
+ * once, down to GUESS_DEPTH_MAX. Cost: the forms of an op and their reads; for a guess the forms
+ * and reads of all visited versions. */
 #include "evaluator.h"
 
 enum { GUESS_DEPTH_MAX = 48 };
@@ -57,7 +57,7 @@ uint32_t tarn_evaluator_form_for(const struct tarn_evaluator *evaluator, uint32_
 
 /* ---- Running a primary op ---- */
 
-/* What getting a version would take, without what this guess has counted already. */
+/* The time to recompute a version, without the versions that this guess has counted already. */
 static uint64_t guess_version(struct tarn_evaluator *evaluator, uint32_t version, uint32_t depth)
 {
     const struct tarn_recompute_model *model = evaluator->model;

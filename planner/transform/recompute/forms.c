@@ -1,6 +1,7 @@
-/* The forms of an op and what each has to choose from. Implementations that read and yield the same
- * are of one form; of those only the ones stay that nothing faster does with as little workspace.
- * Cost: linear in inputs and outputs, quadratic in the implementations of one op. */
+/* Makes the forms of an op, and the choices of each form. Implementations with the same reads and
+ * results are of one form; an implementation is left out if a faster one of the same form needs no
+ * more workspace. Cost: linear in inputs and outputs, quadratic in the implementations of one
+ * op. */
 #include "forms.h"
 
 #include <stdlib.h>
@@ -98,7 +99,8 @@ static uint32_t first_of_form(const struct tarn_graph_op *op, uint32_t i)
     return i;
 }
 
-/* What the op as written reads of the storage; the current version of others. */
+/* Adds the version of the storage that the op as written reads; for other storages the current
+ * version. */
 static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
                       struct tarn_form *form, uint32_t tensor)
 {

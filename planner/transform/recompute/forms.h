@@ -1,5 +1,5 @@
-/* Reading a graph into a recompute model: how far the pass over the ops has come, and the forms of
- * one op. */
+/* Reads a graph into a recompute model: the state of the pass over the ops, and the forms of one
+ * op. */
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_FORMS_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_FORMS_H
 
@@ -16,7 +16,7 @@ struct tarn_reading {
     bool overflow;
 };
 
-/* What a size takes in the arena; notes an overflow. */
+/* The bytes that a size takes in the arena; notes an overflow. */
 uint64_t tarn_reading_reserve(struct tarn_reading *reading, uint64_t size);
 
 /* A form whose lists grow until it ends. */
@@ -31,13 +31,13 @@ bool tarn_form_repeats(const struct tarn_reading *reading, uint32_t v, uint32_t 
 /* Is the tensor among the op's inputs? */
 bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor);
 
-/* Adds the forms of the op's implementations behind the one as written, and the choices of all. The
- * op's versions have been made, and are not current yet. */
+/* Adds the forms of the op's implementations after the form as written, and the choices of all
+ * forms. The op's versions exist already, but are not current yet. */
 void tarn_reading_forms(struct tarn_reading *reading, uint32_t v);
 
 /* ---- recompute/passes.c ---- */
 
-/* Fills in which ops are forward ops, and where versions are dropped. */
+/* Fills in which ops are forward ops, and the places at which versions are dropped. */
 enum tarn_status tarn_model_find_passes(struct tarn_recompute_model *model,
                                         struct tarn_region *region);
 

@@ -1,6 +1,6 @@
-/* The peak and the time of a schedule. A copy lives from its birth to its last read, over the copy
- * that it overwrites where that one is read for the last time then; their sum over the executions
- * is what implementations must fit beside. Cost: linear in copies and executions. */
+/* Computes the peak and the time of a schedule. A copy lives from its birth to its last read, over
+ * the copy that it overwrites if that copy is read for the last time then. Implementations must fit
+ * beside the sum of the copies alive at each execution. Cost: linear in copies and executions. */
 #include "measure.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ struct measuring {
     const struct tarn_tail *tail;
     uint32_t rest;   /* executions of the tail that have not been run */
     uint64_t *bytes; /* execution -> bytes in the arena while it runs */
-    int64_t *change; /* execution -> bytes that appear, less those that go, when it begins */
+    int64_t *change; /* execution -> bytes that appear, less bytes freed, when it begins */
 };
 
 bool tarn_copy_is_over(const struct tarn_recompute_model *model,
@@ -23,7 +23,7 @@ bool tarn_copy_is_over(const struct tarn_recompute_model *model,
            schedule->copies[copy->over].last_read == copy->birth;
 }
 
-/* The execution behind the last one in which the copy is alive. */
+/* The execution after the last one in which the copy is alive. */
 static uint32_t end_of(const struct measuring *measuring, const struct tarn_copy *copy)
 {
     uint32_t storage = measuring->model->versions[copy->version].storage;

@@ -1,5 +1,5 @@
-/* What policies and scripts share: schedules that grow by one execution after the other, and the
- * peak and the time of those whose copies know their last reads. */
+/* Builds and measures schedules, for policies and scripts: appends executions one by one, and finds
+ * the peak and the time of schedules whose copies know their last reads. */
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_MEASURE_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_MEASURE_H
 
@@ -18,12 +18,12 @@ static inline void tarn_schedule_write(struct tarn_schedule *schedule,
         if (version->forced) latest[version->previous] = TARN_NONE;
     }
     schedule->copies[copy] = (struct tarn_copy){w, e, e, over, recomputed};
-    if (!recomputed || latest[w] == TARN_NONE) latest[w] = copy; /* else nobody has asked for it */
+    if (!recomputed || latest[w] == TARN_NONE) latest[w] = copy; /* else no op has asked for it */
 }
 
 /* Appends form f, which runs at `place` of the list, again or for the first time, on the stream of
- * its op. latest: version -> its copy that can be read, or TARN_NONE. The schedule has room. False:
- * it reads what is not there. */
+ * its op. latest: version -> its copy that can be read, or TARN_NONE. The schedule must have room.
+ * False: the form reads a version that has no copy. */
 static inline bool tarn_schedule_append(struct tarn_schedule *schedule,
                                         const struct tarn_recompute_model *model, uint32_t *latest,
                                         uint32_t f, uint32_t place, bool recomputed)
@@ -59,8 +59,8 @@ struct tarn_lives {
     size_t change_room, bytes_room;
 };
 
-/* Chooses implementations and fills in what the schedule comes to. tail: what runs behind its
- * executions, or NULL. false: no memory. */
+/* Chooses implementations and fills in the schedule's peak and time. tail: the ops that run after
+ * its executions, or NULL. false: no memory. */
 bool tarn_schedule_measure(struct tarn_schedule *schedule, const struct tarn_recompute_model *model,
                            const struct tarn_tail *tail, struct tarn_lives *lives, uint64_t budget);
 

@@ -1,10 +1,11 @@
-/* Versions and forms of a graph, in one pass over its ops in list order: each input means the
- * version that its storage has then, each output makes the next one. An input of an implementation
- * means the version that its tensor names, wherever it has gone since.
+/* Reads the versions and forms of a graph, in one pass over its ops in list order: each input means
+ * the version that its storage has then, and each output makes the next version. An input of an
+ * implementation means the version that its tensor names, even if the storage has a later version
+ * by then.
  *
- * An op in place can write elsewhere when it reads the old version through the very tensor that its
- * producer wrote (a view may be a part of it), and its storage is neither pinned nor in a group.
- * Cost: linear in tensors, inputs, outputs and implementations. */
+ * An op in place can write elsewhere under two conditions. It reads the old version through the
+ * very tensor that its producer wrote (a view may be a part of it), and its storage is neither
+ * pinned nor in a group. Cost: linear in tensors, inputs, outputs and implementations. */
 #include "forms.h"
 
 #include <assert.h>
@@ -65,7 +66,7 @@ static enum tarn_status make_room(struct tarn_reading *reading, struct tarn_regi
     return TARN_OK;
 }
 
-/* What is needed while the graph is read. */
+/* Allocates the memory that is needed while the graph is read. */
 static enum tarn_status make_temporary_room(struct tarn_reading *reading,
                                             struct tarn_region *region)
 {
@@ -156,7 +157,7 @@ static void add_own_form(struct tarn_reading *reading, uint32_t v)
     tarn_form_end(reading, form);
 }
 
-/* The new versions are the current ones from here on. */
+/* Makes the new versions the current ones. */
 static void commit_writes(struct tarn_reading *reading, uint32_t v)
 {
     const struct tarn_graph *graph = reading->graph;
@@ -209,7 +210,7 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
                                            uint64_t alignment, unsigned rules)
 {
     assert(tarn_is_power_of_two(alignment));
-    alignment = tarn_space_alignment(graph, 0, alignment); /* only what is there counts */
+    alignment = tarn_space_alignment(graph, 0, alignment); /* only present storages count */
     *model = (struct tarn_recompute_model){.graph = graph, .alignment = alignment, .rules = rules};
     struct tarn_reading reading = {.model = model, .graph = graph};
     enum tarn_status status = make_room(&reading, region);

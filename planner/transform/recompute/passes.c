@@ -1,25 +1,24 @@
-/* Which versions may be dropped and made again, and where each of them is dropped. Only the uses of
- * versions decide this, whatever the ops are called.
+/* Finds which versions may be dropped and recomputed, and the place at which each of them is
+ * dropped. Only the uses of versions decide this, not the names of ops.
  *
- * A version idles between two of its uses that have other ops between them. Its **gap** is the one
- * in which the list needs the most bytes: for what a forward pass leaves for the backward pass, the
- * gap over the turn from one pass to the other; a list may have several passes (shards, gradient
- * accumulation, the microbatches of a pipeline stage). A version with a gap is droppable if the
- * chain of ops that makes it again, from what is used at the end of the gap or later, is short:
- * no op of it reads at the end of a gap what is gone by then, or all together take less than
- * a part of the work in the gap (CHEAP) and need less to stay than the version's bytes. Results of
- * the forward pass have short chains, since the backward pass uses their inputs later still.
- * Gradients do not: to make one again takes most of both passes. The intermediate results of a
- * short chain are droppable too: each ends at its last use and is made again together with what
- * needs it.
+ * A version idles between two of its uses that have other ops between them. Its **gap** is the idle
+ * span in which the list needs the most bytes. If a forward pass made the version for the backward
+ * pass, this is the span over the turn from one pass to the other. A list may have several passes
+ * (shards, gradient accumulation, the microbatches of a pipeline stage). A version with a gap is
+ * droppable if the chain of ops that recomputes it, from versions that are used at the end of the
+ * gap or later, is short. A chain is short if none of its ops reads, at the end of a gap, a version
+ * that is gone by then. It is also short if its ops together take less than a part of the work in
+ * the gap (CHEAP), and keep fewer bytes alive than the version has. Results of the forward pass
+ * have short chains, since the backward pass uses their inputs even later. Gradients do not: to
+ * recompute one takes most of both passes. The intermediate results of a short chain are droppable
+ * too: each ends at its last use and is recomputed together with the version that needs it.
  *
- * A **turn** is a place where the bytes that idle in such gaps have a peak. Only gaps that span a
- * turn count: others, such as that of a tensor which waits for two more to be multiplied with, are
- * no passes. No version is dropped before the first turn, so that the list up to there is the same
- * for all policies.
+ * A **turn** is a place at which the bytes that idle in such gaps have a peak. Only gaps that span
+ * a turn count: other gaps, such as the gap of a tensor that waits for two other factors, belong to
+ * no passes. No version is dropped before the first turn, so the list up to there is the same for
+ * all policies.
  *
- * With TARN_REPEAT_ANY all versions that idle and can be made again are droppable, by whatever
- * chain.
+ * With TARN_REPEAT_ANY all versions that idle and can be recomputed, by any chain, are droppable.
  *
  * Cost: linear in the reads, with a logarithm of the places for each, and CHAIN_MAX ops, or with
  * TARN_REPEAT_ANY all, for each version with a gap. */
@@ -44,7 +43,7 @@ struct passes {
     uint32_t *last;        /* version -> place of its last use so far */
     struct gap *gaps;      /* by version */
     uint8_t *again;        /* version: some form writes it that may run again */
-    uint32_t *stamp;       /* version -> 1 + version in whose chain it was met last */
+    uint32_t *stamp;       /* version -> 1 + the last version whose chain contained it */
     uint32_t *chain;       /* versions of the chain that is followed */
     uint32_t *turn_before; /* place -> the last turn up to it, or TARN_NONE */
     uint32_t *sorting;     /* place -> versions that are dropped there or earlier */
@@ -86,7 +85,7 @@ static void note_last_uses(const struct passes *passes)
     }
 }
 
-/* What is alive while each op of the list runs, with the least workspace. */
+/* Sums the bytes alive while each op of the list runs, with the smallest workspace. */
 static void sum_bytes(const struct passes *passes)
 {
     const struct tarn_recompute_model *model = passes->model;
@@ -109,7 +108,7 @@ static void sum_bytes(const struct passes *passes)
     }
 }
 
-/* Most bytes at the places from `begin` to the one before `end`. */
+/* The maximum of bytes at the places begin..end - 1. */
 static uint64_t peak_between(const struct passes *passes, uint32_t begin, uint32_t end)
 {
     uint64_t peak = 0;
@@ -194,8 +193,9 @@ static bool is_cheap(const struct passes *passes, uint32_t version, uint64_t wor
     return work <= between / CHEAP;
 }
 
-/* Lists the version and all that must be made again before it at the end of its gap; what is used
- * up by then and cannot be made again has to stay for it. 0: the chain is not short. */
+/* Lists the version and all versions that must be recomputed before it at the end of its gap.
+ * Versions that have ended by then and cannot be recomputed have to stay for it. 0: the chain is
+ * not short. */
 static uint32_t follow_chain(const struct passes *passes, uint32_t version)
 {
     const struct tarn_recompute_model *model = passes->model;
@@ -226,7 +226,7 @@ static uint32_t follow_chain(const struct passes *passes, uint32_t version)
     return is_short || (is_smaller && is_cheap(passes, version, work)) ? count : 0;
 }
 
-/* Forgets gaps whose version cannot be made again by a short chain. */
+/* Forgets gaps whose version cannot be recomputed by a short chain. */
 static void judge_chains(const struct passes *passes)
 {
     for (uint32_t w = 0; w < passes->model->versions_count; w++) {
@@ -301,7 +301,7 @@ static bool spans_turn(const struct passes *passes, const struct gap *gap)
     return turn != TARN_NONE && turn > gap->begin;
 }
 
-/* ---- What may be dropped ---- */
+/* ---- Droppable versions ---- */
 
 /* A version without a gap ends at its last use. */
 static void make_droppable(const struct passes *passes, uint32_t version)
@@ -330,7 +330,7 @@ static void choose_droppable(const struct passes *passes)
     }
 }
 
-/* The ops that may run again, and those that write what such an op reads. */
+/* Marks the ops that may run again, and the ops that write versions which such an op reads. */
 static void mark_forward(const struct passes *passes)
 {
     const struct tarn_recompute_model *model = passes->model;

@@ -1,23 +1,23 @@
-/* What recomputation decides about: versions of storages, the ops that read and write them, and
- * what a policy of keeping and recomputing costs.
+/* The model of recomputation: versions of storages, the ops that read and write them, and the cost
+ * of a policy of keeping and recomputing.
  *
  *     graph --model--> versions, forms --policy--> schedule --> peak, time --> new graph
  *                                      (keep?)   (ops, some of them again)
  *
  * A **version** is what one op has written to a storage, until the next op overwrites it. An op
- * that writes in place makes a new version of the same storage, and writes elsewhere where the old
- * one is still wanted. A **form** is a shape in which an op can be run: what it reads and what it
- * yields; an op has the one that it was written with, and those of its implementations that read
- * other inputs or yield a part of its outputs. Implementations of one form differ in time and
- * workspace only, so each execution takes the fastest that fits beside what is alive.
+ * that writes in place makes a new version of the same storage, and writes elsewhere if the old
+ * version is still needed. A **form** is a set of reads and results with which an op can be run. An
+ * op has the form that it was written with, and the forms of its implementations that read other
+ * inputs or yield a part of its outputs. Implementations of one form differ in time and workspace
+ * only, so each execution takes the fastest one that fits beside the bytes alive.
  *
  * A graph has one forward and one backward pass, or several of them in any sequence (shards,
  * gradient accumulation, microbatches of a pipeline). A forward version is either kept until its
- * last reader, or dropped when the list goes over to backward ops and the next to read it is none
- * of the forward pass, and recomputed when somebody asks, together with whatever that takes and is
- * not there. The rest follows: a schedule is a list of executions in which the primary ops keep
- * their order, each read means the latest copy of the version before it, and a copy is alive from
- * its production to its last read. */
+ * last reader, or dropped and recomputed. It is dropped when the list goes over to backward ops and
+ * its next reader is not in the forward pass. It is recomputed when an op needs it, together with
+ * every missing version that this takes. The rest follows: a schedule is a list of executions in
+ * which the primary ops keep their order, each read means the latest copy of the version before it,
+ * and a copy is alive from its production to its last read. */
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_RECOMPUTE_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_RECOMPUTE_H
 
@@ -34,7 +34,7 @@ struct tarn_version {
     uint64_t size;       /* reserved bytes */
     uint64_t copy_size;  /* of a copy, which is in no contiguous group */
     uint32_t last_early; /* place of the last op before `dropped_at` that reads or overwrites it */
-    uint32_t dropped_at; /* place before which it is dropped where it is not kept, or TARN_NONE */
+    uint32_t dropped_at; /* place before which it is dropped if it is not kept, or TARN_NONE */
     bool repeatable;     /* written by an op that may run again, and not pinned */
     bool droppable;      /* repeatable, and dropped somewhere: see recompute/passes.c */
     bool forced;         /* its producer cannot write elsewhere than over `previous` */
@@ -53,7 +53,7 @@ struct tarn_state {
     uint32_t updates;
 };
 
-/* Begin and end in one of the model's arrays. */
+/* Start and end in one of the model's arrays. */
 struct tarn_range {
     uint32_t begin, end;
 };
@@ -63,17 +63,17 @@ struct tarn_form {
     struct tarn_range reads;   /* distinct versions; those that are overwritten in place included */
     struct tarn_range writes;  /* versions */
     struct tarn_range states;  /* that it reads */
-    struct tarn_range choices; /* fastest first, with ever less workspace */
+    struct tarn_range choices; /* fastest first, each with less workspace */
     bool whole;                /* yields all outputs of the op */
     bool
         splits; /* yields a part, and the op's forms of this kind together yield each output once */
     bool repeats; /* may be run again */
 };
 
-/* What may run again. */
+/* The ops that may run again. */
 enum tarn_repeat_rule {
-    TARN_REPEAT_KNOWN = 1, /* only ops whose class the graph says, or of a kind that is known */
-    TARN_REPEAT_ANY = 2    /* whatever can: else only where that is likely to pay, see passes.c */
+    TARN_REPEAT_KNOWN = 1, /* only ops whose class the graph gives, or whose kind is known */
+    TARN_REPEAT_ANY = 2    /* every op that can; else only if that is likely to pay, see passes.c */
 };
 
 struct tarn_recompute_model {
@@ -83,10 +83,10 @@ struct tarn_recompute_model {
     const uint32_t *order;    /* place -> op, views left out, topological */
     uint32_t ops_count;       /* places */
     uint32_t first_backward;  /* place of the first backward op that reads a forward result, or of
-                               the first at all; ops_count: there is none */
+                                 the first backward op; ops_count: there is none */
     uint8_t *is_forward;      /* by place, see recompute/passes.c */
     uint32_t reversals_count; /* times that the list goes over from forward to backward ops */
-    uint32_t *drops;          /* droppable versions by the place where they are dropped */
+    uint32_t *drops;          /* droppable versions by the place at which they are dropped */
     uint32_t drops_count;
     struct tarn_version *versions;
     uint32_t versions_count;
@@ -106,15 +106,15 @@ struct tarn_cut {
     bool again;
 };
 
-/* What to keep. Arrays are by version or by op of the graph. */
+/* The policy: what to keep. Arrays are by version or by op of the graph. */
 struct tarn_policy {
     uint8_t *keep;   /* droppable version: stays until its last reader */
     uint8_t *retain; /* version that has been recomputed: stays until its last reader, instead of
                         only for the op that asked */
-    uint32_t *form;  /* op -> its form, an index into `forms`, and for one that `splits` all of
-                        those, this one first; TARN_NONE: whichever whole one takes the least
-                        time together with what its reads take */
-    const struct tarn_cut *cuts; /* by place; whoever has made them keeps them */
+    uint32_t *form; /* op -> its form, an index into `forms`, and for a form that `splits` all split
+                       forms, this one first; TARN_NONE: the whole form that takes the least time
+                       together with its reads */
+    const struct tarn_cut *cuts; /* by place; owned by the caller that made them */
     uint32_t cuts_count;
 };
 
@@ -164,8 +164,9 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
  * assertions and tests; linear in the model. */
 bool tarn_recompute_model_is_valid(const struct tarn_recompute_model *model);
 
-/* Reserved bytes that a workspace takes in the first memory space beside what the form makes; one
- * that ends before the outputs begin has their bytes, too. UINT64_MAX: too many for 64 bits. */
+/* Reserved bytes that a workspace takes in the first memory space beside the form's results; a
+ * workspace that ends before the outputs begin shares their bytes. UINT64_MAX: too many for 64
+ * bits. */
 uint64_t tarn_form_workspace(const struct tarn_recompute_model *model, const struct tarn_form *form,
                              uint64_t workspace, bool workspace_first);
 
@@ -176,9 +177,9 @@ void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_m
 
 /* ---- recompute/schedule.c ---- */
 
-/* Where something is computed again. */
+/* The stream of a recomputation. */
 enum tarn_recompute_streams {
-    TARN_RECOMPUTE_SOONEST,     /* of the next two the one where it can begin first */
+    TARN_RECOMPUTE_SOONEST,     /* of the next two the stream in which it can start first */
     TARN_RECOMPUTE_WHERE_ASKED, /* on the stream of the op that it runs for */
     TARN_RECOMPUTE_AT_HOME,     /* on the stream of the op that it repeats */
     TARN_RECOMPUTE_RULES
@@ -192,11 +193,12 @@ struct tarn_evaluator;
 struct tarn_evaluator *tarn_evaluator_create(struct tarn_region *region,
                                              const struct tarn_recompute_model *model);
 
-/* What the policy leads to, with recomputations where they begin soonest. Each execution takes the
- * fastest implementation whose workspace fits under `budget` bytes beside what is alive, else the
- * one with the least workspace. Counts all ops, but leaves out of `executions` those at the end
- * that no policy changes (recompute/tail.h). The schedule is the evaluator's and valid until its
- * next call; NULL: no memory. Linear in the reads and writes of what is run. */
+/* Returns the schedule of the policy, with each recomputation in the stream in which it starts
+ * soonest. Each execution takes the fastest implementation whose workspace fits under `budget`
+ * bytes beside the bytes alive, else the one with the smallest workspace. The result counts all
+ * ops, but `executions` omits the ops at the end that no policy changes (recompute/tail.h). The
+ * schedule is the evaluator's and valid until its next call; NULL: no memory. Linear in the reads
+ * and writes of all executions. */
 const struct tarn_schedule *tarn_evaluate(struct tarn_evaluator *evaluator,
                                           const struct tarn_policy *policy, uint64_t budget);
 /* The same with all executions, and recomputations by a rule. */
@@ -204,24 +206,24 @@ const struct tarn_schedule *tarn_evaluate_whole(struct tarn_evaluator *evaluator
                                                 const struct tarn_policy *policy, uint64_t budget,
                                                 enum tarn_recompute_streams rule);
 
-/* Whether a schedule of all executions, whose peak is known, runs each primary op in its order and
- * reads only copies that were born before, of the right versions. For assertions and tests; linear
- * in its reads and copies. */
+/* Does a schedule of all executions, whose peak is known, run each primary op in its order and read
+ * only copies that were born before, of the right versions? For assertions and tests; linear in its
+ * reads and copies. */
 bool tarn_schedule_is_valid(const struct tarn_schedule *schedule,
                             const struct tarn_recompute_model *model);
 
-/* Is the copy written in place of the one that was there before, rather than beside it? */
+/* Is the copy written in place of the earlier copy, not beside it? */
 bool tarn_copy_is_over(const struct tarn_recompute_model *model,
                        const struct tarn_schedule *schedule, uint32_t copy);
 
-/* What the execution takes by the implementation that was chosen for it, in nanoseconds. */
+/* The time of the execution by its chosen implementation, in nanoseconds. */
 uint64_t tarn_execution_ns(const struct tarn_recompute_model *model,
                            const struct tarn_execution *execution);
 
 /* ---- recompute/script.c ---- */
 
-/* A schedule can be given step by step, instead of by a policy: what runs, primary or again, and
- * where a version is dropped. */
+/* One step of a script, which gives a schedule step by step instead of by a policy: an execution,
+ * primary or again, or the drop of a version. */
 struct tarn_script_step {
     uint32_t what; /* form that runs, or version that is dropped */
     bool drops;
@@ -234,16 +236,16 @@ struct tarn_script {
     uint64_t budget; /* bytes that implementations are chosen for */
 };
 
-/* The schedule of a script, for a model of one stream. Implementations are chosen as by
- * tarn_evaluate. The peak is UINT64_MAX when the script reads what is not there. TARN_SYSTEM: no
- * memory. Linear in the reads and writes of what is run. */
+/* Makes the schedule of a script, for a model of one stream. Implementations are chosen as by
+ * tarn_evaluate. The peak is UINT64_MAX if the script reads a version that has no copy.
+ * TARN_SYSTEM: no memory. Linear in the reads and writes of all executions. */
 enum tarn_status tarn_script_run(struct tarn_schedule *schedule, struct tarn_region *region,
                                  const struct tarn_recompute_model *model,
                                  const struct tarn_script *script);
 
 /* ---- recompute/floor.c ---- */
 
-/* What may still change when the policy has been chosen. */
+/* What may still change after the policy has been chosen. */
 enum tarn_recompute_list {
     TARN_LIST_STAYS,      /* and the policy has no cuts */
     TARN_LIST_STAYS_CUT,  /* it may have cuts */

@@ -1,10 +1,10 @@
-/* From a policy to a schedule and its peak.
+/* Makes the schedule of a policy, and finds its peak.
  *
- * First pass: the primary ops in their order, before each of them whatever its reads miss of what
- * was dropped, by depth-first search down to what is there. Each read is noted at the copy that it
- * means. Second pass: a copy lives from its birth to its last read, over the copy that it
- * overwrites where that one is read for the last time then; their sum over time is what
- * implementations must fit beside. Cost: linear in the reads and writes of all executions. */
+ * First pass: the primary ops in their order, and before each of them the dropped versions that its
+ * reads miss, found by depth-first search down to versions that are there. Each read is noted at
+ * the copy that it means. Second pass: a copy lives from its birth to its last read, over the copy
+ * that it overwrites if that copy is read for the last time then. Implementations must fit beside
+ * the sum of the copies alive. Cost: linear in the reads and writes of all executions. */
 #include "evaluator.h"
 
 #include <assert.h>
@@ -13,8 +13,8 @@
 /* Executions of all ops together, as a multiple of the ops, before a policy is given up. */
 enum { EXECUTIONS_MAX = 64 };
 
-/* Room for schedules at the start, as a multiple of what keeping everything takes. Where lists grow
- * beyond it, the shorter ones stay in the region. */
+/* Room for schedules at the start, as a multiple of the schedule that keeps everything. If lists
+ * grow beyond it, the shorter arrays stay in the region. */
 enum { ROOM = 2 };
 
 /* ---- Room ---- */
@@ -136,7 +136,7 @@ static uint32_t next_missing(const struct tarn_evaluator *evaluator, struct fram
     return TARN_NONE;
 }
 
-/* Runs a primary op, or one that is run again, after what its reads take. */
+/* Runs a primary op, or a recomputation, after the executions that its reads need. */
 static void run(struct tarn_evaluator *evaluator, uint32_t f, bool again)
 {
     const struct tarn_recompute_model *model = evaluator->model;
@@ -191,7 +191,7 @@ static void run_primary(struct tarn_evaluator *evaluator, uint32_t v)
         evaluator->latest[evaluator->passing[--evaluator->passing_count]] = TARN_NONE;
 }
 
-/* Forgets what the policy does not keep for what follows. */
+/* Forgets versions that the policy does not keep for later ops. */
 static void drop_versions(struct tarn_evaluator *evaluator)
 {
     const struct tarn_recompute_model *model = evaluator->model;
@@ -202,7 +202,7 @@ static void drop_versions(struct tarn_evaluator *evaluator)
     }
 }
 
-/* What the policy drops and computes again at this very place. */
+/* Applies the cuts of the policy at this place: drops and recomputations. */
 static void make_cuts(struct tarn_evaluator *evaluator)
 {
     const struct tarn_policy *policy = evaluator->policy;
@@ -264,7 +264,8 @@ static void remember_beginning(struct tarn_evaluator *evaluator)
     beginning->is_known = true;
 }
 
-/* Executions, copies and reads are still there: only what came behind them has changed. */
+/* Restores the beginning. Its executions, copies and reads are still there: only later entries have
+ * changed. */
 static void recall_beginning(struct tarn_evaluator *evaluator)
 {
     const struct beginning *beginning = &evaluator->beginning;
@@ -286,7 +287,7 @@ static void run_all(struct tarn_evaluator *evaluator)
     evaluator->stuck = evaluator->no_memory = false;
     evaluator->passing_count = evaluator->next_drop = evaluator->next_cut = 0;
     bool is_cut = evaluator->policy->cuts_count > 0, alike = evaluator->begins_alike && !is_cut;
-    if (is_cut) evaluator->beginning.is_known = false; /* what is there now is another one */
+    if (is_cut) evaluator->beginning.is_known = false; /* the stored beginning is another one now */
     if (alike && evaluator->beginning.is_known) {
         recall_beginning(evaluator);
     } else {
@@ -298,7 +299,7 @@ static void run_all(struct tarn_evaluator *evaluator)
 }
 /* ---- The whole ---- */
 
-/* What the tail reads of the versions that are there when it begins. */
+/* Notes the tail's reads of versions that are there when it begins. */
 static void read_by_tail(struct tarn_evaluator *evaluator)
 {
     struct tarn_schedule *schedule = &evaluator->schedule;

@@ -1,7 +1,7 @@
-/* A script is a schedule that is given step by step (struct tarn_script_step in recompute.h)
- * instead of following from a policy. Each step appends an execution, or makes the next read of a
- * version ask for a later copy. Which copy is written over which follows from the last reads, as
- * for a policy. Cost: linear in the reads and writes of what is run. */
+/* Runs scripts. A script is a schedule that is given step by step (struct tarn_script_step in
+ * recompute.h) instead of following from a policy. Each step appends an execution, or makes the
+ * next read of a version ask for a later copy. The last reads decide which copy is written over
+ * which, as for a policy. Cost: linear in the reads and writes of all executions. */
 
 #include <assert.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static bool make_room(struct scripting *scripting, struct tarn_region *region,
     return true;
 }
 
-/* False: it reads what is not there. */
+/* False: it reads a version that has no copy. */
 static bool run(struct scripting *scripting, const struct tarn_recompute_model *model, uint32_t f)
 {
     uint32_t place = scripting->place;

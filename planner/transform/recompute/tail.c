@@ -1,7 +1,8 @@
-/* An op belongs to the tail when it and all behind it have one form with one choice and read
- * nothing that may be dropped: whatever the policy, they run one after another, and what they write
- * lives equally long. A version that the tail writes over an older one takes its bytes where the
- * older one is read for the last time by then. Cost: linear in the reads and writes of the tail. */
+/* Evaluates the tail. An op belongs to the tail if it and all later ops have one form with one
+ * choice and read no droppable version: for every policy they run one after another, and their
+ * results live equally long. A version that the tail writes over an older version takes its bytes
+ * if the older version is read for the last time by then. Cost: linear in the reads and writes of
+ * the tail. */
 #include "tail.h"
 
 #include <assert.h>

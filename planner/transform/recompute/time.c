@@ -1,14 +1,15 @@
-/* When the executions of a schedule run, by the model of tarn/simulate.h: in their order each
- * begins at the latest of its stream's last end and of the ends that it waits for in other streams.
- * A primary op waits for whom it waited in the source graph, and every execution for whoever wrote
- * the copies that it reads. What follows from other waits ends earlier anyway, so no wait needs to
- * be left out. Views take no time and no wait of their own: whoever comes behind one waits for what
- * was launched before it, of which the latest end in each stream is enough.
+/* Computes when the executions of a schedule run, by the model of tarn/simulate.h: in their order
+ * each begins at the latest of its stream's last end and of the ends that it waits for in other
+ * streams. A primary op waits for the same ops as in the source graph, and every execution waits
+ * for the executions that wrote the copies that it reads. Waits implied by other waits end earlier
+ * anyway, so no wait needs to be left out. Views take no time and have no wait of their own: an op
+ * after a view waits for the ops launched before the view, of which the latest end in each stream
+ * is enough.
  *
- * The result is an estimate that guides the search; the time that is told is simulated on the graph
- * that is built. It may be longer than that one where a primary op reads a copy instead of what it
- * waited for, and shorter where the graph that is built has arcs against overwriting. Cost: linear
- * in the ops, arcs and reads, and streams for each view with an arc to or from another stream. */
+ * The result is an estimate that guides the search; the reported time is simulated on the built
+ * graph. The estimate may be longer if a primary op reads a copy instead of the version that it
+ * waited for, and shorter if the built graph has arcs against overwriting. Cost: linear in the ops,
+ * arcs and reads, and streams for each view with an arc to or from another stream. */
 #include "time.h"
 
 #include <assert.h>
@@ -60,7 +61,7 @@ static uint64_t *row_of(const struct timing_pass *pass, uint32_t view)
            (size_t)pass->timing->row_of[view] * pass->model->graph->streams_count;
 }
 
-/* When op v may begin, for what it waits for in other streams. */
+/* When op v may begin, by its waits for other streams. */
 static uint64_t source_ready(const struct timing_pass *pass, uint32_t v)
 {
     const struct tarn_graph *graph = pass->model->graph;
@@ -81,7 +82,7 @@ static uint64_t source_ready(const struct timing_pass *pass, uint32_t v)
     return ready;
 }
 
-/* What is behind the view in its stream waits for what was launched before the view. */
+/* Ops after the view in its stream wait for the ops launched before the view. */
 static void pass_view(const struct timing_pass *pass, uint32_t v)
 {
     const struct tarn_graph *graph = pass->model->graph;
@@ -109,7 +110,7 @@ static void pass_view(const struct timing_pass *pass, uint32_t v)
     row_of(pass, v)[own] = timing->stream_end[own];
 }
 
-/* When an execution could begin on a stream, by what it reads. */
+/* When an execution could begin on a stream, by its reads. */
 static uint64_t reads_ready(const struct timing_pass *pass, const struct tarn_execution *execution,
                             uint32_t stream)
 {
@@ -138,7 +139,7 @@ static uint32_t choose_stream(const struct timing_pass *pass,
                                                                                      : asking;
 }
 
-/* A launch in the stream ends later than all that it has waited for. */
+/* Forgets passed ends: a launch in the stream ends later than all ops that it has waited for. */
 static void forget_passed(struct tarn_timing *timing, uint32_t stream, uint32_t streams)
 {
     if (timing->passed_ready[stream] == 0) return;

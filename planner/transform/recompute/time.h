@@ -1,11 +1,12 @@
-/* The modelled critical path of a schedule of several streams, and the streams of what runs again.
+/* Computes the modelled critical path of a schedule of several streams, and the streams of
+ * recomputations.
  */
 #ifndef TARN_PLANNER_TRANSFORM_RECOMPUTE_TIME_H
 #define TARN_PLANNER_TRANSFORM_RECOMPUTE_TIME_H
 
 #include "recompute.h"
 
-/* Room that is used again. An end of 0 is that of nothing. */
+/* Scratch memory that is reused. An end of 0 means that no op has run. */
 struct tarn_timing {
     uint64_t *stream_end;       /* stream -> end of its last op so far, ns */
     uint64_t *op_end;           /* op of the graph, no view -> end of its last primary execution */
@@ -16,10 +17,10 @@ struct tarn_timing {
     uint64_t *rows;         /* row and stream -> latest end before the view in that stream */
     uint64_t *passed;       /* stream and other stream -> latest end there that views have passed on
                                to the first one since its last op */
-    uint64_t *passed_ready; /* stream -> when its next op may begin for what `passed` has */
-    uint32_t *lookers;      /* streams that have a row in `passed` that is not all 0 */
+    uint64_t *passed_ready; /* stream -> when its next op may begin, as far as `passed` says */
+    uint32_t *lookers;      /* streams whose row in `passed` is not all 0 */
     uint32_t lookers_count;
-    bool *looks; /* by stream: it is one of these */
+    bool *looks; /* by stream: it is one of the lookers */
 };
 
 /* TARN_SYSTEM: no memory. */

@@ -1,5 +1,5 @@
-/* What holds for every model and for every schedule that can be carried out. Cost: linear in what
- * is looked at. */
+/* Checks conditions that hold for every model and for every schedule that can run. Cost: linear in
+ * the checked data. */
 #include "recompute.h"
 
 /* ---- Models ---- */

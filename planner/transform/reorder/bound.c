@@ -1,12 +1,12 @@
-/* A minimum cut. On the source's side is what has run; all that comes before v is the source, v
- * and all that comes after it the sink. A storage pays its size where its producer has run and
- * a user has not:
+/* Computes the bound by a minimum cut. On the source's side are the nodes that have run. All nodes
+ * before v form the source; v and all nodes after it form the sink. A storage costs its size if its
+ * producer has run and a user has not:
  *
  *     producer --size--> storage --unlimited--> each user      node --unlimited--> predecessors
  *
- * Only nodes that are neither before nor after v are in the network, so that it is small in the
- * deep graphs of training. Cost: a flow through the nodes that v is not ordered with, and their
- * touches.
+ * Only nodes that are neither before nor after v are in the network, so it is small in the deep
+ * graphs of training. Cost: a flow through the nodes with which v is not ordered, and their
+ * storages.
  */
 #include "bound.h"
 
@@ -43,7 +43,8 @@ static void reach(struct tarn_reorder_bound *bound, uint32_t w, enum tarn_reorde
     bound->queue[(*tail)++] = w;
 }
 
-/* Marks whoever can be reached from v along the arcs, or against the cases when side is BEFORE. */
+/* Marks all nodes that can be reached from v along the arcs, or against the cases if side is
+ * BEFORE. */
 static void mark(struct tarn_reorder_bound *bound, const struct tarn_arcs *arcs, uint32_t v,
                  enum tarn_reorder_side side)
 {
@@ -104,7 +105,7 @@ static uint32_t add_users(struct tarn_reorder_bound *bound, uint32_t a, uint32_t
     return name;
 }
 
-/* Adds what storages can cost; returns what they cost in any case. */
+/* Adds the costs that storages can have; returns the cost that they have in any case. */
 static uint64_t add_storages(struct tarn_reorder_bound *bound)
 {
     const struct tarn_reorder_model *model = bound->model;

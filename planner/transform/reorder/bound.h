@@ -1,6 +1,7 @@
-/* What no order can be below. While node v runs, some set of nodes has run: all that come before v,
- * none that comes after, and with every node its predecessors. The least that can be alive with
- * such a set, and what v makes, bound the memory of v's step in every order, hence the peak. */
+/* A lower bound on the peak of every order. While node v runs, some set of nodes has run: all nodes
+ * that come before v, none that comes after, and with every node its predecessors. The fewest bytes
+ * that can be alive with such a set, plus the bytes that v makes, bound the memory of v's step in
+ * every order, hence the peak. */
 #ifndef TARN_PLANNER_TRANSFORM_REORDER_BOUND_H
 #define TARN_PLANNER_TRANSFORM_REORDER_BOUND_H
 
@@ -8,7 +9,7 @@
 #include "planner/transform/list_model.h"
 #include "planner/transform/steps.h"
 
-/* Where a node stands beside v. */
+/* The order of a node relative to v. */
 enum tarn_reorder_side { TARN_REORDER_FREE, TARN_REORDER_BEFORE, TARN_REORDER_AFTER };
 
 /* A case: `before` runs before `after`, which the graph leaves open. */
@@ -30,15 +31,15 @@ struct tarn_reorder_bound {
     uint32_t cases_count;
 };
 
-/* Arrays from the region, but for those of the flow, which grow. TARN_SYSTEM: no memory; *bound can
- * be finished in any case. */
+/* Allocates arrays from the region, except the flow's arrays, which grow. TARN_SYSTEM: no memory;
+ * *bound can be finished in any case. */
 enum tarn_status tarn_reorder_bound_init(struct tarn_reorder_bound *bound,
                                          struct tarn_region *region,
                                          const struct tarn_reorder_model *model);
 void tarn_reorder_bound_finish(struct tarn_reorder_bound *bound);
 
-/* The least memory of v's step, by a minimum cut. Afterwards `side` tells who has run in a set that
- * reaches it: the smallest such set, no node is FREE any more. TARN_SYSTEM: no memory. */
+/* The minimum memory of v's step, by a minimum cut. Afterwards `side` says which nodes have run in
+ * the smallest set that reaches this minimum; no node is FREE any more. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reorder_bound_at(struct tarn_reorder_bound *bound, uint32_t v,
                                        uint64_t *least);
 /* After that: the largest such set instead. */
@@ -47,8 +48,9 @@ void tarn_reorder_bound_enlarge(struct tarn_reorder_bound *bound);
 /* Was u ordered with the v of the last cut neither by the graph nor by the cases? */
 bool tarn_reorder_bound_was_free(const struct tarn_reorder_bound *bound, uint32_t u);
 
-/* A higher bound on the peak of every order, where single minimum cuts do not meet the best order:
- * of two nodes that the graph does not order, one runs first, and each case is bounded by itself.
+/* A higher bound on the peak of every order, for graphs whose single minimum cuts do not meet the
+ * best order: of two nodes that the graph does not order, one runs first, and each case is bounded
+ * by itself.
  */
 
 struct tarn_reorder_proof {
@@ -61,8 +63,8 @@ struct tarn_reorder_proof {
     uint64_t *step;      /* memory of the steps of one order */
     uint8_t *side;       /* node: a copy of the bound's */
     uint32_t *found;     /* an order below the goal, if one turned up */
-    uint64_t found_peak; /* UINT64_MAX: none */
-    const struct tarn_steps *steps; /* NULL, or those whose end is this search's end, too */
+    uint64_t found_peak; /* UINT64_MAX: no order found */
+    const struct tarn_steps *steps; /* NULL, or the steps whose end also ends this search */
 };
 
 /* Arrays from the region. The bound has no cases. TARN_SYSTEM: no memory. */

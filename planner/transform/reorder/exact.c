@@ -1,11 +1,12 @@
-/* Depth-first search over the sets of nodes that have run, with a limit that no step may exceed. A
- * set from which the rest cannot be run under the limit is remembered, and stays hopeless when
- * the limit falls. What is alive depends on the set alone, not on the order in which it came about.
- * A ready node that leaves no more alive than there was, and whose own step is under the limit, is
- * taken without looking at the others: what is alive is submodular over sets closed under
- * predecessors, so an order of the rest that is under the limit stays so with that node first.
- * Every success lowers the limit below its peak; the first failure proves the last success best.
- * Cost: one visit a set, at most visits_max; a visit looks at all nodes. */
+/* Finds an optimal order by depth-first search over the sets of nodes that have run, with a limit
+ * that no step may exceed. A set from which the remaining nodes cannot be run under the limit is
+ * remembered, and stays hopeless when the limit falls. The bytes alive depend on the set alone, not
+ * on the order in which its nodes ran. A ready node is taken without looking at other nodes if it
+ * leaves no more bytes alive than before and its own step is under the limit. This is safe because
+ * the bytes alive are submodular over sets closed under predecessors: an order of the rest that is
+ * under the limit stays so with that node first. Every success lowers the limit below its peak; the
+ * first failure proves the last success best. Cost: one visit a set, at most visits_max; a visit
+ * looks at all nodes. */
 #include "exact.h"
 
 #include <assert.h>
@@ -51,8 +52,8 @@ static void undo(struct tarn_reorder_exact *exact, uint64_t peak)
     exact->peak = peak;
 }
 
-/* Who may run next under the limit, least left alive first; one node alone when that spoils
- * nothing. */
+/* Lists the nodes that may run next under the limit, the one that leaves the fewest bytes alive
+ * first; only one node if running it is always safe. */
 static uint32_t list_next(const struct tarn_reorder_exact *exact, uint64_t set, uint8_t *next)
 {
     const struct tarn_reorder_state *state = exact->state;

@@ -32,9 +32,9 @@ enum tarn_reorder_verdict {
     TARN_REORDER_UNKNOWN
 };
 
-/* Looks for an order of nodes[0..count) with a peak below `below`, then for better ones, down to
- * `enough`. The state is where the first of them could run, and is left there. Fills order and
- * *peak when there is one. */
+/* Looks for an order of nodes[0..count) with a peak below `below`, then for better orders, down to
+ * `enough`. In the state on entry the first of the nodes could run; the state is left unchanged.
+ * Fills order and *peak if an order was found. */
 enum tarn_reorder_verdict tarn_reorder_exact_run(struct tarn_reorder_exact *exact,
                                                  const uint32_t *nodes, uint32_t count,
                                                  uint64_t below, uint64_t enough, uint32_t *order,

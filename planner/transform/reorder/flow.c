@@ -1,7 +1,8 @@
-/* Dinic's algorithm: breadth-first levels from the source, then paths that go down one level an arc
- * until none is left, again and again until the sink is out of reach (E. A. Dinic, "Algorithm for
- * solution of a problem of maximum flow in networks with power estimation", 1970).
- * Cost: O(nodes^2 arcs) at worst, a few passes over the arcs on what orders of ops ask for. */
+/* Computes maximum flows by Dinic's algorithm: breadth-first levels from the source, then paths
+ * that go down one level an arc until none is left, again and again until the sink is out of reach
+ * (E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power
+ * estimation", 1970). Cost: O(nodes^2 arcs) at worst, a few passes over the arcs for orders of
+ * ops. */
 #include "flow.h"
 
 #include <assert.h>
@@ -80,7 +81,7 @@ void tarn_flow_find_largest(struct tarn_reorder_flow *flow, uint32_t sink)
 
 /* ---- Paths ---- */
 
-/* Sends what the path can take, and returns at which place of it there is no room left. */
+/* Sends as much as the path can take, and returns the place in the path that has no room left. */
 static uint32_t send(struct tarn_reorder_flow *flow, uint32_t length, uint64_t *sent)
 {
     uint64_t amount = UINT64_MAX;

@@ -14,7 +14,7 @@
 /* An arc and its twin in the other direction are neighbours in the list: twin = arc ^ 1. */
 struct tarn_flow_arc {
     uint32_t to, next; /* next: of the arcs that leave the same node; TARN_NONE: the last */
-    uint64_t room;     /* what can still be sent along it */
+    uint64_t room;     /* flow that can still be sent along it */
 };
 
 struct tarn_reorder_flow {

@@ -1,14 +1,14 @@
-/* Two rules. (1) A ready segment, a short run of nodes that leaves no more alive than there was and
- * never exceeds the limit before its end, is run at once: that spoils nothing, because what is
- * alive is submodular over sets of nodes closed under predecessors, so that any completion that
- * stays under the limit stays under it with the segment taken first. (2) When there is none, the
- * guide's first ready node that fits under the limit is run; when none fits, the one that exceeds
- * it least.
+/* Orders nodes greedily by two rules. (1) A ready segment, a short run of nodes that leaves no more
+ * bytes alive than before and never exceeds the limit before its end, is run at once. This is
+ * always safe, because the bytes alive are submodular over sets of nodes closed under predecessors:
+ * any completion that stays under the limit stays under it with the segment run first. (2) If there
+ * is no such segment, the guide's first ready node that fits under the limit is run; if none fits,
+ * the node that exceeds the limit least.
  *
- * A segment grows from a ready node: run it, then whatever that has made ready and frees most,
- * until what is alive is back where it was. A node is looked at again when something changes for
- * it: it is now the last that keeps bytes alive, or the last that another node waits for.
- * Cost: O(n log n) node runs, times the length of segments that are tried in vain. */
+ * A segment grows from a ready node: run it, then, of the nodes that have become ready, the one
+ * that frees most, until no more bytes are alive than before. A node is looked at again after a
+ * change that concerns it: it is now the last that keeps bytes alive, or the last that another node
+ * waits for. Cost: O(n log n) node runs, times the length of segments that are tried in vain. */
 #include "greedy.h"
 
 #include <assert.h>
@@ -77,13 +77,14 @@ static void undo(struct tarn_reorder_greedy *greedy)
     greedy->has_run[v] = false;
 }
 
-/* What running v now would leave alive beyond what is; below 0: it frees. */
+/* The bytes that running v now would add to the bytes alive; below 0: it frees bytes. */
 static int64_t net(const struct tarn_reorder_greedy *greedy, uint32_t v)
 {
     return (int64_t)(greedy->state.model->made[v] - greedy->state.freed[v]);
 }
 
-/* Of what the nodes run from `begin` on have made ready: who leaves least alive. */
+/* Of the nodes made ready by the nodes run since `begin`: the one that leaves the fewest bytes
+ * alive. */
 static uint32_t find_next(const struct tarn_reorder_greedy *greedy, uint32_t begin)
 {
     const struct tarn_arcs *arcs = &greedy->state.model->successors;
@@ -99,7 +100,7 @@ static uint32_t find_next(const struct tarn_reorder_greedy *greedy, uint32_t beg
     return best;
 }
 
-/* Runs the segment that begins with ready node v; undone and false when there is none. */
+/* Runs the segment that begins with ready node v; if there is none, undoes it and returns false. */
 static bool grow(struct tarn_reorder_greedy *greedy, uint32_t v, uint64_t limit)
 {
     uint32_t begin = greedy->run_count, next = v;
@@ -118,7 +119,7 @@ static bool grow(struct tarn_reorder_greedy *greedy, uint32_t v, uint64_t limit)
     return false;
 }
 
-/* ---- What has changed ---- */
+/* ---- Changes after a node has run ---- */
 
 /* Storages that have one user left: it frees more than before. */
 static void await_last_users(struct tarn_reorder_greedy *greedy, uint32_t v)

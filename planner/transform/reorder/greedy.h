@@ -11,10 +11,10 @@ struct tarn_reorder_greedy {
     struct tarn_heap ready; /* ready nodes, the guide's first on top */
     uint32_t *waiting;      /* nodes to look at: they have become ready, or free more than before */
     uint32_t waiting_count;
-    uint32_t *hold; /* ready nodes whose segment does not fit under the limit now */
+    uint32_t *hold; /* ready nodes whose segment does not fit under the limit at present */
     uint32_t hold_count;
-    uint64_t *need;      /* node on hold -> bytes beyond what is alive that its segment takes */
-    uint64_t need_least; /* of the nodes on hold; UINT64_MAX: there is none */
+    uint64_t *need;      /* node on hold -> bytes that its segment takes beyond the bytes alive */
+    uint64_t need_least; /* minimum over the nodes on hold; UINT64_MAX: there is none */
     bool *has_run;       /* node: is it in the order? */
     bool *is_ready;      /* node: has it been in the heap? */
     bool *is_waiting, *is_held; /* node: is it in `waiting`, in `hold`? */
@@ -32,14 +32,14 @@ enum tarn_status tarn_reorder_greedy_init(struct tarn_reorder_greedy *greedy,
 uint64_t tarn_reorder_greedy_run(struct tarn_reorder_greedy *greedy, const uint32_t *guide,
                                  uint64_t limit);
 
-/* ---- The same order with nodes put off where that can only help ---- */
+/* ---- The same order with nodes postponed if that can only lower the peak ---- */
 
 struct tarn_reorder_postpone {
     const struct tarn_reorder_model *model;
-    uint32_t *place;  /* node -> where it runs: its own place in the order, or that of the node
+    uint32_t *place;  /* node -> where it runs: its own place in the order, or the place of the node
                          right before which it is put */
     uint32_t *latest; /* storage -> greatest `place` among the users met so far */
-    uint32_t *begin;  /* place -> where its nodes begin */
+    uint32_t *begin;  /* place -> the start of its nodes */
 };
 
 /* Arrays from the region. TARN_SYSTEM: no memory. */
@@ -47,8 +47,8 @@ enum tarn_status tarn_reorder_postpone_init(struct tarn_reorder_postpone *postpo
                                             struct tarn_region *region,
                                             const struct tarn_reorder_model *model);
 
-/* Writes the better order to `result`, which is not `order`. No step's memory is higher than that
- * of the same node in `order`, or of the node that it was put before. */
+/* Writes the better order to `result`, which is not `order`. No step's memory is higher than the
+ * memory of the same node in `order`, or of the node that it was put before. */
 void tarn_reorder_postpone_run(struct tarn_reorder_postpone *postpone, const uint32_t *order,
                                uint32_t *result);
 

@@ -1,9 +1,9 @@
-/* A node that frees nothing, because every storage that it reads has a user behind it, can run
- * right before the first node that waits for it, or before the last other user of one of those
- * storages, whichever comes first: what it makes is alive for a shorter time, and nothing else
- * changes. Decided from the end of the order to its beginning, so that whole chains
- * move. This is the fusion of ops that only feed one successor, without fixing it for ever.
- * Cost: linear. */
+/* Postpones nodes. A node frees nothing if every storage that it reads has a later user. Such a
+ * node can run right before the first node that waits for it, or right before the last other user
+ * of one of those storages, whichever comes first. Then its results are alive for a shorter time,
+ * and nothing else changes. Nodes are visited from the end of the order to its start, so that whole
+ * chains move. This is the fusion of ops that only feed one successor, without fixing it
+ * permanently. Cost: linear. */
 #include "greedy.h"
 
 #include <assert.h>

@@ -1,9 +1,9 @@
-/* Branch and bound over cases "u runs before w". Each case has an order that is legal in it. Take
- * the highest step w of that order. If w's minimum cut reaches the goal, the case is done. Else
- * split the order at that cut, which lowers w's step; now another node u is highest. If the case
- * orders the two, go on with u; if not, either u runs before w or w before u, and what is true in
- * both cases is true. The orders that are found meanwhile are compared with the goal as well. Cost:
- * cuts_max minimum cuts and twice as many runs through an order. */
+/* Raises the bound by branch and bound over cases "u runs before w". Each case has an order that is
+ * legal in it. Take the highest step w of that order. If w's minimum cut reaches the goal, the case
+ * is done. Else split the order at that cut, which lowers w's step; now another node u is highest.
+ * If the case orders the two, continue with u. If not, either u runs before w or w before u, and a
+ * bound that holds in both cases holds. The orders that are found meanwhile are compared with the
+ * goal, too. Cost: cuts_max minimum cuts and twice as many runs through an order. */
 #include "bound.h"
 
 #include <assert.h>
@@ -56,7 +56,7 @@ static uint32_t find_highest(struct tarn_reorder_proof *proof, const uint32_t *o
     return i;
 }
 
-/* Moves what the last cut has run to the front. */
+/* Moves the nodes that have run in the last cut to the front. */
 static void split(struct tarn_reorder_proof *proof, uint32_t *order, uint32_t *room)
 {
     uint32_t count = nodes_count(proof), front = 0, back = 0;
@@ -82,7 +82,8 @@ static bool waits_for_marked(const struct tarn_reorder_proof *proof, uint32_t v)
     return false;
 }
 
-/* Copies the order and puts node `after`, with all between that comes after it, behind `before`. */
+/* Copies the order and puts node `after`, with all nodes between that come after it, after node
+ * `before`. */
 static void copy_in_case(struct tarn_reorder_proof *proof, const uint32_t *from, uint32_t *to,
                          struct tarn_reorder_case one)
 {
@@ -137,7 +138,7 @@ static enum tarn_status look(struct tarn_reorder_proof *proof, uint32_t depth, u
 static enum tarn_status bound_case(struct tarn_reorder_proof *proof, uint32_t depth,
                                    uint64_t *least);
 
-/* The less of what can be said when `one` holds and of what could be said of the cases before. */
+/* Takes the lower of the bound of case `one` and the bound of the earlier cases. */
 static enum tarn_status add_case(struct tarn_reorder_proof *proof, uint32_t depth,
                                  struct tarn_reorder_case one, uint64_t known, uint64_t *least)
 {

@@ -1,6 +1,6 @@
-/* Reordering: the best list of ops, as if everything ran in one stream (rounds.h), from which
- * several streams take their orders, as streams.h goes on to say. The bound holds for them as well,
- * since what is alive in one step of a list is an antichain. Cost: that of its parts. */
+/* Reorders a graph: finds the best list of ops, as if all ops ran in one stream (rounds.h), from
+ * which several streams take their orders (streams.h). The bound holds for several streams, too,
+ * since the storages alive in one step of a list are an antichain. Cost: the cost of its parts. */
 #include "reorder.h"
 
 #include <assert.h>

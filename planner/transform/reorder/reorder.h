@@ -1,5 +1,5 @@
-/* Reordering with stages left out: for comparisons, and for the planner, which tries several
- * orders. tarn_graph_reorder of tarn/transform.h is this with none left out. */
+/* Reorders a graph with some stages left out: for comparisons, and for the planner, which tries
+ * several orders. tarn_graph_reorder of tarn/transform.h is the same with all stages. */
 #ifndef TARN_PLANNER_TRANSFORM_REORDER_REORDER_H
 #define TARN_PLANNER_TRANSFORM_REORDER_REORDER_H
 

@@ -1,14 +1,15 @@
-/* Reordering, as if everything ran in one stream: a lower bound from the step that is highest now,
- * an order from the greedy rules under that bound as their limit, and so on from the better order,
- * until order and bound meet or no stage finds a better order. The stages, in this order:
+/* Reorders as if all ops ran in one stream. Each round takes a lower bound from the step that is
+ * highest now, and an order from the greedy rules with that bound as their limit. The next round
+ * continues from the better order, until order and bound meet or no stage finds a better order. The
+ * stages, in this order:
  *
  *   greedy  the guide is the best order so far, the limit between the bound and its peak
  *   window  the nodes around the highest step in their best order, by complete search
  *   cut     the minimum cut at the highest step says which nodes should have run before it: they
- *           are moved before it, the others behind it
+ *           are moved before it, the others after it
  *   cases   minimum cuts at other steps, then the bound by cases (proof.c)
  *
- * Every order is taken with nodes put off (postpone.c). Cost: rounds times a greedy order and a
+ * Every order is taken with nodes postponed (postpone.c). Cost: rounds times a greedy order and a
  * flow. */
 #include "rounds.h"
 
@@ -86,8 +87,8 @@ static bool try_greedy(struct tarn_reordering *reordering, const uint32_t *guide
 
 /* ---- Cuts ---- */
 
-/* The best order's nodes on one side of the cut, then the others. Before step `middle` only those
- * move that the first flag allows, behind it those of the second. */
+/* Orders the best order's nodes of one side of the cut first, then the others. Before step `middle`
+ * only nodes that the first flag allows move, after it only nodes that the second flag allows. */
 static void split(struct tarn_reordering *reordering, uint32_t middle, bool postpone, bool advance)
 {
     uint32_t count = 0;
@@ -172,7 +173,7 @@ static bool try_windows(struct tarn_reordering *reordering, uint32_t middle)
 
 /* ---- Rounds ---- */
 
-/* Raises the bound by what step i of the best order says; *here: that step's own. */
+/* Raises the bound to the bound of step i of the best order; *here: that step's own bound. */
 static enum tarn_status raise_bound(struct tarn_reordering *reordering, uint32_t i, uint64_t *here)
 {
     enum tarn_status status = tarn_reorder_bound_at(&reordering->bound, reordering->best[i], here);

@@ -15,7 +15,7 @@ struct tarn_reorder_score {
 };
 
 struct tarn_reordering {
-    struct tarn_region *region; /* of all that it takes, but for the bound's flow */
+    struct tarn_region *region; /* of all memory but the bound's flow */
     const struct tarn_reorder_model *model;
     struct tarn_reorder_greedy greedy;
     struct tarn_reorder_bound bound;
@@ -29,13 +29,13 @@ struct tarn_reordering {
     uint32_t left_out; /* the stages that do not run: the sum of 1u << stage */
     uint64_t *step;    /* place in the best order -> bytes alive then */
     uint64_t *trial;   /* the same for `late` */
-    uint8_t *cut;      /* node -> where the minimum cut at the highest step has it (bound.h) */
+    uint8_t *cut;      /* node -> its side of the minimum cut at the highest step (bound.h) */
     struct tarn_reorder_score score; /* of the best order */
     struct tarn_reorder_report report;
 };
 
-/* Begins with the nodes as the model numbers them. The caller has set region, left_out and steps,
- * and nothing else. TARN_SYSTEM: no memory; *reordering can be finished in any case. */
+/* Starts with the nodes in the model's order. The caller has set region, left_out and steps, and
+ * nothing else. TARN_SYSTEM: no memory; *reordering can be finished in any case. */
 enum tarn_status tarn_reordering_init(struct tarn_reordering *reordering,
                                       const struct tarn_reorder_model *model);
 void tarn_reordering_finish(struct tarn_reordering *reordering);

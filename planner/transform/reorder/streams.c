@@ -1,9 +1,9 @@
-/* An order is weighed by the heaviest antichain that it leaves (weighing.c). Tried first are orders
- * between the one that came in and the one that is best where everything runs in one stream. Then
- * the heaviest antichain names its witness: the storages that cannot share bytes. Of the largest of
- * them, the producer is moved behind the position at which the antichain cuts its stream, or the
- * users behind that position are moved before it; what lowers the weight is kept. Cost: tries
- * times the clocks and the antichain of the graph. */
+/* Reorders several streams. The weight of an order is its heaviest antichain (weighing.c). First,
+ * orders between the given order and the best order for one stream are tried. Then the heaviest
+ * antichain names its witness: the storages that cannot share bytes. For the largest of them, the
+ * producer is moved after the position at which the antichain cuts its stream, or the users after
+ * that position are moved before it; changes that lower the weight are kept. Cost: tries times the
+ * clocks and the antichain of the graph. */
 #include "streams.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ struct search {
     uint32_t *attempt;             /* an order that is tried */
     bool *mark;                    /* op -> is it moved by the change that is made? */
     uint32_t *room;                /* ops that are put off; in mix, op -> parts of a place */
-    uint64_t *key;                 /* what mix sorts by */
+    uint64_t *key;                 /* the keys by which mix sorts */
     uint32_t tries;                /* changes that may still be looked at */
     uint32_t given_up;             /* of them, those that were not when the search was ended */
     uint32_t members[MEMBERS_MAX]; /* of the best order's antichain, the heaviest first */
@@ -45,7 +45,8 @@ static int compare_keys(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Puts `early`, and all between that comes after it, behind `late`. False: late comes after it. */
+/* Puts `early`, and all ops between that come after it, after `late`. False: late comes after
+ * early. */
 static bool put_off(struct search *search, const uint32_t *order, uint32_t early, uint32_t late)
 {
     uint32_t begin = search->weighing->rank[early], end = search->weighing->rank[late],
@@ -88,8 +89,8 @@ static bool pull(struct search *search, const uint32_t *order, uint32_t early, u
     return !search->mark[early];
 }
 
-/* Between two orders: every op at the weighted mean of its places, `part` of `parts` of the second.
- * Whoever comes first in both comes first. */
+/* Makes an order between two orders: every op at the weighted mean of its places, with `part` of
+ * `parts` of the second. An op that comes first in both orders comes first. */
 static void mix(struct search *search, uint32_t *const order[2], uint32_t part, uint32_t parts)
 {
     uint32_t count = search->weighing->graph.ops_count;
@@ -149,7 +150,7 @@ static enum tarn_status try_attempt(struct search *search, bool *better)
     return status;
 }
 
-/* The op before which, or behind which, the antichain lies in the stream; TARN_NONE: none. */
+/* The op before which, or after which, the antichain lies in the stream; TARN_NONE: none. */
 static uint32_t last_before(const struct search *search, uint32_t stream)
 {
     uint32_t x = search->threshold[stream];
@@ -192,8 +193,8 @@ static enum tarn_status improve(struct search *search)
     return status;
 }
 
-/* Begins with the best of the two orders and of those between them, where a search that was ended
- * does not look any more. order[1] becomes the best. */
+/* Starts with the best of the two orders and of the orders between them, which an ended search
+ * skips. order[1] becomes the best. */
 static enum tarn_status start(struct search *search, uint32_t *const order[2])
 {
     struct tarn_weighing *weighing = search->weighing;

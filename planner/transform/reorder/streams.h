@@ -1,5 +1,5 @@
-/* Reordering several streams: what counts is the heaviest antichain of the graph that an order
- * gives to the streams, not what is alive in one step of the list. */
+/* Reorders several streams. An order is judged by the heaviest antichain of the graph with this
+ * order in its streams, not by the bytes alive in one step of the list. */
 #ifndef TARN_PLANNER_TRANSFORM_REORDER_STREAMS_H
 #define TARN_PLANNER_TRANSFORM_REORDER_STREAMS_H
 
@@ -20,16 +20,16 @@ struct tarn_reorder_weights {
     uint32_t tried;
 };
 
-/* order: two legal orders of all ops; the first one is that of the graph that came in. Afterwards
- * the second one is the best that was found from either or between, never worse than the first.
+/* order: two legal orders of all ops; the first one is the order of the given graph. Afterwards the
+ * second one is the best order found from either or between them, never worse than the first.
  * reserved: planned storage -> bytes, the sum fits in 64 bits. The region is left as it was.
  * TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reorder_streams(struct tarn_region *region, const struct tarn_graph *graph,
                                       const uint64_t *reserved, uint32_t *const order[2],
                                       struct tarn_reorder_weights *weights);
 
-/* What a graph of several streams needs at least when its ops are listed in another order: its
- * heaviest antichain, and how long it takes. */
+/* Lower bound and duration of a graph of several streams whose ops are listed in another order: its
+ * heaviest antichain, and its makespan. */
 
 /* A list of all ops gives every stream its order; data, control and hazards between streams are the
  * same for all lists. */
@@ -39,8 +39,8 @@ struct tarn_weighing {
     struct tarn_region *region;
     const uint64_t *reserved; /* planned storage -> bytes */
     struct tarn_constraints constraints;
-    uint32_t *places; /* the ops of all streams, one stream behind the other */
-    uint32_t *users;  /* of all storages, one behind the other */
+    uint32_t *places; /* the ops of all streams, one stream after the other */
+    uint32_t *users;  /* of all storages, one after the other */
     uint32_t *rank;   /* op -> place in the order */
     /* Of the order that was weighed last, in a region of their own: */
     struct tarn_region witness;
@@ -54,7 +54,7 @@ enum tarn_status tarn_weighing_init(struct tarn_weighing *weighing, struct tarn_
                                     const struct tarn_graph *graph, const uint64_t *reserved);
 void tarn_weighing_finish(struct tarn_weighing *weighing);
 
-/* Lets the view have that order, which is legal and stays where it is. */
+/* Gives the view this order, which must be legal and stay in memory. */
 void tarn_weighing_take(struct tarn_weighing *weighing, const uint32_t *order);
 
 /* Takes the order and leaves the witness in `reuse` and `antichain`; *weight: bytes. TARN_SYSTEM:

@@ -1,6 +1,6 @@
-/* The view has copies of what an order changes, positions, ranks and the order of users, and
- * shares the rest with the graph that came in. Cost: the clocks and the antichain of the graph for
- * each order. */
+/* Weighs orders of several streams. The view has copies of the data that an order changes
+ * (positions, ranks and the order of users), and shares the rest with the given graph. Cost: the
+ * clocks and the antichain of the graph for each order. */
 #include "streams.h"
 
 #include <string.h>
