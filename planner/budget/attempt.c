@@ -54,17 +54,16 @@ enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budget
     return tarn_plan_make(graph, &quick, TARN_ALL_UNLIMITED, plan, budgeting->error);
 }
 
-enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
-                                     struct tarn_graph *graph, uint64_t capacity,
-                                     struct tarn_plan **plan)
+struct tarn_plan_options tarn_budgeting_placing(const struct tarn_plan_options *planning,
+                                                uint64_t alignment, uint64_t capacity,
+                                                uint64_t steps,
+                                                const struct tarn_deadline *deadline)
 {
-    const struct tarn_plan_options *planning = budgeting->planning;
-    bool ignores_capacity = budgeting->ignores_capacity || budgeting->aim != TARN_AIM_BUDGET;
     struct tarn_plan_options options = {.struct_size = sizeof options,
-                                        .alignment = budgeting->options.alignment,
+                                        .alignment = alignment,
                                         .capacity = capacity,
-                                        .effort = PLACE_STEPS,
-                                        .seconds = tarn_deadline_left(&budgeting->deadline)};
+                                        .effort = steps,
+                                        .seconds = tarn_deadline_left(deadline)};
     if (planning) {
         options.method = planning->method;
         options.node_limit = planning->node_limit;
@@ -72,6 +71,17 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
         options.threads = planning->threads;
         if (planning->effort > 0) options.effort = planning->effort;
     }
+    return options;
+}
+
+enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
+                                     struct tarn_graph *graph, uint64_t capacity,
+                                     struct tarn_plan **plan)
+{
+    bool ignores_capacity = budgeting->ignores_capacity || budgeting->aim != TARN_AIM_BUDGET;
+    const struct tarn_plan_options options =
+        tarn_budgeting_placing(budgeting->planning, budgeting->options.alignment, capacity,
+                               PLACE_STEPS, &budgeting->deadline);
     return tarn_plan_make(graph, &options, ignores_capacity, plan, budgeting->error);
 }
 

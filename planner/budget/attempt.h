@@ -85,6 +85,13 @@ struct tarn_budgeting {
     struct tarn_error *error;
 };
 
+/* Options for placing a graph of the search within `capacity` bytes: by the method, seed and
+ * threads of `planning` (NULL: defaults), with its effort, or with `steps` if it names none. */
+struct tarn_plan_options tarn_budgeting_placing(const struct tarn_plan_options *planning,
+                                                uint64_t alignment, uint64_t capacity,
+                                                uint64_t steps,
+                                                const struct tarn_deadline *deadline);
+
 /* A plan without any search, whatever the capacities of the graph's memory spaces are. The caller
  * destroys it. */
 enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,

@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "attempt.h"
 #include "budget.h"
 #include "planner/transform/coupled.h"
 #include "planner/transform/heartbeat.h"
@@ -119,12 +120,9 @@ static enum tarn_status plan_quickly(const struct offloading *offloading, struct
 static enum tarn_status place(const struct offloading *offloading, struct tarn_graph *graph,
                               struct tarn_plan **plan, uint64_t *missing)
 {
-    const struct tarn_plan_options *planning = offloading->planning;
-    struct tarn_plan_options options = {.struct_size = sizeof options,
-                                        .alignment = offloading->terms.alignment,
-                                        .capacity = offloading->bytes,
-                                        .effort = PLACE_STEPS,
-                                        .seconds = tarn_deadline_left(&offloading->deadline)};
+    const struct tarn_plan_options options =
+        tarn_budgeting_placing(offloading->planning, offloading->terms.alignment, offloading->bytes,
+                               PLACE_STEPS, &offloading->deadline);
     struct tarn_error ignored;
     struct tarn_plan *quick;
     *plan = NULL;
@@ -137,13 +135,6 @@ static enum tarn_status place(const struct offloading *offloading, struct tarn_g
     if (bound > offloading->bytes) {
         if (bound - offloading->bytes > *missing) *missing = bound - offloading->bytes;
         return TARN_OK;
-    }
-    if (planning) {
-        options.method = planning->method;
-        options.node_limit = planning->node_limit;
-        options.seed = planning->seed;
-        options.threads = planning->threads;
-        if (planning->effort > 0) options.effort = planning->effort;
     }
     struct tarn_planned made = {.graph = graph};
     status = tarn_planned_make(&made, &options, &ignored);

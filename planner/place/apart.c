@@ -445,8 +445,10 @@ enum tarn_status tarn_apart_place(const struct tarn_problem *problem,
     if (ok && apart.units_count > 1) count = list_partitions(&apart, list, *footprint);
     enum tarn_status status =
         ok && !region.is_exhausted && !apart.is_exhausted ? TARN_OK : TARN_SYSTEM;
-    for (uint32_t i = 0; status == TARN_OK && i<count && * footprint> options->aim; i++)
+    for (uint32_t i = 0; status == TARN_OK && i < count; i++) {
+        if (*footprint <= options->aim) break;
         status = try_partition(&apart, &list[i], count - i, offset, footprint);
+    }
     *work = work_max - apart.work_left;
     tarn_region_finish(&region);
     return status;

@@ -271,7 +271,7 @@ static double life_of(const struct placer *placer, struct tarn_block block)
     return (double)(end - begin);
 }
 
-enum { ORDERS = 5 };
+enum { BY_SIZE = 0, ORDERS = 5 };
 static const char *const order_names[ORDERS] = {"size", "size-life", "conflicts", "life", "list"};
 
 static double weight_of(const struct placer *placer, uint32_t b, uint32_t kind)
@@ -279,7 +279,7 @@ static double weight_of(const struct placer *placer, uint32_t b, uint32_t kind)
     struct tarn_block block = tarn_block_at(&placer->problem->blocks, b);
     double size = (double)block.size, conflicts = 0;
     switch (kind) {
-    case 0: return size;
+    case BY_SIZE: return size;
     case 1: return size * life_of(placer, block);
     case 3: return life_of(placer, block);
     case 4: return -(double)b;
@@ -288,6 +288,15 @@ static double weight_of(const struct placer *placer, uint32_t b, uint32_t kind)
     for (uint32_t i = placer->begin[b]; i < placer->begin[b + 1]; i++)
         conflicts += (double)(placer->pairs[i].high - placer->pairs[i].low) - size;
     return conflicts;
+}
+
+/* The blocks by falling weight. ranked: room for all of them. */
+static void order_by(struct placer *placer, uint32_t kind, struct ranked *ranked)
+{
+    for (uint32_t b = 0; b < placer->count; b++)
+        ranked[b] = (struct ranked){weight_of(placer, b, kind), b};
+    qsort(ranked, placer->count, sizeof *ranked, compare_ranked);
+    for (uint32_t i = 0; i < placer->count; i++) placer->order[i] = ranked[i].block;
 }
 
 /* ---- Local search ---- */
@@ -365,10 +374,7 @@ static enum tarn_status try_orders(struct placer *placer, const struct tarn_plac
     struct ranked *ranked = tarn_region_take(placer->region, placer->count, sizeof *ranked);
     if (!ranked) return TARN_SYSTEM;
     for (uint32_t kind = 0; kind < ORDERS && placer->best_top > aim_of(request); kind++) {
-        for (uint32_t b = 0; b < placer->count; b++)
-            ranked[b] = (struct ranked){weight_of(placer, b, kind), b};
-        qsort(ranked, placer->count, sizeof *ranked, compare_ranked);
-        for (uint32_t i = 0; i < placer->count; i++) placer->order[i] = ranked[i].block;
+        order_by(placer, kind, ranked);
         uint64_t top = put_all(placer, placer->best_top);
         if (top >= placer->best_top) continue;
         take(placer, top);
@@ -500,17 +506,6 @@ static void choose_kept(const struct keeping *keeping)
     }
 }
 
-static enum tarn_status order_by_size(struct placer *placer)
-{
-    struct ranked *ranked = tarn_region_take(placer->region, placer->count, sizeof *ranked);
-    if (!ranked) return TARN_SYSTEM;
-    for (uint32_t b = 0; b < placer->count; b++)
-        ranked[b] = (struct ranked){weight_of(placer, b, 0), b};
-    qsort(ranked, placer->count, sizeof *ranked, compare_ranked);
-    for (uint32_t i = 0; i < placer->count; i++) placer->order[i] = ranked[i].block;
-    return TARN_OK;
-}
-
 enum tarn_status tarn_pairwise_keep(const struct tarn_problem *problem, const uint64_t *fixed,
                                     const uint64_t *wanted, uint64_t limit, uint64_t *offset)
 {
@@ -524,9 +519,11 @@ enum tarn_status tarn_pairwise_keep(const struct tarn_problem *problem, const ui
     }
     struct keeping keeping = {.placer = &placer, .limit = limit};
     keeping.wanted = tarn_region_copy(&region, wanted, placer.count, sizeof *wanted);
-    enum tarn_status status = keeping.wanted ? order_by_size(&placer) : TARN_SYSTEM;
+    struct ranked *ranked = tarn_region_take(&region, placer.count, sizeof *ranked);
+    enum tarn_status status = keeping.wanted && ranked ? TARN_OK : TARN_SYSTEM;
     uint32_t failed = TARN_NONE;
     if (status == TARN_OK) {
+        order_by(&placer, BY_SIZE, ranked);
         choose_kept(&keeping);
         failed = put_kept(&keeping);
     }

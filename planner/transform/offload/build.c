@@ -384,14 +384,7 @@ static enum tarn_status take_choice(struct building *building,
     struct tarn_offload_trial *trial = &building->trial;
     model.region = &building->region;
     if (tarn_offload_trial_init(trial, &model) != TARN_OK) return TARN_SYSTEM;
-    for (uint32_t i = 0; i < choice->count; i++) {
-        const struct tarn_offload_arcs *arcs = &choice->arcs[i];
-        trial->in[arcs->gap] = true;
-        trial->release[arcs->gap] = arcs->release;
-        trial->trigger[arcs->gap] = arcs->trigger;
-        trial->rank[arcs->gap] = arcs->rank;
-        trial->after[arcs->gap] = arcs->after;
-    }
+    tarn_offload_trial_take(trial, choice);
     tarn_offload_simulate(trial);
     trial->model = NULL; /* which ends here */
     for (uint32_t g = 0; g < model.gaps_count; g++) {

@@ -44,6 +44,20 @@ enum tarn_status tarn_offload_trial_init(struct tarn_offload_trial *trial,
 
 /* ---- Without moves ---- */
 
+void tarn_offload_trial_take(struct tarn_offload_trial *trial,
+                             const struct tarn_offload_choice *choice)
+{
+    memset(trial->in, 0, trial->model->gaps_count * sizeof *trial->in);
+    for (uint32_t i = 0; i < choice->count; i++) {
+        const struct tarn_offload_arcs *arcs = &choice->arcs[i];
+        trial->in[arcs->gap] = true;
+        trial->release[arcs->gap] = arcs->release;
+        trial->trigger[arcs->gap] = arcs->trigger;
+        trial->rank[arcs->gap] = arcs->rank;
+        trial->after[arcs->gap] = arcs->after;
+    }
+}
+
 /* When the op may begin, by its stream and its waits for other streams. */
 static int64_t ready(const struct tarn_offload_model *model, uint32_t p, const int64_t *stream_end,
                      const int64_t *end)
@@ -90,28 +104,17 @@ static uint32_t search(const int64_t *numbers, uint32_t count, int64_t x, bool a
     return low;
 }
 
-/* Sorts copies by the time at which they are written, then by their first gap: a merge sort of its
- * own, since the compared values are in the trial. `todo`: first gaps, already sorted by left. */
-static void sort_copies(struct tarn_offload_trial *trial, uint32_t count)
+static bool is_written_before(const void *context, uint32_t a, uint32_t b)
 {
+    const struct tarn_offload_trial *trial = context;
     const struct tarn_offload_gap *gaps = trial->model->gaps;
-    uint32_t *from = trial->todo, *to = trial->heap;
-    for (uint32_t width = 1; width < count; width *= 2) {
-        for (uint32_t begin = 0; begin < count; begin += 2 * width) {
-            uint32_t middle = begin + width < count ? begin + width : count;
-            uint32_t end = middle + width < count ? middle + width : count;
-            for (uint32_t a = begin, b = middle, i = begin; i < end; i++) {
-                bool is_first = b >= end || (a < middle && trial->written[gaps[from[a]].copy] <=
-                                                               trial->written[gaps[from[b]].copy]);
-                to[i] = from[is_first ? a++ : b++];
-            }
-        }
-        uint32_t *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != trial->todo)
-        for (uint32_t i = 0; i < count; i++) trial->todo[i] = from[i];
+    return trial->written[gaps[a].copy] < trial->written[gaps[b].copy];
+}
+
+static bool is_ranked_before(const void *context, uint32_t a, uint32_t b)
+{
+    const struct tarn_offload_trial *trial = context;
+    return trial->rank[a] < trial->rank[b];
 }
 
 /* Lists the first gap of each copy, ascending by left. */
@@ -173,7 +176,7 @@ void tarn_offload_place(struct tarn_offload_trial *trial, const int64_t *start, 
         trial->ends[k] = end[model->main_ops[k]];
     }
     uint32_t copies = list_copies(trial, start, end);
-    sort_copies(trial, copies);
+    tarn_offload_sort(trial->todo, trial->heap, copies, is_written_before, trial);
     place_outs(trial, copies);
     for (uint32_t g = 0; g < model->gaps_count; g++) {
         if (!trial->in[g]) continue;
@@ -311,26 +314,8 @@ static uint32_t list_outs(struct tarn_offload_trial *trial)
     const struct tarn_offload_model *model = trial->model;
     uint32_t count = 0;
     for (uint32_t g = 0; g < model->gaps_count; g++)
-        if (trial->in[g] && model->gaps[g].has_out) trial->todo[count++] = g;
-    /* a merge sort keeps the order by left */
-    for (uint32_t i = 0; i < count; i++) trial->written[i] = trial->rank[trial->todo[i]];
-    uint32_t *from = trial->todo, *to = trial->outs;
-    for (uint32_t width = 1; width < count; width *= 2) {
-        for (uint32_t begin = 0; begin < count; begin += 2 * width) {
-            uint32_t middle = begin + width < count ? begin + width : count;
-            uint32_t end = middle + width < count ? middle + width : count;
-            for (uint32_t a = begin, b = middle, i = begin; i < end; i++) {
-                bool is_first =
-                    b >= end || (a < middle && trial->rank[from[a]] <= trial->rank[from[b]]);
-                to[i] = from[is_first ? a++ : b++];
-            }
-        }
-        uint32_t *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != trial->outs)
-        for (uint32_t i = 0; i < count; i++) trial->outs[i] = from[i];
+        if (trial->in[g] && model->gaps[g].has_out) trial->outs[count++] = g;
+    tarn_offload_sort(trial->outs, trial->todo, count, is_ranked_before, trial);
     return count;
 }
 

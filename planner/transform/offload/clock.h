@@ -2,6 +2,8 @@
 #ifndef TARN_PLANNER_TRANSFORM_OFFLOAD_CLOCK_H
 #define TARN_PLANNER_TRANSFORM_OFFLOAD_CLOCK_H
 
+#include <string.h>
+
 #include "offload.h"
 
 /* One set of gaps: its members, their arcs, and the times that give the arcs. It has room for all
@@ -32,6 +34,34 @@ struct tarn_offload_trial {
 
 enum tarn_status tarn_offload_trial_init(struct tarn_offload_trial *trial,
                                          struct tarn_offload_model *model);
+/* The gaps and arcs of a choice become those of the trial, instead of all others. */
+void tarn_offload_trial_take(struct tarn_offload_trial *trial,
+                             const struct tarn_offload_choice *choice);
+
+/* Sorts items; equal ones keep their order. `room`: for as many items. comes_before: strictly.
+ * Cost: O(n log n) comparisons. */
+static inline void tarn_offload_sort(uint32_t *items, uint32_t *room, uint32_t count,
+                                     bool (*comes_before)(const void *context, uint32_t a,
+                                                          uint32_t b),
+                                     const void *context)
+{
+    uint32_t *from = items, *to = room;
+    for (uint32_t width = 1; width < count; width *= 2) {
+        for (uint32_t begin = 0; begin < count; begin += 2 * width) {
+            uint32_t middle = begin + width < count ? begin + width : count;
+            uint32_t end = middle + width < count ? middle + width : count;
+            for (uint32_t a = begin, b = middle, i = begin; i < end; i++) {
+                bool is_first =
+                    b >= end || (a < middle && !comes_before(context, from[b], from[a]));
+                to[i] = from[is_first ? a++ : b++];
+            }
+        }
+        uint32_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != items) memcpy(items, from, count * sizeof *items);
+}
 
 /* Computes when ops run if nothing moves, each `delay` (NULL: 0) later than it could. TARN_SYSTEM:
  * no memory. */

@@ -44,24 +44,15 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- Scores ---- */
 
-/* A stable merge of `items` by descending score. */
+static bool has_higher_score(const void *context, uint32_t a, uint32_t b)
+{
+    const double *score = context;
+    return score[a] > score[b];
+}
+
 static void sort_by_score(const double *score, uint32_t *items, uint32_t count, uint32_t *room)
 {
-    uint32_t *from = items, *to = room;
-    for (uint32_t width = 1; width < count; width *= 2) {
-        for (uint32_t begin = 0; begin < count; begin += 2 * width) {
-            uint32_t middle = begin + width < count ? begin + width : count;
-            uint32_t end = middle + width < count ? middle + width : count;
-            for (uint32_t a = begin, b = middle, i = begin; i < end; i++) {
-                bool is_first = b >= end || (a < middle && score[from[a]] >= score[from[b]]);
-                to[i] = from[is_first ? a++ : b++];
-            }
-        }
-        uint32_t *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != items) memcpy(items, from, count * sizeof *items);
+    tarn_offload_sort(items, room, count, has_higher_score, score);
 }
 
 static enum tarn_status search_init(struct search *search, struct tarn_offload_model *model,
@@ -191,19 +182,6 @@ static void note_choice(const struct tarn_offload_trial *trial, struct tarn_offl
         if (!trial->in[g]) continue;
         choice->arcs[choice->count++] = (struct tarn_offload_arcs){
             g, trial->release[g], trial->trigger[g], trial->rank[g], trial->after[g]};
-    }
-}
-
-static void take_choice(struct tarn_offload_trial *trial, const struct tarn_offload_choice *choice)
-{
-    memset(trial->in, 0, trial->model->gaps_count * sizeof *trial->in);
-    for (uint32_t i = 0; i < choice->count; i++) {
-        const struct tarn_offload_arcs *arcs = &choice->arcs[i];
-        trial->in[arcs->gap] = true;
-        trial->release[arcs->gap] = arcs->release;
-        trial->trigger[arcs->gap] = arcs->trigger;
-        trial->rank[arcs->gap] = arcs->rank;
-        trial->after[arcs->gap] = arcs->after;
     }
 }
 
@@ -431,7 +409,7 @@ static void improve(struct search *search)
     floor += floor / 2000;
     while (search->best.peak != UINT64_MAX && search->best.time_ns > floor &&
            search->best.count > 0 && !is_over(search)) {
-        take_choice(trial, &search->best);
+        tarn_offload_trial_take(trial, &search->best);
         for (uint32_t changes = 1 + tarn_random_below(&random, 3); changes > 0; changes--) {
             bool takes = tarn_random_below(&random, 2) == 0;
             uint32_t g = takes ? draw_ranked(search, &random) : draw_taken(search, &random);
@@ -482,7 +460,7 @@ enum tarn_status tarn_offload_evaluate(struct tarn_offload_model *model,
 {
     struct tarn_offload_trial trial;
     if (tarn_offload_trial_init(&trial, model) != TARN_OK) return TARN_SYSTEM;
-    take_choice(&trial, choice);
+    tarn_offload_trial_take(&trial, choice);
     choice->peak = (uint64_t)tarn_offload_profile(&trial);
     choice->time_ns = (uint64_t)tarn_offload_simulate(&trial);
     return TARN_OK;
@@ -579,7 +557,7 @@ enum tarn_status tarn_offload_relax(struct tarn_offload_model *model, uint64_t b
     struct slack slack = {.model = model, .budget = (int64_t)budget};
     struct tarn_offload_trial *trial = &slack.trial;
     if (tarn_offload_trial_init(trial, model) != TARN_OK) return TARN_SYSTEM;
-    take_choice(trial, choice);
+    tarn_offload_trial_take(trial, choice);
     slack.budget = larger(slack.budget, tarn_offload_profile(trial));
     tarn_offload_simulate(trial); /* lists the outs */
     share_out(&slack, 1);
