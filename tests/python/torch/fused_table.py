@@ -6,30 +6,17 @@ by which a budget chooses what runs again, are guessed from bytes (2.5 TB/s) and
     TARN_REQUIRE=torch-models TARN_LIBRARY=build/libtarn.so tests/with_torch.sh --models tests/python/torch/fused_table.py GPT-2 [WAYS...]"""
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from unittest import mock
 
 import torch
 import torch.nn.functional as F
+from stand_in import run_without_a_gpu
 
 MIB = 1 << 20
 WAYS = {"unfused": False, "fused": True}
-
-
-def without_a_gpu():
-    include = next(Path(torch.__file__).parents[1].glob("nvidia/*/include/driver_types.h")).parent
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("libno_gpu.so", "libcuda.so.1"):
-            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-I", include, "-o", f"{folder}/{name}",
-                            Path(__file__).with_name("no_gpu.c")], check=True)
-        return subprocess.run([sys.executable, *sys.argv], check=False, env={
-            **os.environ, "NO_GPU_LOG": "/dev/null", "LD_LIBRARY_PATH": folder,
-            "LD_PRELOAD": f"{folder}/libno_gpu.so"}).returncode
 
 
 def language(kind, batch, length):
@@ -134,5 +121,5 @@ def main():
 
 if __name__ == "__main__":
     if not torch.cuda.is_available() and "NO_GPU_LOG" not in os.environ:
-        sys.exit(without_a_gpu())
+        sys.exit(run_without_a_gpu(sys.argv, "/dev/null"))
     main()

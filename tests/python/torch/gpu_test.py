@@ -8,7 +8,6 @@ import copy
 import functools
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,6 +25,7 @@ import torch.distributed as dist  # pylint: disable=wrong-import-position
 from cases import raises, run  # pylint: disable=wrong-import-position
 from networks import loss_of, make  # pylint: disable=wrong-import-position
 from odd_ops import KEPT, Custom, keeping, reserving, seeded_copy  # pylint: disable=wrong-import-position
+from stand_in import run_without_a_gpu  # pylint: disable=wrong-import-position
 
 import tarn.torch  # pylint: disable=wrong-import-position
 from tarn.torch import fusing, graphs, program, stepping  # pylint: disable=wrong-import-position
@@ -33,18 +33,6 @@ from tarn.torch.cuda import Streams  # pylint: disable=wrong-import-position
 from tarn.torch.fusing import calls  # pylint: disable=wrong-import-position
 from tarn.torch.fusing.source import parsed  # pylint: disable=wrong-import-position
 from tarn.torch.memory import Arena  # pylint: disable=wrong-import-position
-
-
-def without_a_gpu():
-    """Runs this program once more, on the stand-in."""
-    include = next(Path(torch.__file__).parents[1].glob("nvidia/*/include/driver_types.h")).parent
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("libno_gpu.so", "libcuda.so.1"):
-            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-I", include, "-o", f"{folder}/{name}",
-                            Path(__file__).with_name("no_gpu.c")], check=True)
-        return subprocess.run([sys.executable, __file__], check=False, env={
-            **os.environ, "NO_GPU_LOG": f"{folder}/log", "LD_LIBRARY_PATH": folder,
-            "LD_PRELOAD": f"{folder}/libno_gpu.so"}).returncode
 
 
 def pair(name):
@@ -658,7 +646,7 @@ if __name__ == "__main__":
     if torch.version.cuda is None:
         print("1..0 # SKIP this PyTorch knows no CUDA")
     elif not torch.cuda.is_available() and not LOG:
-        sys.exit(without_a_gpu() if "gpu" not in sys.argv else "there is no GPU")
+        sys.exit(run_without_a_gpu([__file__]) if "gpu" not in sys.argv else "there is no GPU")
     else:
         tarn.torch.install("cuda")
         if LOG:  # there is no stand-in for cuDNN
