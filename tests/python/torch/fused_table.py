@@ -12,48 +12,11 @@ from contextlib import contextmanager
 from unittest import mock
 
 import torch
-import torch.nn.functional as F
+from gpu_networks import make
 from stand_in import run_without_a_gpu
 
 MIB = 1 << 20
-WAYS = {"unfused": False, "fused": True}
-
-
-def language(kind, batch, length):
-    import transformers as hf
-    if kind == "GPT-2":
-        model = hf.GPT2LMHeadModel(hf.GPT2Config(attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0, use_cache=False))
-    elif kind == "Llama":
-        model = hf.LlamaForCausalLM(hf.LlamaConfig(hidden_size=1024, num_hidden_layers=12, num_attention_heads=16,
-                                                   num_key_value_heads=8, intermediate_size=2816, vocab_size=32000, use_cache=False))
-    else:
-        model = hf.BertForMaskedLM(hf.BertConfig(attention_probs_dropout_prob=0.0, hidden_dropout_prob=0.0))
-    words = model.config.vocab_size
-
-    def loss(model, x, y):
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            logits = model(input_ids=x).logits
-        return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten())
-
-    return model, loss, [torch.randint(0, words, (batch, length), device="cuda") for _ in range(2)]
-
-
-def vision(name, batch, size):
-    import torchvision
-    model = torchvision.models.get_model(name).to(memory_format=torch.channels_last)
-
-    def loss(model, x, y):
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            logits = model(x)
-        return F.cross_entropy(logits.float(), y)
-
-    x = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=torch.channels_last)
-    return model, loss, [x, torch.randint(0, 1000, (batch,), device="cuda")]
-
-
-NETWORKS = {"GPT-2": lambda: language("GPT-2", 8, 1024), "Llama": lambda: language("Llama", 8, 1024), "BERT": lambda: language("BERT", 16, 512),
-            "ResNet-50": lambda: vision("resnet50", 64, 224), "MobileNetV2": lambda: vision("mobilenet_v2", 64, 224),
-            "ViT": lambda: vision("vit_b_16", 32, 224)}
+WAYS = {"unfused": False, "fused": {"chunks": 1}, "chunks": {"chunks": 8}}
 
 
 def main():
@@ -93,14 +56,13 @@ def main():
     print("| network | way | ops | kernels | guessed ms | arena MiB | bound | Inductor's own | 75 % | 50 % | least | made in s |\n"
           "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
     for way in sys.argv[2:] or WAYS:
-        model, loss, data = NETWORKS[name]()
-        model = model.to("cuda").train()
+        model, loss, data, _ = make(name)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
         begin = time.monotonic()
         with mock.patch.object(stepping, "profile", guess), mock.patch.object(stepping, "unchanged", contextmanager(lambda *_: (yield))), \
                 mock.patch.object(stepping, "add_state", lambda *_: None), \
                 mock.patch.object(calls.Calls, "bind", lambda *_: None), mock.patch("tarn.torch.fusing.loaded", lambda _: {}):
-            step = tarn.torch.step(model, optimizer, loss, data, fuse=WAYS[way], compare=False, budget=1.0 if way == "fused" else None)
+            step = tarn.torch.step(model, optimizer, loss, data, fuse=WAYS[way], compare=False, budget=None if way == "unfused" else 1.0)
         made, graph, fused = time.monotonic() - begin, step.graph, step._first and step._first.fused
         if graph is None or step.reason:
             print(f"| {name} | {way} | {step.reason}")

@@ -62,11 +62,12 @@ def compare(name, make_step=tarn.torch.step, **options):
     (one, two), data = pair(name)
     step = make_step(*two, loss_of, data[0], compare=not LOG, **options)  # nothing is computed there
     assert step.reason is None, step.reason
+    data = [*data, data[0]]
     torch.manual_seed(2)
     expected = [eager(*one, *batch) for batch in data]
     torch.manual_seed(2)
     memory = tarn.torch.install("cuda")
-    found = [step(*batch) for batch in data[:-1]]
+    found = [step(*batch) for batch in data[:-1]]  # the last of which is captured
     before = memory.tarn_live()
     memory.tarn_reset_peak()
     found.append(step(*data[-1]))
@@ -362,7 +363,10 @@ def fused_steps_are_one_graph_too():
         with mock.patch.object(fusing, "loaded", no_kernels) if LOG else contextlib.nullcontext():
             step = tarn.torch.step(*two, loss_of, data[0], fuse=True, compare=False, **options)
         found = [step(*batch) for batch in data]
-        assert step.reason is None and step._first.fused and step._first.recorded.graphs == 1, (step.reason, options)
+        assert step.reason is None and step._first.fused, (step.reason, options)
+        drawn = {op.name for op in step.plan.graph.ops if step._first.program.draws_again(op)}
+        recorded = step._first.recorded
+        assert set(recorded.left_out) == drawn and (drawn or recorded.graphs == 1), recorded.left_out
         assert not step._first.program.copied and sum("triton" in op.kind for op in step.graph.ops) > 20
         assert not events("forbidden") and len(found) == len(data)
     if not LOG:
@@ -417,7 +421,7 @@ def what_a_capture_takes_of_the_heap_is_given_back():
         kept = []
         graph, pool, size = graphs._captured(call)
         address = kept[0].data_ptr()
-        assert size == 2 * 4096 and not events("forbidden")
+        assert size - 2 * 4096 in (0, 2 * 512) and not events("forbidden"), size  # a generator may be told to the graph there
         graph.replay()
         torch.cuda.synchronize()
         assert LOG or kept[0].tolist() == [2.0] * 1000

@@ -7,6 +7,7 @@ is one node that makes its own outputs. So profile, lowering, plan and program t
 op; order, places, recomputation and streams are Tarn's.
 
     functional.py   calls of ATen without writes, and of simpler ops
+    chunks.py       the loss of a language model block by block
     inductor.py     Inductor's source for them: what is private in Inductor is used here alone
     source.py       that source, statement by statement: what each reads, makes and writes
     calls.py        an fx graph of them
@@ -29,6 +30,7 @@ _TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 5e-3,
                torch.bfloat16: 2e-2}
 _TF32 = 1e-3
 ALIGNED = 16
+CHUNKS = 8  # of the loss, where a budget is asked for
 
 __all__ = ["Fused", "Refused", "fused"]
 
@@ -78,8 +80,10 @@ class Fused:
 
 def fused(captured: Captured, in_place: bool, settings: Mapping[str, Any]) -> list[Fused]:
     """The ways to fuse a captured step. in_place: kernels may write over what they are the last to
-    read, and then cannot run again. settings: of Inductor. Raises Refused."""
-    module, mode = functional(captured)
+    read, and then cannot run again. settings: of Inductor, and `chunks`, in how many of which a
+    large loss is computed: 1 without a budget, because chunks cost time. Raises Refused."""
+    settings = dict(settings)
+    module, mode = functional(captured, settings.pop("chunks", 1 if in_place else CHUNKS))
     inputs, constants = lifted(module)
     found: list[Fused] = []
     for is_divided in (True, False):

@@ -9,7 +9,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from ..capture import Captured
-from .inductor import decompositions, joint_passes
+from .chunks import chunked
+from .inductor import decompositions, joint_passes, propagate
 
 aten = torch.ops.aten
 
@@ -20,8 +21,8 @@ def mode_of(module: torch.fx.GraphModule) -> FakeTensorMode:
     return next(value.fake_mode for value in values if isinstance(value, FakeTensor))
 
 
-def functional(captured: Captured) -> tuple[torch.fx.GraphModule, FakeTensorMode]:
-    """The step for Inductor; nodes of the backward pass are marked."""
+def functional(captured: Captured, chunks: int) -> tuple[torch.fx.GraphModule, FakeTensorMode]:
+    """The step for Inductor; nodes of the backward pass are marked. chunks: of the loss (chunks.py)."""
     module = captured.module
     fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
     mode = mode_of(module)
@@ -45,10 +46,20 @@ def functional(captured: Captured) -> tuple[torch.fx.GraphModule, FakeTensorMode
             node.replace_all_uses_with(node.args[0])
             made.graph.erase_node(node)
     made.graph.eliminate_dead_code()
+    made = _in_chunks(made, mode, chunks)
     joint_passes(made, mode)
     made.recompile()
     _mark(made, captured.results_count)
     return made, mode
+
+
+def _in_chunks(module: torch.fx.GraphModule, mode: FakeTensorMode,
+               chunks: int) -> torch.fx.GraphModule:
+    made = chunked(module, chunks) if chunks > 1 else None
+    if made is None:
+        return module
+    propagate(made, mode)
+    return made
 
 
 def _mark(module: torch.fx.GraphModule, results: int) -> None:

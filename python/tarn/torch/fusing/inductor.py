@@ -58,14 +58,20 @@ def decompositions() -> dict[Any, Any]:
 def joint_passes(module: torch.fx.GraphModule, mode: Any) -> None:
     """Inductor's passes on graphs of both passes, but those for random numbers. Types and strides are
     told anew."""
-    fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
     with _known("joint_graph_passes"):
         from torch._inductor import config
         from torch._inductor.fx_passes.joint_graph import joint_graph_passes
         with mode, config.patch(fallback_random=True), _tracing(mode):
             joint_graph_passes(module)
             module.graph.eliminate_dead_code()
-            _Propagate(module, mode).propagate_dont_convert_inputs(*fakes)
+            propagate(module, mode)
+
+
+def propagate(module: torch.fx.GraphModule, mode: Any) -> None:
+    """Tells fake tensors of all nodes anew."""
+    fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+    with mode:
+        _Propagate(module, mode).propagate_dont_convert_inputs(*fakes)
 
 
 class _Propagate(FakeTensorProp):  # type: ignore[misc, unused-ignore]
