@@ -86,8 +86,12 @@ class DistributedStep(Step):
         dist.all_gather_object(everybodys, mine, group=self._group)
         return everybodys
 
-    def _differs(self, loss: Any) -> str:
-        return next(filter(None, self._told(super()._differs(loss))), "")
+    def _differs(self, loss: Any, batch: Any) -> str:
+        return next(filter(None, self._told(super()._differs(loss, batch))), "")
+
+    def _noise(self, variant: Any, batch: Any) -> dict[str, float]:
+        """Not measured: all ranks would have to take part in its steps."""
+        return {}
 
     # ---- Buckets ----
 

@@ -192,18 +192,33 @@ def _captured(call: Callable[[], None]) -> tuple[Any, int, int]:
                 failed = False
             finally:
                 try:
-                    with warnings.catch_warnings():  # a part may have nothing to launch
-                        warnings.filterwarnings("ignore", "The CUDA Graph is empty")
-                        graph.capture_end()
+                    _end(graph)
                 except Exception:  # pylint: disable=broad-except
+                    _settle()
                     if not failed:  # else there is a cause
                         failed = True
                         raise
         finally:
             size = functions.tarn_cuda_pool_close()
             if failed:
+                graph.reset()
                 functions.tarn_cuda_pool_drop(pool)
     return graph, pool, size
+
+
+def _end(graph: Any) -> None:
+    with warnings.catch_warnings():  # a part may have nothing to launch
+        warnings.filterwarnings("ignore", "The CUDA Graph is empty")
+        graph.capture_end()
+
+
+def _settle() -> None:
+    """After a capture that could not be ended. The generators of PyTorch 2.11 take it for going on, and
+    refuse to draw, until another one ends."""
+    empty = torch.cuda.CUDAGraph()
+    empty.capture_begin(capture_error_mode="thread_local")
+    _end(empty)
+    empty.reset()
 
 
 def _traced(op: Any, call: Callable[[], Any]) -> Any:

@@ -8,6 +8,7 @@ import os
 import warnings
 import weakref
 from collections import Counter
+from types import MappingProxyType
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
@@ -87,20 +88,33 @@ def _norm(tensors: Any) -> float:
     return math.sqrt(total)
 
 
+def distances(one: Mapping[str, Sequence[Any]], two: Mapping[str, Sequence[Any]]) -> dict[str, float]:
+    """By name: the norm of the difference of all tensors of that name, as a share of their norm."""
+    return {name: _norm(s - t for s, t in zip(those, two[name])) / (_norm(two[name]) or 1.0)
+            if len(those) == len(two[name]) else math.inf for name, those in one.items()}
+
+
 def agree(one: Mapping[str, Sequence[Any]], two: Mapping[str, Sequence[Any]],
-          tolerance: float) -> str:
+          tolerance: float, noise: Mapping[str, float] = MappingProxyType({})) -> str:
     """In what they differ by more than a share of the norm of all tensors of that name, or "". (In
     some tensors only rounding is left, as in the gradient of what attention adds to all keys; and
     Adam's first step goes as far for a gradient that is rounding as for any other: parameters may
-    differ a hundred times more.)"""
-    for name, those in one.items():
-        others = two[name]
-        if len(those) != len(others):
-            return name
-        share = _norm(s - t for s, t in zip(those, others)) / (_norm(others) or 1.0)
-        if not share <= tolerance * (100 if name == "parameters" else 1):
+    differ a hundred times more.) noise: shares by which they differ anyway; twice as much is none."""
+    for name, share in distances(one, two).items():
+        allowed = tolerance * (100 if name == "parameters" else 1)
+        if not share <= max(allowed, 2 * noise.get(name, 0.0)):
             return f"{name} (by {share:.1e} of their norm, {tolerance:.0e} is expected)"
     return ""
+
+
+def _round_otherwise(parameters: Any, share: float) -> None:
+    """Each number changes by up to a share of itself. Draws no numbers of the program's."""
+    with torch.no_grad():
+        for parameter in parameters:
+            if parameter.is_floating_point():
+                own = torch.Generator(parameter.device).manual_seed(0)
+                noise = torch.rand(parameter.shape, generator=own, device=parameter.device)
+                parameter.mul_((1 + share * (2 * noise - 1)).to(parameter.dtype))
 
 
 def _captured(step: Any, loss: Any, inputs: Any, names: Any) -> Any:
@@ -137,6 +151,7 @@ class Variant:
         self.program: Any = None
         self.plan: Any = None
         self.misses = 0
+        self.noise: dict[str, float] = {}  # see Report
         self.optimizer = step.optimizer
         self.to_compare = COMPARED if step.compares is True else 0
         trained = {*names, *map(id, of_optimizer(step.optimizer))}
@@ -409,7 +424,7 @@ class Step:
         return Report(eager, plan.footprint, plan.bound, again,
                       program.copied if program else {}, self.reason,
                       recorded.graphs if recorded else 0, recorded.left_out if recorded else {},
-                      compared)
+                      compared, self._first.noise)
 
     # ---- Captures ----
 
@@ -436,7 +451,7 @@ class Step:
             failure = error
         if not self._ran:
             results = None if self._is_example else self.eager(*batch)
-        differs = self._differs(loss_in(results)) if self._rehearsed else ""
+        differs = self._differs(loss_in(results), batch) if self._rehearsed else ""
         if differs:
             failure = ValueError(f"planned and eager step have given different {differs}")
         if failure:
@@ -476,7 +491,7 @@ class Step:
                             if first.fused else inner._bits(loss, first.written)
                             if self._is_exact() else loss)
             inner._seen = None
-        differs = inner._differ(first, *made)
+        differs = inner._differ(first, made[0], made[1], some)
         inner._end()
         if differs:
             raise ValueError(f"planned and eager step have given different {differs} for "
@@ -496,7 +511,7 @@ class Step:
             self._rehearsed = (variant, written, loss.clone(), made)
         raise NotRun
 
-    def _differs(self, loss: Any) -> str:
+    def _differs(self, loss: Any, batch: Any) -> str:
         """In what eager execution has made something else than the rehearsal, or "". On a GPU the bits of some ops
         differ from run to run, unless PyTorch is told to use no such ones. Fused kernels round
         otherwise."""
@@ -506,23 +521,44 @@ class Step:
         own, self._gradients = self._gradients, {}
         if variant.fused:
             values = self._values(loss, written, own, as_they_are=True)
-            differs = self._differ(variant, made, values)
+            differs = self._differ(variant, made, values, batch)
             if differs and variant.misses < MISSES:
                 variant.misses += 1
                 variant.to_compare += 1
                 return ""
             return differs
         if made:
-            return self._differ(variant, made, self._bits(loss, written))
-        return self._differ(variant, planned, loss)
+            return self._differ(variant, made, self._bits(loss, written), batch)
+        return self._differ(variant, planned, loss, batch)
 
-    def _differ(self, variant: Any, one: Any, two: Any) -> str:
-        """Two results of _values, of _bits, or losses."""
+    def _differ(self, variant: Any, one: Any, two: Any, batch: Any) -> str:
+        """Two results of _values, of _bits, or losses, of that batch. Where fused kernels differ by more
+        than their tolerance it is measured what rounding does to eager execution itself: gradients of
+        deep networks in 16 bits may be all rounding."""
         if variant.fused:
-            return agree(one, two, variant.fused.tolerance)
+            differs = agree(one, two, variant.fused.tolerance, variant.noise)
+            if differs:
+                for name, share in self._noise(variant, batch).items():
+                    variant.noise[name] = max(share, variant.noise.get(name, 0.0))
+            return differs and agree(one, two, variant.fused.tolerance, variant.noise)
         if isinstance(one, list):
             return "" if one == two else "bits"
         return "" if torch.allclose(one, two, rtol=0.01, equal_nan=True) else "losses"
+
+    def _noise(self, variant: Any, batch: Any) -> dict[str, float]:
+        """By how much of their norms an eager step makes something else if its parameters are rounded
+        otherwise. Runs two, and undoes them."""
+        written = [*self.model.parameters(), *self.model.buffers(), *variant.written]
+        made, before = [], self._seen
+        for share in (0.0, variant.fused.rounding):
+            with unchanged(self.optimizer, written, on_host=self.samples):
+                self._seen = {}
+                if share:
+                    _round_otherwise(of_optimizer(self.optimizer), share)
+                loss = loss_in(self.eager(*batch))
+                made.append(self._values(loss, variant.written, self._seen))
+        self._seen = before
+        return distances(made[1], made[0])
 
     def _is_exact(self) -> Any:
         return self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2
@@ -638,7 +674,9 @@ class Report(NamedTuple):
     """Bytes and names. `eager`: the most that eager execution has alive at once beyond what stays;
     `arena`: what the plan needs in its place, `bound`: what every plan of this order needs. `graphs`: how many CUDA graphs the
     last step was; `left_out`: ops between them, and why. `compared`: "all", or what part of a batch
-    was compared with eager execution, or nothing; `eager` is None where only a part was."""
+    was compared with eager execution, or nothing; `eager` is None where only a part was. `noise`, where fused kernels
+    differ by more than the tolerance of their types: by how much of its norm eager execution makes something else if
+    its parameters are rounded otherwise; twice that was then allowed."""
 
     eager: Optional[int]
     arena: Optional[int] = None
@@ -649,6 +687,7 @@ class Report(NamedTuple):
     graphs: int = 0
     left_out: Mapping[str, str] = {}
     compared: str = ""
+    noise: Mapping[str, float] = {}
 
     def __str__(self) -> Any:
         if self.arena is None:
@@ -658,6 +697,9 @@ class Report(NamedTuple):
         text = f"arena {self.arena} bytes{against}, bound {self.bound}"
         if self.compared not in ("", "all"):
             text += f"; compared with eager execution: {self.compared}"
+        if self.noise:
+            text += (f"; rounding changes gradients of eager execution by "
+                     f"{self.noise['gradients']:.1%}, so that they were not compared closer")
         if self.recomputed:
             text += f"; {len(self.recomputed)} ops run again: {', '.join(self.recomputed[:8])}"
             text += " ..." if len(self.recomputed) > 8 else ""

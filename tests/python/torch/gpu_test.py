@@ -188,11 +188,18 @@ def events(kind):
 events.seen = 0
 
 
+def assert_captured(step):
+    """As one graph, but for what draws again, which depends on costs."""
+    drawn = {op.name for op in step.plan.graph.ops if step._first.program.draws_again(op)}
+    recorded = step._first.recorded
+    assert set(recorded.left_out) == drawn and (drawn or recorded.graphs == 1), recorded.left_out
+
+
 def a_step_is_one_graph_once_its_first_steps_have_agreed():
     for options in ({}, {"streams": 2}, {"reorder": True, "budget": 0.9}):
         step = compare("small_gpt", **options)
-        recorded = step._first.recorded
-        assert recorded.graphs == 1 and not recorded.left_out and len(step._first.recordings._known) == 1, recorded.left_out
+        assert_captured(step)
+        assert len(step._first.recordings._known) == 1
         assert not events("forbidden")
     step = compare("small_gpt", graph=False)
     assert step._first.recorded is None and not events("capture")
@@ -364,9 +371,7 @@ def fused_steps_are_one_graph_too():
             step = tarn.torch.step(*two, loss_of, data[0], fuse=True, compare=False, **options)
         found = [step(*batch) for batch in data]
         assert step.reason is None and step._first.fused, (step.reason, options)
-        drawn = {op.name for op in step.plan.graph.ops if step._first.program.draws_again(op)}
-        recorded = step._first.recorded
-        assert set(recorded.left_out) == drawn and (drawn or recorded.graphs == 1), recorded.left_out
+        assert_captured(step)
         assert not step._first.program.copied and sum("triton" in op.kind for op in step.graph.ops) > 20
         assert not events("forbidden") and len(found) == len(data)
     if not LOG:
@@ -433,7 +438,7 @@ def what_a_capture_takes_of_the_heap_is_given_back():
         raises(Exception, graphs._captured, torch.cuda.synchronize)
         torch.cuda.synchronize()
         del x
-    assert functions.tarn_live() == before
+    assert functions.tarn_live() - before in (0, 16)  # of a generator, as long as there are graphs
 
 
 def gradients_are_reduced_in_the_arena():

@@ -28,7 +28,9 @@ from .source import Refused, parsed
 
 _TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 5e-3,
                torch.bfloat16: 2e-2}
-_TF32 = 1e-3
+_ROUNDINGS = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11,
+              torch.bfloat16: 2.0**-8}
+_TF32, _TF32_ROUNDING = 1e-3, 2.0**-11
 ALIGNED = 16
 CHUNKS = 8  # of the loss, where a budget is asked for
 
@@ -55,11 +57,19 @@ class Fused:
     @property
     def tolerance(self) -> float:
         """By how much of its norm what the kernels make may differ from eager execution."""
+        return self._largest(_TOLERANCES, _TF32)
+
+    @property
+    def rounding(self) -> float:
+        """By how much of itself a number changes where it is rounded to the coarsest type."""
+        return self._largest(_ROUNDINGS, _TF32_ROUNDING)
+
+    def _largest(self, by_type: Mapping[Any, float], of_tf32: float) -> float:
         values = [t for node in self.captured.module.graph.nodes
                   for t in tensors_of(node.meta.get("val"))]
-        found = [_TOLERANCES[t.dtype] for t in values if t.dtype in _TOLERANCES]
+        found = [by_type[t.dtype] for t in values if t.dtype in by_type]
         rounds = any(t.device.type == "cuda" for t in values) and _has_tf32()
-        return max(found + ([_TF32] if rounds else []), default=_TOLERANCES[torch.float32])
+        return max(found + ([of_tf32] if rounds else []), default=by_type[torch.float32])
 
     @property
     def own_peak(self) -> int:
@@ -83,7 +93,8 @@ def fused(captured: Captured, in_place: bool, settings: Mapping[str, Any]) -> li
     read, and then cannot run again. settings: of Inductor, and `chunks`, in how many of which a
     large loss is computed: 1 without a budget, because chunks cost time. Raises Refused."""
     settings = dict(settings)
-    module, mode = functional(captured, settings.pop("chunks", 1 if in_place else CHUNKS))
+    chunks = settings.pop("chunks", 1 if in_place else CHUNKS)
+    module, mode = functional(captured, chunks, settings)
     inputs, constants = lifted(module)
     found: list[Fused] = []
     for is_divided in (True, False):

@@ -1,10 +1,15 @@
-"""The loss of a language model block by block. Logits and their gradient, rows × words, are often the most that a step
-has alive at once, and every row of them depends on its own row of the layer before: so that what lies between the last
-product and the products that read the gradient can be computed for a few rows at a time.
+"""The loss of a language model block by block. Logits and their gradient, rows × words, are often
+the most that a step has alive at once, and every row of them depends on its own row of the layer
+before: so that what lies between the last product and the products that read the gradient can be
+computed for a few rows at a time.
 
-A region is found by structure: it begins at a product that makes much of little, and has all nodes that treat rows
-apart, up to those that read large ones. What of it is read elsewhere is put together from its blocks, or, if it is a sum
-over rows (the weight's gradient), added up, in float32 where types have 16 bits.
+A region is found by structure: it begins at a product that makes much of little, and has all nodes
+that treat rows apart, up to those that read large ones. What of it is read elsewhere is put
+together from its blocks, or, if it is a sum over rows (the loss, the weight's gradient), added up,
+in float32 where types have 16 bits.
+
+Inductor must not undo this by making one kernel of several blocks: nodes tell their block
+(`BLOCK`), and what blocks add up or hand on is marked to be made at once (`AT_ONCE`).
 
 The idea is that of Inductor's auto_chunker, which takes graphs with tangents for inputs only."""
 from __future__ import annotations
@@ -25,6 +30,8 @@ REDUCTIONS = (aten.sum.dim_IntList, aten.amax.default, aten.amin.default, aten.m
               aten.argmax.default, aten.argmin.default, aten.any.dim, aten.prod.dim_int)
 VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
 HALF = (torch.bfloat16, torch.float16)
+BLOCK = "tarn_block"  # in a node's meta: the number of its block
+AT_ONCE = "inductor_realize_to_strides"  # likewise: Inductor makes a buffer of it
 
 Node = torch.fx.Node
 Rows = dict[Any, Optional[int]]  # for each tensor that is read: the dimension of its rows; None: all of it
@@ -195,17 +202,27 @@ class Region:
         return _is_tensor(node) and bool(_shape(node).numel() >= self._large)
 
     def _keep(self, after: list[Any]) -> None:
-        """Only what large nodes need, or what reads them."""
+        """Only what large nodes need, what reads them, and what else is between them and a sum over
+        all rows, as the loss itself."""
+        ends = {n for n, read in self.totals.items() if n.target not in PRODUCTS}
+        behind: set[Any] = set()  # another product
+        for node in after:
+            if node.target in PRODUCTS or behind.intersection(node.all_input_nodes):
+                behind.add(node)
+        ends -= behind
         kept = {self.amplifier}
         for node in reversed(after):
+            users = [user for user in node.users if user in self.rows]
             if node in self.rows and (
                     self._is_large(node) or any(map(self._is_large, node.all_input_nodes))
-                    or any(user in kept for user in node.users if user in self.rows)):
+                    or any(user in kept for user in users)
+                    or node not in behind and all(u in kept or u in ends for u in node.users)):
                 kept.add(node)
         left = self.rows.keys() - kept
         self.rows = {node: rows for node, rows in self.rows.items() if node in kept}
-        self.totals = {node: read for node, read in self.totals.items() if not left & read.keys()
-                       and any(a in self.rows and self._is_large(a) for a in read)}
+        self.totals = {node: read for node, read in self.totals.items()
+                       if not left & read.keys() and (node in ends or any(
+                           a in self.rows and self._is_large(a) for a in read))}
 
     @property
     def made(self) -> list[Any]:
@@ -233,7 +250,7 @@ def region(graph: torch.fx.Graph) -> Optional[Region]:
 
     products = [n for n in graph.nodes if n.op == "call_function" and n.target in PRODUCTS and _is_tensor(n)
                 and size(n) >= LARGE
-                and _shape(n).numel() >= AMPLIFIES * min(_shape(a).numel() for a in n.args[-2:])]
+                and _shape(n).numel() >= AMPLIFIES * max(_shape(a).numel() for a in n.args[-2:])]
     for product in sorted(products, key=size, reverse=True):
         found = Region(product)
         if found.is_worth_it():
@@ -248,6 +265,7 @@ class _Blocks:
         self._part, self._count = part, count
         self.graph = torch.fx.Graph()
         self._env: dict[Any, Any] = {}
+        self._number: Optional[int] = None  # of the block that is made
         self._cuts: dict[Any, Any] = {}  # (node, dimension, block) of what lies outside
         self._members = [n for n in old.nodes if n in part.rows or n in part.totals]
         for node in old.nodes:
@@ -261,48 +279,56 @@ class _Blocks:
         if node not in self._env:
             for argument in node.all_input_nodes:
                 self._whole(argument)
-            self._env[node] = self.graph.node_copy(node, self._env.__getitem__)
+            self._env[node] = self.graph.node_copy(node, self._env.__getitem__)  # no part of a block
         return self._env[node]
 
     def _region(self) -> None:
-        part = self._part
-        blocks: dict[Any, list[Any]] = {node: [] for node in part.made}
+        part, to_float = self._part, prims.convert_element_type.default
+        made: list[dict[Any, Any]] = []
         totals: dict[Any, Any] = {}
         for block in range(self._count):
-            made: dict[Any, Any] = {}
+            self._number = block
+            made.append({})
             for node in self._members:
                 if node in part.rows:
-                    made[node] = self._block(node, part.rows[node], block, made)
+                    made[block][node] = self._block(node, part.rows[node], block, made[block])
                     continue
-                read = part.totals[node]
-                one = self._copy(node, node.args, lambda a, r=read: self._cut(a, r[a], block, made))
+                one = self._copy(node, node.args, self._cutter(part.totals[node], block, made[block]))
                 if node.meta["val"].dtype in HALF:
-                    one = self._call(prims.convert_element_type.default, one, torch.float32)
+                    one = self._call(to_float, one, torch.float32)
                 totals[node] = one if block == 0 else self._call(aten.add.Tensor, totals[node], one)
+                totals[node].meta[AT_ONCE] = True
             for node in part.made:
-                blocks[node].append(made[node])
-        for node, all_of_it in blocks.items():
-            self._env[node] = self._call(aten.cat.default, all_of_it, part.rows[node])
+                made[block][node].meta[AT_ONCE] = True
+        self._number = None
+        for node in part.made:
+            self._env[node] = self._call(aten.cat.default, [of[node] for of in made], part.rows[node])
         for node, total in totals.items():
             if node.target in MEANS:
                 total = self._call(aten.div.Tensor, total, self._count)
             if node.meta["val"].dtype in HALF:
-                total = self._call(prims.convert_element_type.default, total, node.meta["val"].dtype)
+                total = self._call(to_float, total, node.meta["val"].dtype)
             self._env[node] = total
 
-    def _call(self, target: Any, *args: Any) -> Any:
-        return self.graph.call_function(target, args)
+    def _call(self, target: Any, *args: Any, **kwargs: Any) -> Any:
+        made = self.graph.call_function(target, args, kwargs)
+        if self._number is not None:
+            made.meta[BLOCK] = self._number
+        return made
 
     def _copy(self, node: Any, args: Any, value: Callable[[Any], Any]) -> Any:
-        made = self.graph.call_function(node.target, torch.fx.map_arg(args, value),
-                                        torch.fx.map_arg(node.kwargs, value))
-        made.meta = {key: word for key, word in node.meta.items() if key != "val"}
+        made = self._call(node.target, *torch.fx.map_arg(args, value),
+                          **torch.fx.map_arg(node.kwargs, value))
+        made.meta.update({key: word for key, word in node.meta.items() if key != "val"})
         return made
 
     def _block(self, node: Any, rows: int, block: int, made: dict[Any, Any]) -> Any:
         read = rows_of_arguments(node, rows) or {}
         return self._copy(node, _for_block(node, rows, self._count),
-                          lambda a: self._cut(a, read[a], block, made))
+                          self._cutter(read, block, made))
+
+    def _cutter(self, read: Rows, block: int, made: dict[Any, Any]) -> Callable[[Any], Any]:
+        return lambda node: self._cut(node, read[node], block, made)
 
     def _cut(self, node: Any, rows: Optional[int], block: int, made: dict[Any, Any]) -> Any:
         """A block of what is read. Of large nodes that are not in the region only the block is made, as of a mask

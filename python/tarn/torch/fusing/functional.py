@@ -2,7 +2,7 @@
 last, and calls are those that Inductor knows."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -21,8 +21,10 @@ def mode_of(module: torch.fx.GraphModule) -> FakeTensorMode:
     return next(value.fake_mode for value in values if isinstance(value, FakeTensor))
 
 
-def functional(captured: Captured, chunks: int) -> tuple[torch.fx.GraphModule, FakeTensorMode]:
-    """The step for Inductor; nodes of the backward pass are marked. chunks: of the loss (chunks.py)."""
+def functional(captured: Captured, chunks: int, settings: Mapping[str, Any]
+               ) -> tuple[torch.fx.GraphModule, FakeTensorMode]:
+    """The step for Inductor; nodes of the backward pass are marked. chunks: of the loss (chunks.py);
+    settings: of Inductor."""
     module = captured.module
     fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
     mode = mode_of(module)
@@ -47,7 +49,7 @@ def functional(captured: Captured, chunks: int) -> tuple[torch.fx.GraphModule, F
             made.graph.erase_node(node)
     made.graph.eliminate_dead_code()
     made = _in_chunks(made, mode, chunks)
-    joint_passes(made, mode)
+    joint_passes(made, mode, settings)
     made.recompile()
     _mark(made, captured.results_count)
     return made, mode

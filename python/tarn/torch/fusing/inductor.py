@@ -1,7 +1,7 @@
 """What is private in Inductor, and used here: `compile_fx_inner`, `GraphLowering.save_output_code`,
 `PyCodeCache.load`, `InductorChoices.can_fuse` with `V.set_choices_handler`,
 `BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
-`select_decomp_table`, `CppScheduling.ready_to_flush` and names of settings. `source.py` has the form
+`select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush` and names of settings. `source.py` has the form
 of what it generates. Tried with PyTorch 2.11 and 2.15.
 
 Nothing is compiled until a source is loaded; its kernels are then compiled, or found in Inductor's
@@ -17,6 +17,7 @@ from unittest import mock
 import torch
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
+from .chunks import BLOCK
 from .source import Refused
 
 SETTINGS = {
@@ -55,14 +56,17 @@ def decompositions() -> dict[Any, Any]:
                         and torch.Tag.nondeterministic_seeded in op.tags)}
 
 
-def joint_passes(module: torch.fx.GraphModule, mode: Any) -> None:
-    """Inductor's passes on graphs of both passes, but those for random numbers. Types and strides are
-    told anew."""
+def joint_passes(module: torch.fx.GraphModule, mode: Any, settings: Mapping[str, Any]) -> None:
+    """Inductor's passes on graphs of both passes, but those for random numbers. What blocks of a loss
+    pad alike is padded once. Types and strides are told anew."""
     with _known("joint_graph_passes"):
         from torch._inductor import config
         from torch._inductor.fx_passes.joint_graph import joint_graph_passes
-        with mode, config.patch(fallback_random=True), _tracing(mode):
+        from torch._functorch.compile_utils import fx_graph_cse
+        with mode, config.patch({"fallback_random": True, **settings}), _tracing(mode):
             joint_graph_passes(module)
+            if has_blocks(module):
+                module.graph = fx_graph_cse(module.graph)
             module.graph.eliminate_dead_code()
             propagate(module, mode)
 
@@ -118,6 +122,8 @@ def generated(module: torch.fx.GraphModule, mode: Any, is_divided: bool, in_plac
             ours = {name: value for name, value in SETTINGS.items() if _is_setting(config, name)}
             if any(fake.is_cuda for fake in fakes):
                 del ours["layout_optimization"]
+            if has_blocks(module):
+                ours["reorder_for_locality"] = False  # one block after the other
             choices = _choices(InductorChoices, is_divided, not in_place)()
             with config.patch({**ours, "inplace_buffers": in_place, **settings}), _tracing(mode), \
                     torch.no_grad(), _deterministic(), V.set_choices_handler(choices), \
@@ -177,6 +183,17 @@ def _is_backward(node: Any) -> bool:
                for part in node.get_nodes() for origin in getattr(part.node, "origins", None) or ())
 
 
+def has_blocks(module: torch.fx.GraphModule) -> bool:
+    """Is the loss in chunks?"""
+    return any(BLOCK in node.meta for node in module.graph.nodes)
+
+
+def _blocks(node: Any) -> set[int]:
+    """In which blocks of the loss it works (chunks.py)."""
+    return {origin.meta[BLOCK] for part in node.get_nodes()
+            for origin in getattr(part.node, "origins", None) or () if BLOCK in getattr(origin, "meta", {})}
+
+
 def _writes(node: Any) -> bool:
     return any(output.get_mutations() for output in node.get_outputs())
 
@@ -185,12 +202,13 @@ def _choices(choices: Any, is_divided: bool, is_again: bool) -> Any:
     class Choices(choices):  # type: ignore[misc, unused-ignore]
         """is_divided: no kernel does work of both passes: what it makes for the backward pass only
         would be kept from the forward pass on. is_again: what writes to inputs, as batch norm to its
-        statistics, is a kernel of its own, so that others may run again."""
+        statistics, is a kernel of its own, so that others may run again. Blocks of a loss stay apart."""
 
         @staticmethod
         def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: Any) -> Any:
             apart = (is_divided and _is_backward(node1) != _is_backward(node2)
-                     or is_again and _writes(node1) != _writes(node2))
+                     or is_again and _writes(node1) != _writes(node2)
+                     or _blocks(node1) != _blocks(node2))
             return not apart and choices.can_fuse(scheduler, node1, node2, shared_data_score)
 
     return Choices
