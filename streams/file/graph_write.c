@@ -125,14 +125,23 @@ static json_t *space_record(const struct tarn_graph *graph, uint32_t s)
     return record;
 }
 
+static json_t *offsets_of(const struct tarn_group *group)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < group->tensors_count; i++)
+        tarn_json_append(&list, json_integer((json_int_t)group->offsets[i]));
+    return list;
+}
+
 static json_t *group_record(const struct tarn_graph *graph, uint32_t g)
 {
     const struct tarn_group *group = &graph->given[g];
     json_t *tensors = tarn_json_list(group->tensors, group->tensors_count);
-    if (!group->padded) return tensors;
+    if (!group->padded && !group->offsets) return tensors;
     json_t *record = json_object();
     tarn_json_put(&record, "tensors", tensors);
-    tarn_json_put(&record, "padded", json_true());
+    if (group->padded) tarn_json_put(&record, "padded", json_true());
+    if (group->offsets) tarn_json_put(&record, "offsets", offsets_of(group));
     return record;
 }
 

@@ -49,7 +49,6 @@ void tarn_builder_destroy(struct tarn_builder *builder)
     if (!builder) return;
     tarn_graph_destroy(builder->graph);
     tarn_free(builder->groups);
-    tarn_free(builder->padded);
     tarn_free(builder->arcs);
     tarn_free(builder->ids);
     tarn_free(builder);
@@ -235,8 +234,7 @@ static enum tarn_status complete(struct tarn_builder *builder)
     if (status == TARN_OK) status = tarn_derive_order(graph, &builder->report);
     if (status == TARN_OK) status = tarn_derive_storages(graph, &builder->report);
     if (status == TARN_OK) status = tarn_validate_races(graph, &builder->report);
-    if (status == TARN_OK)
-        status = tarn_derive_layout(graph, builder->groups, builder->padded, &builder->report);
+    if (status == TARN_OK) status = tarn_derive_layout(graph, builder->groups, &builder->report);
     if (status == TARN_OK) status = tarn_derive_common(graph);
     if (status == TARN_OK) graph->hash = tarn_hash_of_graph(graph);
     if (status == TARN_OK && !tarn_graph_trim(graph)) status = TARN_SYSTEM;

@@ -104,6 +104,11 @@ struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group
     return (struct tarn_list){graph->given[group].tensors, graph->given[group].tensors_count};
 }
 
+const uint64_t *tarn_graph_group_offsets(const struct tarn_graph *graph, uint32_t group)
+{
+    return graph && group < graph->given_count ? graph->given[group].offsets : NULL;
+}
+
 bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group)
 {
     return graph && group < graph->given_count && graph->given[group].padded;

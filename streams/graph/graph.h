@@ -98,13 +98,16 @@ struct tarn_graph_part {
     uint32_t storage;
 };
 
-/* A contiguous group: members that lie back to back. Given groups that share members are joined
- * into one (layout.c), in which members may overlap if they are never in use at once. */
+/* A contiguous group: members that lie back to back, or at given offsets. Given groups that share
+ * members are joined into one (layout.c), in which members may overlap if they are never in use at
+ * once. */
 struct tarn_group {
     const uint32_t *tensors;  /* of a given group: the roots, as given */
+    const uint64_t *offsets;  /* of a given group: by root, its offset in the group; NULL: back to
+                               * back */
     const uint32_t *storages; /* storage indices, in order, of the roots that have bytes */
-    const uint64_t *within;   /* by member, its offset in the group; NULL: back to back. The first
-                               * is at 0, no member ends after the last */
+    const uint64_t *within;   /* by member, its offset in the group; NULL: back to back. Of a joined
+                               * group the first is at 0, and the first or the last ends last */
     uint32_t tensors_count, storages_count;
     bool persistent;
     bool padded; /* every member is padded to the plan's alignment, not only the whole group */
@@ -264,12 +267,14 @@ static inline uint64_t tarn_storage_alignment(const struct tarn_graph *graph, ui
     return tarn_space_alignment(graph, graph->storages[storage].space, alignment);
 }
 
-/* Exact bytes from the start of a group with overlapping members to its end. */
+/* Exact bytes from the start of a group with `within` to its end. */
 static inline uint64_t tarn_group_end(const struct tarn_graph *graph,
                                       const struct tarn_group *group)
 {
     uint32_t last = group->storages_count - 1;
-    return group->within[last] + graph->storages[group->storages[last]].size;
+    uint64_t end = group->within[last] + graph->storages[group->storages[last]].size;
+    uint64_t first = graph->storages[group->storages[0]].size;
+    return first > end ? first : end;
 }
 
 /* Bytes that a storage reserves in an arena, or in the persistent part, of a plan with this

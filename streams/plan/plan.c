@@ -297,15 +297,18 @@ enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, u
     if (offset) *offset = 0;
     if (size) *size = 0;
     if (record->storages_count == 0) return TARN_OK;
-    const struct tarn_storage *first = &plan->graph->storages[record->storages[0]];
-    const struct tarn_storage *last =
-        &plan->graph->storages[record->storages[record->storages_count - 1]];
-    uint64_t begin = tarn_plan_offset(plan, first->tensor);
-    uint64_t bytes = last->size;
-    uint64_t alignment = tarn_storage_alignment(plan->graph, record->storages[0], plan->alignment);
-    if (record->padded) bytes += -bytes & (alignment - 1);
+    uint64_t begin = UINT64_MAX, end = 0;
+    for (uint32_t i = 0; i < record->storages_count; i++) {
+        const struct tarn_storage *member = &plan->graph->storages[record->storages[i]];
+        uint64_t at = tarn_plan_offset(plan, member->tensor), bytes = member->size;
+        uint64_t alignment =
+            tarn_storage_alignment(plan->graph, record->storages[i], plan->alignment);
+        if (record->padded) bytes += -bytes & (alignment - 1);
+        if (at < begin) begin = at;
+        if (at + bytes > end) end = at + bytes;
+    }
     if (offset) *offset = begin;
-    if (size) *size = tarn_plan_offset(plan, last->tensor) + bytes - begin;
+    if (size) *size = end - begin;
     return TARN_OK;
 }
 

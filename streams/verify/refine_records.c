@@ -374,7 +374,10 @@ static void check_spaces(struct tarn_comparison *comparison)
 static bool is_same_group(const struct tarn_group *a, const struct tarn_group *b)
 {
     return a->tensors_count == b->tensors_count &&
-           memcmp(a->tensors, b->tensors, a->tensors_count * sizeof *a->tensors) == 0;
+           memcmp(a->tensors, b->tensors, a->tensors_count * sizeof *a->tensors) == 0 &&
+           !a->offsets == !b->offsets &&
+           (!a->offsets ||
+            memcmp(a->offsets, b->offsets, a->tensors_count * sizeof *a->offsets) == 0);
 }
 
 static void check_group(struct tarn_comparison *comparison, uint32_t g)
