@@ -296,8 +296,8 @@ TARN_API enum tarn_status tarn_graph_read(const struct tarn_reader *reader,
  * it, "/dev/stdout", pipes and devices are written in place. ".gz" compresses. No signal from
  * writing (SIGPIPE, SIGXFSZ) reaches the process, and its handlers stay as they are. All functions
  * that save a file do the same. A name that ends in ".csv" or ".csv.gz" asks for a packing
- * instance, which holds the planned storages of a graph of one stream without workspaces and
- * contiguous groups. TARN_USAGE: the graph is not of that kind.
+ * instance, which holds the planned storages of a graph of one stream without workspaces, and
+ * without contiguous groups of what is in use at once. TARN_USAGE: the graph is not of that kind.
  */
 TARN_API enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
                                           struct tarn_error *error);

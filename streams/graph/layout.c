@@ -13,9 +13,7 @@
 #include "clocks.h"
 #include "derive.h"
 #include "streams/base/region.h"
-
-/* Maximum for members that are not back to back, since their pairs are looked at elsewhere. */
-#define LAYERS_MAX 4096u
+#include "validate.h"
 
 /* A member of a joined group, and its offset relative to the first member found. */
 struct member {
@@ -212,11 +210,11 @@ static enum tarn_status join(struct layout *layout, bool padded, bool has_offset
             "exact ones may",
             tarn_storage_label(graph, storages[0]).text,
             tarn_storage_label(graph, storages[count - 1]).text);
-    if (is_layered && count > LAYERS_MAX)
+    if (is_layered && count > TARN_LAYERS_MAX)
         return tarn_report_bad(
             layout->report, tarn_location_at(TARN_NONE, TARN_NONE, "/contiguous"),
             "contiguous groups lay out %u members by offsets, among them %s; %u are supported",
-            count, tarn_storage_label(graph, storages[0]).text, LAYERS_MAX);
+            count, tarn_storage_label(graph, storages[0]).text, TARN_LAYERS_MAX);
     layout->has_layers |= is_layered;
     graph->groups[graph->groups_count++] =
         (struct tarn_group){.storages = storages,

@@ -1130,6 +1130,12 @@ static void hold_groups_together_or_refuse_them(uint32_t draws)
             fail_msg("seed %llu: below the bound", (unsigned long long)seed);
         optimal += summary.optimal;
         files_keep_the_groups(graph);
+        struct tarn_plan *padded;
+        if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 8, .threads = 1), &padded,
+                             &error))
+            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+        assert_true(oracle_accepts_words(padded) && holds_together(padded, &grouping));
+        tarn_plan_destroy(padded);
         damage(plan);
         bool right = oracle_accepts_words(plan) && holds_together(plan, &grouping);
         if ((tarn_plan_verify(plan, graph, NULL, NULL, &error) == TARN_OK) != right)
