@@ -443,8 +443,10 @@ static enum tarn_status place_pairwise(struct tarn_planning *planning, uint64_t 
     if (is_possible) return TARN_OK;
     return tarn_error_set(
         error, TARN_BAD_INPUT,
-        "the graph fixes offsets, has conditionals, or contiguous groups whose members lie over "
-        "each other, and has %u storages: too many to look at every pair of them",
+        "the graph fixes offsets, has conditionals, or contiguous groups whose members have "
+        "offsets "
+        "or lie over each other, and more pairs of its %u storages are in use at once than can be "
+        "listed: plan parts of it as graphs of their own, or prefer offsets instead of fixing them",
         planning->problem.blocks.storages_count);
 }
 

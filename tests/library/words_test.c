@@ -1165,6 +1165,46 @@ static void members_lie_at_the_offsets_of_their_group_or_are_refused(void **stat
     offsets_share = 0;
 }
 
+/* ---- Many storages ---- */
+
+/* A chain, or ops whose outputs are all there in the end; one of them has a fixed offset. */
+static struct tarn_graph *draw_many(uint32_t count, bool all_alive)
+{
+    struct tarn_builder *builder = tarn_builder_create("many");
+    struct tarn_graph *graph;
+    tarn_builder_stream(builder, "s");
+    for (tarn_tensor t = 0; t < count; t++) {
+        struct tarn_tensor_info info = {.size = 512 * (1 + t % 5),
+                                        .kind = all_alive ? TARN_OUTPUT : TARN_INTERMEDIATE};
+        if (t == count / 2) info.offset_rule = TARN_OFFSET_FIXED, info.wanted_offset = 4096;
+        tarn_builder_tensor(builder, &info);
+        tarn_tensor before = t - 1;
+        tarn_builder_op(builder, &(struct tarn_op_info){.inputs = {&before, t > 0 && !all_alive},
+                                                        .outputs = {&t, 1}});
+    }
+    assert_int_equal(tarn_builder_finish(builder, &graph, NULL), TARN_OK);
+    return graph;
+}
+
+static void many_storages_are_placed_by_pairs_unless_most_are_in_use_at_once(void **state)
+{
+    struct tarn_error error;
+    struct tarn_plan *plan;
+    (void)state;
+    struct tarn_graph *graph = draw_many(50000, false);
+    if (tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = 1), &plan, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(tarn_plan_offset(plan, 25000), 4096);
+    assert_int_equal(plan->footprint, 512 * 9);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
+    graph = draw_many(9000, true);
+    assert_int_equal(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.threads = 1), &plan, &error),
+                     TARN_BAD_INPUT);
+    assert_non_null(strstr(error.text, "plan parts of it as graphs of their own"));
+    tarn_graph_destroy(graph);
+}
+
 /* ---- Arms of conditionals ---- */
 
 enum { CONDITIONALS = 2, ARMS = 3 };
@@ -1350,6 +1390,7 @@ int main(void)
         cmocka_unit_test(groups_hold_together_or_are_refused),
         cmocka_unit_test(members_lie_at_the_offsets_of_their_group_or_are_refused),
         cmocka_unit_test(what_is_fixed_stays_and_clashes_are_refused),
+        cmocka_unit_test(many_storages_are_placed_by_pairs_unless_most_are_in_use_at_once),
         cmocka_unit_test(what_is_to_be_kept_stays_where_that_costs_nothing),
         cmocka_unit_test(what_is_smaller_goes_over_what_is_larger_where_that_is_less),
     };
