@@ -45,6 +45,10 @@ static const struct {
     {"end", COLUMN_END},
 };
 
+/* A piece may be short in the text, but takes some 320 bytes in the graph: so many pieces there may
+ * be, and one for each PIECE_TEXT bytes of the text, which is what a row without gaps takes. */
+enum { PIECES_FREE = 8192, PIECE_TEXT = 10 };
+
 struct buffer {
     char *id, *gaps; /* in the text; gaps NULL: none */
     uint64_t lower, upper, size, alignment;
@@ -75,7 +79,7 @@ struct table {
     struct buffer *buffers;
     uint32_t count;
     struct piece *pieces; /* buffer by buffer */
-    size_t pieces_count, pieces_room;
+    size_t pieces_count, pieces_room, pieces_max;
     struct gap *gaps; /* scratch: of one buffer */
     size_t gaps_room;
     uint64_t *steps; /* at which a piece begins or is alive for the last time, ascending */
@@ -246,9 +250,12 @@ static enum tarn_status add_piece(struct table *table, struct buffer *buffer, st
         before->upper = piece.upper;
         return TARN_OK;
     }
-    if (table->pieces_count >= TARN_TENSORS_MAX)
-        return bad_line(table, "more than %u buffers and pieces of buffers between gaps",
-                        TARN_TENSORS_MAX);
+    if (table->pieces_count >= table->pieces_max)
+        return bad_line(
+            table,
+            "gaps cut the buffers so far into %zu pieces, more than a text of this size "
+            "may have: there may be %u more than rows, and one for each %u bytes of the text",
+            table->pieces_count + 1, PIECES_FREE, PIECE_TEXT);
     struct piece *pieces = tarn_region_grow(&table->region, table->pieces, &table->pieces_room,
                                             table->pieces_count + 1, sizeof *pieces);
     if (!pieces) return tarn_error_no_memory(table->report->error);
@@ -350,7 +357,9 @@ static enum tarn_status read_buffer(struct table *table, char *line)
 static enum tarn_status read_lines(struct table *table, char *text)
 {
     enum tarn_status status = TARN_OK;
-    size_t lines = tarn_csv_lines_count(text);
+    size_t lines = tarn_csv_lines_count(text), size = strlen(text);
+    table->pieces_max = lines + PIECES_FREE + size / PIECE_TEXT;
+    if (table->pieces_max > TARN_TENSORS_MAX) table->pieces_max = TARN_TENSORS_MAX;
     if (lines > TARN_TENSORS_MAX) return bad_line(table, "the text has %zu lines", lines);
     table->buffers = tarn_region_take(&table->region, lines, sizeof *table->buffers);
     if (!table->buffers) return tarn_error_no_memory(table->report->error);
