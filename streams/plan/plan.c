@@ -208,7 +208,8 @@ static struct tarn_certificate certificate_of(const struct tarn_plan *plan,
                                      claim->threshold,
                                      plan->streams_count,
                                      {claim->gaps, claim->gaps_count},
-                                     {claim->inside, claim->inside_count}};
+                                     {claim->inside, claim->inside_count},
+                                     {claim->arms, claim->arms_count}};
 }
 
 bool tarn_plan_space_sized(const struct tarn_plan *plan, tarn_space space,
