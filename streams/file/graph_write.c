@@ -99,12 +99,12 @@ static json_t *tensor_record(const struct tarn_graph *graph, uint32_t t)
     tarn_json_put(&record, "size", json_integer((json_int_t)tensor->size));
     tarn_json_put(&record, "kind", json_string(tarn_kind_text(tensor->kind)));
     put_number(&record, "alias_of", tensor->root, t);
-    put_number(&record, "offset", tensor->offset, 0);
+    put_number(&record, "offset", tarn_tensor_begin(tensor), 0);
     put_number(&record, "alignment", tensor->alignment, 0);
     if (tensor->offset_rule != TARN_OFFSET_FREE)
         tarn_json_put(
             &record, tensor->offset_rule == TARN_OFFSET_FIXED ? "fixed_offset" : "preferred_offset",
-            json_integer((json_int_t)tensor->wanted_offset));
+            json_integer((json_int_t)tarn_tensor_wanted(tensor)));
     put_number(&record, "space", tensor->space, 0);
     put_number(&record, "origin", tensor->origin, t);
     return record;

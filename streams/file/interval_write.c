@@ -180,9 +180,9 @@ static void print_hint(const struct answer *answer, uint32_t count, FILE *file)
         const struct piece *piece = &answer->pieces[i];
         const struct tarn_graph_tensor *tensor =
             &answer->graph->tensors[answer->graph->storages[piece->storage].tensor];
-        if (tensor->offset_rule != TARN_OFFSET_PREFERRED || tensor->wanted_offset < piece->at)
+        if (tensor->offset_rule != TARN_OFFSET_PREFERRED || tarn_tensor_wanted(tensor) < piece->at)
             continue;
-        fprintf(file, "%" PRIu64, tensor->wanted_offset - piece->at);
+        fprintf(file, "%" PRIu64, tarn_tensor_wanted(tensor) - piece->at);
         return;
     }
 }

@@ -195,8 +195,9 @@ static bool share_bytes(const struct tarn_graph *graph, uint32_t a, uint32_t b)
     const struct tarn_graph_tensor *x = &graph->tensors[a], *y = &graph->tensors[b];
     uint32_t x_root = x->root == TARN_NONE ? a : x->root,
              y_root = y->root == TARN_NONE ? b : y->root;
+    uint64_t x_begin = tarn_tensor_begin(x), y_begin = tarn_tensor_begin(y);
     bool begins_inside =
-        x->offset <= y->offset ? y->offset - x->offset < x->size : x->offset - y->offset < y->size;
+        x_begin <= y_begin ? y_begin - x_begin < x->size : x_begin - y_begin < y->size;
     return x_root == y_root && begins_inside && x->size > 0 && y->size > 0;
 }
 

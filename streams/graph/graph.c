@@ -178,9 +178,9 @@ bool tarn_graph_tensor_sized(const struct tarn_graph *graph, tarn_tensor tensor,
         .kind = record->kind,
         .alignment = record->alignment,
         .space = record->space,
-        .offset = record->offset,
+        .offset = tarn_tensor_begin(record),
         .offset_rule = (enum tarn_offset_rule)record->offset_rule,
-        .wanted_offset = record->wanted_offset,
+        .wanted_offset = tarn_tensor_wanted(record),
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;

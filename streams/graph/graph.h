@@ -59,8 +59,7 @@ struct tarn_graph_op {
 struct tarn_graph_tensor {
     const char *name;
     uint64_t size;
-    uint64_t offset;            /* of its first byte in its root's storage */
-    uint64_t wanted_offset;     /* in its space's arena, as offset_rule says */
+    uint64_t place;             /* see tarn_tensor_begin and tarn_tensor_wanted */
     uint32_t part, parts_count; /* the parts of the tensor, see tarn_graph_part */
     uint32_t alignment;         /* 0: the plan's */
     uint32_t root;              /* its own id for a root */
@@ -129,8 +128,10 @@ struct tarn_graph {
     struct tarn_graph_tensor *tensors;
     struct tarn_graph_stream *streams;
     struct tarn_storage *storages;
-    const struct tarn_graph_part *parts; /* storage by storage; views of a graph keep the graph's
-                                          * numbers of parts */
+    /* Storage by storage, see tarn_part; NULL: every storage is one part, and part p is storage p
+     * of part_storages. Views of a graph keep its parts and their numbers. */
+    const struct tarn_graph_part *parts;
+    const struct tarn_storage *part_storages;
     uint32_t parts_count;
     const uint32_t *users;          /* of all storages */
     const struct tarn_group *given; /* contiguous groups as given */
@@ -162,6 +163,25 @@ static inline const struct tarn_op_extra *tarn_extra(const struct tarn_graph_op 
 static inline const uint32_t *tarn_outputs(const struct tarn_graph_op *op)
 {
     return op->inputs + op->inputs_count;
+}
+
+/* The first byte of a tensor in its root's storage. */
+static inline uint64_t tarn_tensor_begin(const struct tarn_graph_tensor *tensor)
+{
+    return tensor->offset_rule == TARN_OFFSET_FREE ? tensor->place : 0;
+}
+
+/* The offset that is wanted for a tensor's storage in its space's arena; 0: none, or that. Only a
+ * root has one, and only others have a begin. */
+static inline uint64_t tarn_tensor_wanted(const struct tarn_graph_tensor *tensor)
+{
+    return tensor->offset_rule == TARN_OFFSET_FREE ? 0 : tensor->place;
+}
+
+static inline struct tarn_graph_part tarn_part(const struct tarn_graph *graph, uint32_t part)
+{
+    if (graph->parts) return graph->parts[part];
+    return (struct tarn_graph_part){0, graph->part_storages[part].size, part};
 }
 
 /* The distinct ops, without views, that read or write one of the graph's storages, in topological

@@ -33,12 +33,13 @@ static enum tarn_status check_alias(const struct tarn_graph *graph,
                                tarn_tensor_label(graph, t).text,
                                tarn_tensor_label(graph, tensor->root).text,
                                tensor->root == t ? "itself" : "an alias as well");
-    if (tensor->offset > root->size || tensor->size > root->size - tensor->offset)
+    uint64_t begin = tarn_tensor_begin(tensor);
+    if (begin > root->size || tensor->size > root->size - begin)
         return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/size", t),
                                "%s has the bytes %llu to %llu of %s, which has %llu; a slice ends "
                                "inside its root",
-                               tarn_tensor_label(graph, t).text, (unsigned long long)tensor->offset,
-                               (unsigned long long)(tensor->offset + tensor->size),
+                               tarn_tensor_label(graph, t).text, (unsigned long long)begin,
+                               (unsigned long long)(begin + tensor->size),
                                tarn_tensor_label(graph, tensor->root).text,
                                (unsigned long long)root->size);
     if (tensor->kind != root->kind)
@@ -79,11 +80,8 @@ static enum tarn_status check_wanted_offset(const struct tarn_graph *graph,
         tensor->offset_rule == TARN_OFFSET_FIXED ? "fixed_offset" : "preferred_offset";
     if (tensor->offset_rule > TARN_OFFSET_PREFERRED)
         return bad_tensor(graph, report, t, "fixed_offset", "has an unknown rule for its offset");
-    if (tensor->offset_rule == TARN_OFFSET_FREE && tensor->wanted_offset > 0)
-        return bad_tensor(graph, report, t, field,
-                          "wants an offset, but no rule says whether it must have it");
     if (tensor->offset_rule == TARN_OFFSET_FREE) return TARN_OK;
-    if (tensor->wanted_offset > TARN_NUMBER_MAX)
+    if (tarn_tensor_wanted(tensor) > TARN_NUMBER_MAX)
         return bad_tensor(graph, report, t, field, "is to lie above 2^53 - 1");
     if (tensor->root != TARN_NONE)
         return bad_tensor(graph, report, t, field,
@@ -110,9 +108,9 @@ static enum tarn_status check_tensor(const struct tarn_graph *graph,
                           "has an alignment that is not a power of two");
     if (tensor->alignment > TARN_ALIGNMENT_MAX)
         return bad_tensor(graph, report, t, "alignment", "has an alignment above 2^30");
-    if (tensor->offset > TARN_NUMBER_MAX)
+    if (tarn_tensor_begin(tensor) > TARN_NUMBER_MAX)
         return bad_tensor(graph, report, t, "offset", "has an offset above 2^53 - 1");
-    if (tensor->offset > 0 && tensor->root == TARN_NONE)
+    if (tarn_tensor_begin(tensor) > 0 && tensor->root == TARN_NONE)
         return bad_tensor(graph, report, t, "offset",
                           "has an offset, which only a slice of another tensor has (alias_of)");
     enum tarn_status status = check_tensor_origin(graph, report, t);

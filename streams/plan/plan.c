@@ -161,7 +161,7 @@ uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor)
     const struct tarn_storage *storage =
         &plan->graph->storages[plan->graph->tensors[tensor].storage];
     return place->offset - tarn_plan_space_begin(plan, storage->space, storage->persistent) +
-           plan->graph->tensors[tensor].offset;
+           tarn_tensor_begin(&plan->graph->tensors[tensor]);
 }
 
 uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)

@@ -226,7 +226,7 @@ static void check_fixed(const struct tarn_plan *plan, uint32_t storage,
     uint32_t t = plan->graph->storages[storage].tensor;
     if (t == TARN_NONE || plan->graph->tensors[t].offset_rule != TARN_OFFSET_FIXED) return;
     uint64_t offset = offset_in_space(plan, storage),
-             wanted = plan->graph->tensors[t].wanted_offset;
+             wanted = tarn_tensor_wanted(&plan->graph->tensors[t]);
     if (offset == wanted) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_MISPLACED);
     tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,

@@ -231,7 +231,7 @@ static uint32_t touched(const struct tarn_graph *graph, uint32_t v, struct exten
         const struct tarn_storage *storage = &graph->storages[tensor->storage];
         bool writes = k >= op->inputs_count;
         bool reads = !writes || storage->persistent || storage->producer != v;
-        extents[count++] = (struct extent){tensor->storage, (uint32_t)tensor->offset,
+        extents[count++] = (struct extent){tensor->storage, (uint32_t)tarn_tensor_begin(tensor),
                                            (uint32_t)tensor->size, reads, writes};
     }
     uint32_t workspace = tarn_extra(op)->workspace_storage;
@@ -552,10 +552,11 @@ static void checked_runs_find_every_byte(void **state)
             fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
         for (tarn_tensor t = 0; t < graph->tensors_count; t++) {
             uint64_t begin = tarn_plan_offset(plan, graph->tensors[t].root);
-            assert_int_equal(tarn_plan_offset(plan, t), begin + graph->tensors[t].offset);
+            assert_int_equal(tarn_plan_offset(plan, t),
+                             begin + tarn_tensor_begin(&graph->tensors[t]));
             char *root = tarn_session_address(session, graph->tensors[t].root);
             assert_ptr_equal(tarn_session_address(session, t),
-                             root ? root + graph->tensors[t].offset : NULL);
+                             root ? root + tarn_tensor_begin(&graph->tensors[t]) : NULL);
         }
         tarn_session_destroy(session);
         tarn_plan_destroy(plan);
@@ -910,7 +911,7 @@ static bool fits_below(struct trying *trying, uint32_t a)
     for (uint64_t at = 0; at + size <= trying->limit; at++) {
         uint32_t t = graph->storages[a].tensor;
         bool ok = t == TARN_NONE || graph->tensors[t].offset_rule != TARN_OFFSET_FIXED ||
-                  graph->tensors[t].wanted_offset == at;
+                  tarn_tensor_wanted(&graph->tensors[t]) == at;
         if (trying->tries > 0) trying->tries--;
         for (uint32_t b = 0; ok && b < a; b++) {
             uint32_t x = graph->storages[b].tensor, y = graph->storages[a].tensor;
@@ -944,8 +945,8 @@ static void find_fixed(struct differences *d, const struct tarn_graph *graph)
             if (fixes(graph, a) && fixes(graph, b)) {
                 uint32_t x = graph->storages[a].tensor, y = graph->storages[b].tensor;
                 learn(d, x, y,
-                      (int64_t)graph->tensors[y].wanted_offset -
-                          (int64_t)graph->tensors[x].wanted_offset,
+                      (int64_t)tarn_tensor_wanted(&graph->tensors[y]) -
+                          (int64_t)tarn_tensor_wanted(&graph->tensors[x]),
                       &more);
             }
 }
@@ -980,7 +981,7 @@ static void what_is_fixed_stays_and_clashes_are_refused(void **state)
         if (!oracle_accepts_words(plan)) fail_msg("seed %llu", (unsigned long long)seed);
         for (tarn_tensor t = 0; t < graph->tensors_count; t++)
             if (graph->tensors[t].offset_rule == TARN_OFFSET_FIXED)
-                assert_int_equal(tarn_plan_offset(plan, t), graph->tensors[t].wanted_offset);
+                assert_int_equal(tarn_plan_offset(plan, t), tarn_tensor_wanted(&graph->tensors[t]));
         struct trying trying = {graph, &differences, &order, {0}, plan->footprint - 1, 100000};
         if (plan->footprint > 0 && graph->planned_count <= 8 && fits_below(&trying, 0) &&
             trying.tries > 0)
@@ -1035,9 +1036,9 @@ static void what_is_to_be_kept_stays_where_that_costs_nothing(void **state)
                 assert_int_equal(again->storages[i].offset, first->storages[i].offset);
             kept += with->storages[i].offset == first->storages[i].offset;
             moved += with->storages[i].offset != first->storages[i].offset;
-            preferred +=
-                graph->tensors[first->storages[i].id].offset_rule &&
-                graph->tensors[first->storages[i].id].wanted_offset == first->storages[i].offset;
+            preferred += graph->tensors[first->storages[i].id].offset_rule &&
+                         tarn_tensor_wanted(&graph->tensors[first->storages[i].id]) ==
+                             first->storages[i].offset;
         }
         tarn_plan_destroy(first);
         tarn_plan_destroy(without);
