@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "streams/base/region.h"
 #include "streams/base/utf8.h"
@@ -479,10 +480,12 @@ static struct tarn_list list_of(const struct lists *lists, uint32_t op)
  */
 static void name_graph(const char *path, char *name, size_t size)
 {
-    const char *slash = strrchr(path, '/');
-    snprintf(name, size, "%s", slash ? slash + 1 : path);
-    char *extension = strstr(name, ".csv");
-    if (extension && tarn_text_is_named(path, "csv")) *extension = '\0';
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t stem = strlen(base);
+    if (tarn_text_is_named(path, "csv"))
+        stem -= strcasecmp(base + stem - strlen(".csv"), ".csv") == 0 ? strlen(".csv")
+                                                                      : strlen(".csv.gz");
+    snprintf(name, size, "%.*s", (int)(stem < size ? stem : size - 1), base);
     for (size_t length; *name; name += length) {
         length = tarn_utf8_size(name);
         if (length > 0) continue;

@@ -353,6 +353,9 @@ static void a_name_or_the_first_letter_tells_instances_from_json(void **state)
     assert_false(tarn_interval_is("folder.csv/a.json.gz", "id,"));
     assert_false(tarn_interval_is("-", " \n {"));
     assert_false(tarn_interval_is("csv", "[id"));
+    assert_true(tarn_interval_is("A.CSV", "[id"));
+    assert_true(tarn_interval_is("a.csv.GZ", "[id"));
+    assert_false(tarn_interval_is("A.JSON", "id,"));
     assert_false(tarn_interval_is("bluecsv", "[id"));
     assert_true(tarn_interval_is("bluejson", "id,"));
     assert_false(tarn_interval_is(".gz", ""));
@@ -362,7 +365,8 @@ static void a_graph_is_named_by_its_file_without_the_extension(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"folder/a.csv", "a"}, {"a.csv.gz", "a"}, {"a.csv.old", "a.csv.old"}, {"a\xff", "a?"}};
+        {"folder/a.csv", "a"}, {"a.csv.gz", "a"}, {"a.csv.old", "a.csv.old"}, {"a\xff", "a?"},
+        {"A.CSV", "A"},        {"b.Csv.GZ", "b"}, {"a.csv.b.csv", "a.csv.b"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[] = "id,lower,upper,size\na,0,3,5\n";
         struct tarn_report report = {.path = cases[i][0]};
