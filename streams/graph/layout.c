@@ -187,7 +187,7 @@ static enum tarn_status join(struct layout *layout, bool padded, bool has_offset
     uint32_t count = layout->members_count;
     struct member *members = layout->members;
     qsort(members, count, sizeof *members, compare_places);
-    bool is_layered = (has_offsets && count > 1) || !is_chain(layout);
+    bool is_layered = has_offsets || !is_chain(layout);
     if (is_layered) qsort(members + 1, count - 1, sizeof *members, compare_ends);
     uint32_t *storages = tarn_region_take(&graph->region, count, sizeof *storages);
     uint64_t *within = tarn_region_take(&graph->region, count, sizeof *within);
@@ -248,10 +248,12 @@ static enum tarn_status connect(struct layout *layout, uint32_t g)
         has_offsets = has_offsets || group->within;
         if (group->storages_count > 0) status = walk(layout, layout->queue[next], &queued);
     }
-    if (status == TARN_OK && (queued > 1 || has_offsets) && layout->members_count > 0)
+    bool is_lone = queued == 1 && (!has_offsets || layout->members_count < 2);
+    if (status == TARN_OK && !is_lone)
         status = join(layout, first->padded, has_offsets);
     else if (status == TARN_OK)
         graph->groups[graph->groups_count++] = *first;
+    if (status == TARN_OK && is_lone) graph->groups[number].within = NULL; /* one member, at 0 */
     for (uint32_t i = 0; i < layout->members_count; i++)
         graph->storages[layout->members[i].storage].group = number;
     return status;

@@ -1166,6 +1166,42 @@ static void members_lie_at_the_offsets_of_their_group_or_are_refused(void **stat
     offsets_share = 0;
 }
 
+/* Every transform keeps what groups say, with offsets and without. */
+static void transforms_keep_groups(void **state)
+{
+    (void)state;
+    offsets_share = 60;
+    uint32_t planned = 0;
+    for (uint64_t seed = 0; seed < DRAWS(1500); seed++) {
+        struct grouping grouping;
+        struct tarn_graph *graph;
+        struct tarn_plan *plan;
+        struct tarn_error error;
+        struct tarn_in_place_options in_place = {
+            .struct_size = sizeof in_place, .kinds = (const char *const[]){""}, .kinds_count = 1};
+        struct tarn_reorder_options reorder = {.struct_size = sizeof reorder};
+        struct tarn_couple_options couple = {.struct_size = sizeof couple};
+        struct tarn_plan_options *options = TARN_PLAN_OPTIONS(.alignment = 1, .threads = 1);
+        if (seed % 4 == 0) options->pad_groups = TARN_GROUPS_PADDED, options->alignment = 4;
+        if (seed % 3 != 0) options->reorder = &reorder;
+        if (seed % 3 != 1) options->in_place = &in_place;
+        if (seed % 5 == 0) options->couple = &couple;
+        if (tarn_builder_finish(draw_groups(&grouping, seed, true), &graph, NULL)) continue;
+        if (tarn_plan_create(graph, options, &plan, &error))
+            fail_msg("seed %llu: %s", (unsigned long long)seed, error.text);
+        if (!oracle_accepts_words(plan)) fail_msg("seed %llu", (unsigned long long)seed);
+        bool has_offsets = true; /* padding keeps these groups as they are */
+        for (uint32_t g = 0; g < grouping.count; g++)
+            has_offsets = has_offsets && grouping.has_offsets[g];
+        if (seed % 4 != 0 || has_offsets) assert_true(holds_together(plan, &grouping));
+        planned++;
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    offsets_share = 0;
+    assert_true(planned > DRAWS(500));
+}
+
 /* ---- Many storages ---- */
 
 /* A chain, or ops whose outputs are all there in the end; one of them has a fixed offset. */
@@ -1389,6 +1425,7 @@ int main(void)
         cmocka_unit_test(arms_that_exclude_each_other_share_bytes),
         cmocka_unit_test(a_session_calls_the_kernels_of_the_arms_that_are_taken),
         cmocka_unit_test(groups_hold_together_or_are_refused),
+        cmocka_unit_test(transforms_keep_groups),
         cmocka_unit_test(members_lie_at_the_offsets_of_their_group_or_are_refused),
         cmocka_unit_test(what_is_fixed_stays_and_clashes_are_refused),
         cmocka_unit_test(many_storages_are_placed_by_pairs_unless_most_are_in_use_at_once),
