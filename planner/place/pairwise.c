@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/place/effort/work.h"
 #include "planner/place/exact/exact.h"
 #include "streams/base/checked.h"
 #include "streams/base/random.h"
@@ -32,7 +33,7 @@ enum { CORE_LEVELS = 8, CORE_ATTEMPTS = 6 };
 #define PAIRS_MAX (UINT64_C(1) << 26)
 #define COMPARED_MAX (UINT64_C(1) << 30)
 /* Work of a placement, for each pair, as work.h counts it. */
-enum { WORK_A_PAIR = 12 };
+enum { WORK_A_PAIR = 60 };
 
 /* Storages of two blocks that must not share bytes. */
 struct pair {
@@ -59,6 +60,7 @@ struct placer {
     uint32_t *order, *best_order;
     uint64_t *best; /* block -> its place in the best placement */
     uint64_t best_top;
+    uint64_t work_left; /* of all searches together; TARN_WORK_UNLIMITED */
 };
 
 /* ---- Pairs ---- */
@@ -266,6 +268,15 @@ static uint64_t put_fixed(const struct placer *placer)
     return top;
 }
 
+/* Takes the work of placing all blocks from what is left; false: nothing was left. */
+static bool may_put(struct placer *placer)
+{
+    uint64_t pairs = placer->begin[placer->count] + placer->count;
+    bool may = placer->work_left > 0;
+    placer->work_left = tarn_work_less(placer->work_left, WORK_A_PAIR * pairs + 1);
+    return may;
+}
+
 /* Places all blocks. Returns the footprint, or any number above `limit` if the footprint exceeds
  * the limit. */
 static uint64_t put_all(const struct placer *placer, uint64_t limit)
@@ -401,16 +412,15 @@ static void step(struct placer *placer, uint64_t *random, uint64_t top)
 
 static void search(struct placer *placer, const struct tarn_improve_options *options, uint64_t aim)
 {
-    uint64_t history[HISTORY], work = 0;
-    uint64_t cost = (uint64_t)WORK_A_PAIR * (placer->begin[placer->count] + placer->count) + 1;
+    uint64_t history[HISTORY];
     uint64_t random = options->seed;
     uint32_t *now = tarn_region_take(placer->region, placer->count, sizeof *now);
     if (!now || placer->count < 2) return;
     memcpy(placer->order, placer->best_order, placer->count * sizeof *now);
     uint64_t top = put_all(placer, UINT64_MAX);
     for (uint32_t i = 0; i < HISTORY; i++) history[i] = top;
-    for (uint64_t n = 0; n < options->steps && placer->best_top > aim; n++, work += cost) {
-        if (options->work_max > 0 && work >= options->work_max) break;
+    for (uint64_t n = 0; n < options->steps && placer->best_top > aim; n++) {
+        if (!may_put(placer)) break;
         if (n % 16 == 0 && tarn_deadline_is_over(&options->deadline)) break;
         memcpy(now, placer->order, placer->count * sizeof *now);
         step(placer, &random, top);
@@ -490,9 +500,8 @@ static void begin_core(const struct placer *placer, bool *is_outside, uint64_t a
 struct core {
     const struct tarn_problem *problem; /* with rows */
     const struct tarn_improve_options *improve;
-    bool *is_outside;   /* by block */
-    uint64_t *offset;   /* by storage */
-    uint64_t work_left; /* 0: no limit */
+    bool *is_outside; /* by block */
+    uint64_t *offset; /* by storage */
     uint64_t seed;
 };
 
@@ -504,22 +513,24 @@ static enum tarn_status reach(struct placer *placer, struct core *core, uint64_t
     begin_core(placer, core->is_outside, aim);
     *result = TARN_EXACT_STOPPED;
     for (uint32_t attempt = 0; attempt < CORE_ATTEMPTS; attempt++) {
+        bool is_limited = placer->work_left != TARN_WORK_UNLIMITED;
         struct tarn_exact_options options = {.seed = core->seed++,
                                              .visits_max = CORE_VISITS << attempt,
-                                             .work_max = core->work_left,
+                                             .work_max = is_limited ? placer->work_left : 0,
                                              .threads = core->improve->threads,
                                              .deadline = core->improve->deadline};
         struct tarn_exact_report report;
-        if (tarn_deadline_is_over(&core->improve->deadline)) return TARN_OK;
+        if (tarn_deadline_is_over(&core->improve->deadline) || placer->work_left == 0)
+            return TARN_OK;
         enum tarn_status status =
             tarn_exact_place(core->problem, core->is_outside, aim, &options, core->offset, &report);
         if (status != TARN_OK) return status == TARN_USAGE ? TARN_OK : status;
-        if (core->work_left > 0)
-            core->work_left = core->work_left > report.work ? core->work_left - report.work : 1;
+        placer->work_left = tarn_work_less(placer->work_left, report.work);
         if (report.result != TARN_EXACT_FOUND) {
             *result = report.result;
             return TARN_OK;
         }
+        may_put(placer);
         uint64_t top = put_around(placer, core->is_outside, core->offset);
         take(placer, top);
         if (top <= aim) *result = TARN_EXACT_FOUND;
@@ -533,10 +544,8 @@ static enum tarn_status search_core(struct placer *placer, const struct tarn_pla
                                     struct tarn_place_result *result, uint64_t aim)
 {
     struct tarn_problem problem = *placer->problem;
-    struct core core = {.problem = &problem,
-                        .improve = &request->improve,
-                        .work_left = request->improve.work_max,
-                        .seed = request->improve.seed};
+    struct core core = {
+        .problem = &problem, .improve = &request->improve, .seed = request->improve.seed};
     core.is_outside = tarn_region_take(placer->region, placer->count, sizeof *core.is_outside);
     core.offset =
         tarn_region_take(placer->region, problem.blocks.storages_count, sizeof *core.offset);
@@ -573,6 +582,8 @@ static enum tarn_status try_orders(struct placer *placer, const struct tarn_plac
     struct ranked *ranked = tarn_region_take(placer->region, placer->count, sizeof *ranked);
     if (!ranked) return TARN_SYSTEM;
     for (uint32_t kind = 0; kind < ORDERS && placer->best_top > aim_of(request); kind++) {
+        if (!may_put(placer) && kind > 0) break;
+        if (kind > 0 && tarn_deadline_is_over(&request->improve.deadline)) break;
         order_by(placer, kind, ranked);
         uint64_t top = put_all(placer, placer->best_top);
         if (top >= placer->best_top) continue;
@@ -595,6 +606,8 @@ enum tarn_status tarn_pairwise_place(const struct tarn_problem *problem, const u
         *is_possible = !too_many;
         return too_many ? TARN_OK : TARN_SYSTEM;
     }
+    placer.work_left =
+        request->improve.work_max > 0 ? request->improve.work_max : TARN_WORK_UNLIMITED;
     enum tarn_status status = try_orders(&placer, request, result);
     uint64_t top = placer.best_top, bound = request->improve.bound;
     bool searches = request->improve.steps > 0 && placer.best_top > aim_of(request);
