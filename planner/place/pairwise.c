@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/place/effort/work.h"
+#include "planner/place/effort/effort.h"
 #include "planner/place/exact/exact.h"
 #include "streams/base/checked.h"
 #include "streams/base/random.h"
