@@ -1,6 +1,7 @@
 /* tarn convert: a graph from one kind of file to another, or a plan to the answer that other
  * packers write. */
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "command/command.h"
@@ -23,10 +24,10 @@ static const char *refuse_ending(const char *path, bool is_answer)
     struct stat file;
     bool is_pipe_or_device = stat(path, &file) == 0 && !S_ISREG(file.st_mode);
     if (tarn_is_dash(path) || is_pipe_or_device) return NULL;
-    if (length > 3 && strcmp(path + length - 3, ".gz") == 0) length -= 3;
-    if (length > 4 && strncmp(path + length - 4, ".csv", 4) == 0) return NULL;
+    if (length > 3 && strcasecmp(path + length - 3, ".gz") == 0) length -= 3;
+    if (length > 4 && strncasecmp(path + length - 4, ".csv", 4) == 0) return NULL;
     if (is_answer) return "the answer in a plan goes to a name that ends in .csv or .csv.gz";
-    if (length > 5 && strncmp(path + length - 5, ".json", 5) == 0) return NULL;
+    if (length > 5 && strncasecmp(path + length - 5, ".json", 5) == 0) return NULL;
     return "OUT ends in .csv (a packing instance) or .json (a graph), or either and .gz";
 }
 

@@ -2,6 +2,7 @@
  * refuses is drawn with the fault found. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/show/writers.h"
 #include "interrupt.h"
@@ -34,9 +35,9 @@ static enum kind kind_of(const char *path)
     size_t length = strlen(path);
     for (int i = 0; i < KINDS; i++) {
         size_t size = strlen(endings[i]);
-        if (length > size && strcmp(path + length - size, endings[i]) == 0) return (enum kind)i;
-        if (length > size + 3 && strcmp(path + length - 3, ".gz") == 0 &&
-            strncmp(path + length - 3 - size, endings[i], size) == 0)
+        if (length > size && strcasecmp(path + length - size, endings[i]) == 0) return (enum kind)i;
+        if (length > size + 3 && strcasecmp(path + length - 3, ".gz") == 0 &&
+            strncasecmp(path + length - 3 - size, endings[i], size) == 0)
             return (enum kind)i;
     }
     return KINDS;

@@ -142,6 +142,12 @@ class graph
     std::uint32_t tensors() const noexcept { return tarn_graph_tensors_count(get()); }
     std::uint32_t groups() const noexcept { return tarn_graph_groups_count(get()); }
     ids group(std::uint32_t index) const noexcept { return view(tarn_graph_group(get(), index)); }
+    // One for each member; empty: back to back.
+    span<const std::uint64_t> group_offsets(std::uint32_t index) const noexcept
+    {
+        const std::uint64_t *offsets = tarn_graph_group_offsets(get(), index);
+        return {offsets, offsets ? group(index).size() : 0};
+    }
     tarn_op find_op(const char *name) const noexcept { return tarn_graph_find_op(get(), name); }
     tarn_tensor find_tensor(const char *name) const noexcept
     {
@@ -244,6 +250,10 @@ class builder
     void after_readers(tarn_op writer) noexcept { tarn_builder_after_readers(get(), writer); }
     void group(tarn_list tensors) noexcept { tarn_builder_group(get(), tensors); }
     void group_padded(tarn_list tensors) noexcept { tarn_builder_group_padded(get(), tensors); }
+    void group_offsets(tarn_list tensors, const std::uint64_t *offsets) noexcept
+    {
+        tarn_builder_group_offsets(get(), tensors, offsets);
+    }
 
     graph finish(tarn_error &error) noexcept
     {

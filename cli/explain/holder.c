@@ -92,6 +92,83 @@ static bool print_meanwhile(struct tarn_printer *printer, const struct tarn_mode
     return done;
 }
 
+/* The arms that an op is in; for people nothing, if there are none. */
+static void print_arms(struct tarn_printer *printer, const struct tarn_model *model,
+                       uint32_t launch)
+{
+    struct tarn_op_info info;
+    tarn_graph_op(model->graph, model->launches[launch].op, &info);
+    tarn_printer_open_list(printer, "only_where");
+    for (size_t i = 0; i < info.branch_count; i++) {
+        tarn_printer_open_row(printer, "only_where");
+        tarn_printer_count(printer, "conditional", info.branch[i][0]);
+        tarn_printer_count(printer, "takes_arm", info.branch[i][1]);
+        tarn_printer_close(printer);
+    }
+    tarn_printer_close_list(printer);
+}
+
+/* Names of parts of a storage. */
+static void print_slices(struct tarn_printer *printer, const struct tarn_model *model,
+                         const struct tarn_holder *holder)
+{
+    tarn_printer_open_list(printer, "slices");
+    for (tarn_tensor t = 0; t < tarn_graph_tensors_count(model->graph); t++) {
+        struct tarn_tensor_info info;
+        if (holder->tensor == TARN_NONE || tarn_graph_root(model->graph, t) != holder->tensor)
+            continue;
+        tarn_graph_tensor(model->graph, t, &info);
+        if (t == holder->tensor || info.size == holder->size) continue;
+        tarn_printer_open_row(printer, "slice");
+        if (printer->json) {
+            tarn_printer_text(printer, "tensor", info.name);
+            tarn_printer_id(printer, "tensor_id", t);
+        } else {
+            tarn_printer_named(printer, NULL, info.name, "tensor", t, NULL);
+        }
+        tarn_printer_bytes(printer, "offset_bytes", info.offset);
+        tarn_printer_bytes(printer, "size_bytes", info.size);
+        tarn_printer_close(printer);
+    }
+    tarn_printer_close_list(printer);
+}
+
+/* The offset that the graph fixes or prefers. */
+static void print_rule(struct tarn_printer *printer, const struct tarn_model *model,
+                       const struct tarn_holder *holder)
+{
+    struct tarn_tensor_info info = {.offset_rule = TARN_OFFSET_FREE};
+    if (holder->tensor != TARN_NONE) tarn_graph_tensor(model->graph, holder->tensor, &info);
+    if (info.offset_rule == TARN_OFFSET_FIXED)
+        tarn_printer_bytes(printer, "fixed_offset_bytes", info.wanted_offset);
+    if (info.offset_rule == TARN_OFFSET_PREFERRED)
+        tarn_printer_bytes(printer, "preferred_offset_bytes", info.wanted_offset);
+}
+
+/* Who has some of its bytes in other arms, where it is not there. */
+static void print_instead(struct tarn_printer *printer, const struct tarn_model *model,
+                          uint32_t holder)
+{
+    const struct tarn_holder *h = &model->holders[holder];
+    uint64_t end = h->offset + tarn_holder_reserved(h);
+    tarn_printer_open_list(printer, "bytes_instead");
+    for (uint32_t k = 0; k < model->holders_count; k++) {
+        const struct tarn_holder *other = &model->holders[k];
+        uint64_t other_end = other->offset + tarn_holder_reserved(other);
+        uint64_t from = other->offset > h->offset ? other->offset : h->offset;
+        uint64_t to = other_end < end ? other_end : end;
+        struct tarn_model_arms arms;
+        if (from >= to || !tarn_model_exclude(model, holder, k, &arms)) continue;
+        tarn_printer_open_row(printer, "bytes_instead");
+        tarn_explain_print_holder(printer, model, k);
+        tarn_printer_bytes(printer, "shared_bytes", to - from);
+        tarn_printer_count(printer, "where_conditional", arms.conditional);
+        tarn_printer_count(printer, "takes_arm", arms.other_arm);
+        tarn_printer_close(printer);
+    }
+    tarn_printer_close_list(printer);
+}
+
 bool tarn_explain_holder(struct tarn_printer *printer, const struct tarn_model *model,
                          uint32_t holder)
 {
@@ -103,7 +180,11 @@ bool tarn_explain_holder(struct tarn_printer *printer, const struct tarn_model *
     tarn_printer_bytes(printer, "padding_bytes", h->padding);
     tarn_printer_id(printer, "group", h->group);
     tarn_printer_boolean(printer, "in_certificate", h->certified);
+    print_rule(printer, model, h);
+    print_arms(printer, model, h->writer);
+    print_slices(printer, model, h);
     print_touches(printer, model, h);
+    print_instead(printer, model, holder);
     return print_neighbours(printer, model, holder, TARN_BEFORE) &&
            print_neighbours(printer, model, holder, TARN_AFTER) &&
            print_meanwhile(printer, model, holder);
@@ -131,6 +212,7 @@ bool tarn_explain_launch(struct tarn_printer *printer, const struct tarn_model *
     tarn_printer_text(printer, "kind", info.kind);
     tarn_printer_count(printer, "place_in_stream", l->place);
     tarn_printer_count(printer, "cost_ns", l->cost);
+    print_arms(printer, model, launch);
     print_launches(printer, model, "waits_for", &model->waits, launch);
     print_launches(printer, model, "waits_for_previous", &model->previous_waits, launch);
     print_launches(printer, model, "waited_for_by", &model->waiters, launch);

@@ -1,15 +1,15 @@
 /* Explains whether two storages may share bytes. They may if every use of one ends before the other
- * begins, by program order and event waits. If not, a legal order is given that shows the fault if
- * both had the same bytes. It first runs the launches that must come before the writer of one
- * storage, the victim, and that writer. Then it runs the same launches of the other storage, whose
- * writer overwrites the victim. Then it runs the rest, including a use of the victim, which reads
- * wrong bytes. A storage is a victim under two conditions. The other storage's writer need not come
- * before its own writer, and some use of it (for an output, the end of the iteration) need not come
- * before the other writer. There are three cases. One of the two is a victim; or an op uses both,
- * and every order shows the fault; or neither is used after its writer. In the last case no op
- * reads bytes that could be wrong, and no order shows the fault, although the two ops may run at
- * the same time. Cost: O(S (launches + waits)). */
-#include <string.h>
+ * begins, by program order and event waits, or if they are of arms that exclude each other. If not,
+ * a legal order is given that shows the fault if both had the same bytes. It first runs the
+ * launches that must come before the writer of one storage, the victim, and that writer. Then it
+ * runs the same launches of the other storage, whose writer overwrites the victim. Then it runs the
+ * rest, including a use of the victim, which reads wrong bytes. A storage is a victim under two
+ * conditions. The other storage's writer need not come before its own writer, and some use of it
+ * (for an output, the end of the iteration) need not come before the other writer. There are three
+ * cases. One of the two is a victim; or an op uses both, and every order shows the fault; or
+ * neither is used after its writer. In the last case no op reads bytes that could be wrong, and no
+ * order shows the fault, although the two ops may run at the same time. Cost: O(S (launches +
+ * waits)). */
 
 #include "../model/ways.h"
 #include "explain.h"
@@ -139,10 +139,10 @@ static const struct tarn_way *find_ways(struct tarn_memory *memory, const struct
     return model->holders[earlier].pinned ? NULL : ways;
 }
 
-static void print_pair(struct tarn_printer *printer, const struct tarn_model *model,
+static void print_pair(struct tarn_printer *printer, const struct tarn_model *model, bool may_share,
                        const char *const *keys, uint32_t one, uint32_t other)
 {
-    tarn_printer_boolean(printer, "may_share_bytes", strcmp(keys[0], "one") != 0);
+    tarn_printer_boolean(printer, "may_share_bytes", may_share);
     for (int i = 0; i < 2; i++) {
         tarn_printer_open(printer, keys[i], '{');
         tarn_explain_print_holder(printer, model, i == 0 ? one : other);
@@ -175,11 +175,22 @@ bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
     static const char *const in_turn[] = {"ends_before", "begins_after"};
     size_t count = 0;
     uint32_t earlier = a, later = b;
+    struct tarn_model_arms arms;
     *order = NULL;
     *why_none = "no order shows it, as they lie in different memory spaces";
     if (model->holders[a].space != model->holders[b].space) {
-        print_pair(printer, model, apart, a, b);
+        print_pair(printer, model, false, apart, a, b);
         tarn_printer_boolean(printer, "an_order_shows_it", false);
+        return true;
+    }
+    if (tarn_model_exclude(model, a, b, &arms)) {
+        *why_none = "they may share bytes, as they are never both there";
+        print_pair(printer, model, true, apart, a, b);
+        tarn_printer_open(printer, "exclude_each_other", '{');
+        tarn_printer_count(printer, "conditional", arms.conditional);
+        tarn_printer_count(printer, "one_takes_arm", arms.arm);
+        tarn_printer_count(printer, "other_takes_arm", arms.other_arm);
+        tarn_printer_close(printer);
         return true;
     }
     const struct tarn_way *ways = find_ways(memory, model, a, b, &count);
@@ -190,7 +201,7 @@ bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
     if (memory->is_exhausted) return false;
     *why_none = ways ? "they may share bytes"
                      : "no order shows it, as neither is read after it was written";
-    print_pair(printer, model, ways ? in_turn : apart, earlier, later);
+    print_pair(printer, model, ways != NULL, ways ? in_turn : apart, earlier, later);
     if (!ways) return print_order(printer, memory, model, a, b, order);
     tarn_printer_open_list(printer, "because");
     for (size_t i = 0; i < count; i++) {

@@ -12,6 +12,21 @@ bool tarn_model_cuts_inside(const struct tarn_model *model, tarn_stream stream)
     return false;
 }
 
+bool tarn_model_exclude(const struct tarn_model *model, uint32_t a, uint32_t b,
+                        struct tarn_model_arms *arms)
+{
+    struct tarn_op_info x, y;
+    tarn_graph_op(model->graph, model->launches[model->holders[a].writer].op, &x);
+    tarn_graph_op(model->graph, model->launches[model->holders[b].writer].op, &y);
+    for (size_t i = 0; i < x.branch_count; i++)
+        for (size_t k = 0; k < y.branch_count; k++) {
+            if (x.branch[i][0] != y.branch[k][0] || x.branch[i][1] == y.branch[k][1]) continue;
+            *arms = (struct tarn_model_arms){x.branch[i][0], x.branch[i][1], y.branch[k][1]};
+            return true;
+        }
+    return false;
+}
+
 /* reach[v], from the last launch to the first: the first place of the stream that comes after v. */
 enum tarn_status tarn_model_first(const struct tarn_model *model, tarn_stream stream,
                                   uint32_t *first)

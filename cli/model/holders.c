@@ -110,25 +110,60 @@ static void describe(const struct tarn_model *model, uint32_t key, struct tarn_h
     holder->offset = model->spaces[info.space].begin + tarn_plan_offset(model->plan, key);
 }
 
-/* holder_of: root tensor -> holder or TARN_NONE. */
-static void add_groups(struct tarn_model *model, const uint32_t *holder_of)
+/* Holders in one group, or in groups that share members, as one block. */
+struct block {
+    uint32_t leader; /* a holder before it in the block, or itself */
+    uint64_t begin, end;
+};
+
+static uint32_t leader_of(struct block *blocks, uint32_t h)
 {
+    while (blocks[h].leader != h) h = blocks[h].leader = blocks[blocks[h].leader].leader;
+    return h;
+}
+
+static void unite(struct block *blocks, uint32_t h, uint32_t with)
+{
+    struct block *a = &blocks[leader_of(blocks, h)], *b = &blocks[leader_of(blocks, with)];
+    if (b->begin < a->begin) a->begin = b->begin;
+    if (b->end > a->end) a->end = b->end;
+    b->leader = a->leader;
+}
+
+/* holder_of: root tensor -> holder or TARN_NONE. Only members that end where their block does have
+ * its padding. False: no memory. */
+static bool add_groups(struct tarn_model *model, const uint32_t *holder_of)
+{
+    struct block *blocks = tarn_memory_take(&model->memory, model->holders_count, sizeof *blocks);
+    if (!blocks) return false;
+    for (uint32_t h = 0; h < model->holders_count; h++) {
+        const struct tarn_holder *holder = &model->holders[h];
+        blocks[h] = (struct block){h, holder->offset, holder->offset + holder->size};
+    }
     for (uint32_t g = 0; g < tarn_graph_groups_count(model->graph); g++) {
         struct tarn_list members = tarn_graph_group(model->graph, g);
         bool is_padded = tarn_graph_group_is_padded(model->graph, g); /* each, not the whole */
-        uint64_t size = 0;
-        uint32_t last = TARN_NONE;
+        uint32_t before = TARN_NONE;
         for (size_t i = 0; i < members.count; i++) {
-            last = holder_of[members.ids[i]];
-            if (last == TARN_NONE) break;
-            model->holders[last].group = members.count > 1 ? g : TARN_NONE;
-            if (!is_padded) model->holders[last].padding = 0;
-            size += model->holders[last].size;
+            uint32_t h = holder_of[members.ids[i]];
+            if (h == TARN_NONE) continue;
+            model->holders[h].group = members.count > 1 ? g : TARN_NONE;
+            if (is_padded || model->holders[h].size == 0) continue;
+            if (before != TARN_NONE) unite(blocks, before, h);
+            before = h;
         }
-        if (last != TARN_NONE && !is_padded)
-            model->holders[last].padding =
-                padding(size, model->spaces[model->holders[last].space].alignment);
     }
+    for (uint32_t h = 0; h < model->holders_count; h++) {
+        struct tarn_holder *holder = &model->holders[h];
+        const struct block *block = &blocks[leader_of(blocks, h)];
+        bool is_last = holder->offset + holder->size == block->end;
+        if (holder->group == TARN_NONE || tarn_graph_group_is_padded(model->graph, holder->group))
+            continue;
+        holder->padding =
+            !is_last ? 0
+                     : padding(block->end - block->begin, model->spaces[holder->space].alignment);
+    }
+    return true;
 }
 
 static enum tarn_holder_half half_of(const struct tarn_model *model,
@@ -162,6 +197,18 @@ static void make_holders(struct tarn_model *model, const struct entry *entries, 
 
 /* ---- Data that follows from the holders ---- */
 
+/* Is the op in all the arms that the certificate is of? */
+static bool is_taken(const struct tarn_model *model, tarn_op op)
+{
+    struct tarn_op_info info;
+    struct tarn_list arms = model->certificate.arms;
+    tarn_graph_op(model->graph, op, &info);
+    for (size_t i = 0; i < info.branch_count; i++)
+        if (info.branch[i][0] < arms.count && arms.ids[info.branch[i][0]] != info.branch[i][1])
+            return false;
+    return true;
+}
+
 static bool mark_certified(struct tarn_model *model)
 {
     const struct tarn_certificate *certificate = &model->certificate;
@@ -184,7 +231,9 @@ static bool mark_certified(struct tarn_model *model)
             if (first[h] < launched) model->holders[h].certified = false;
     }
     for (uint32_t h = 0; h < model->holders_count; h++)
-        if (model->holders[h].space > 0) model->holders[h].certified = false;
+        if (model->holders[h].space > 0 ||
+            !is_taken(model, model->launches[model->holders[h].writer].op))
+            model->holders[h].certified = false;
     return true;
 }
 
@@ -234,9 +283,8 @@ bool tarn_holders_read(struct tarn_model *model)
         memset(holder_of, 0xff, (size_t)tensors_count * sizeof *holder_of);
         for (uint32_t h = 0; h < model->holders_count; h++)
             if (model->holders[h].tensor != TARN_NONE) holder_of[model->holders[h].tensor] = h;
-        add_groups(model, holder_of);
-        is_complete =
-            mark_certified(model) && find_serial_peak(model, TARN_NONE, &model->serial_peak);
+        is_complete = add_groups(model, holder_of) && mark_certified(model) &&
+                      find_serial_peak(model, TARN_NONE, &model->serial_peak);
         for (tarn_space s = 0; is_complete && s < model->spaces_count; s++)
             is_complete = find_serial_peak(model, s, &model->spaces[s].serial_peak);
     }

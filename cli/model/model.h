@@ -124,6 +124,14 @@ struct tarn_error tarn_model_no_memory(void);
 enum tarn_status tarn_model_first(const struct tarn_model *model, tarn_stream stream,
                                   uint32_t *first);
 
+/* Arms of a conditional in which two storages are, that exclude each other. */
+struct tarn_model_arms {
+    uint32_t conditional, arm, other_arm;
+};
+/* Do the writers of two holders never run in one iteration? Then they are never both there. */
+bool tarn_model_exclude(const struct tarn_model *model, uint32_t a, uint32_t b,
+                        struct tarn_model_arms *arms);
+
 /* Does the certificate's cut go through the next launch of that stream? Linear in streams. */
 bool tarn_model_cuts_inside(const struct tarn_model *model, tarn_stream stream);
 

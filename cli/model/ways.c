@@ -37,7 +37,9 @@ static size_t find_candidates(const struct tarn_model *model, uint32_t h,
         if (other->offset >= end || other->offset + tarn_holder_reserved(other) <= begin) continue;
         uint64_t here = moment_of(holder), there = moment_of(other);
         uint64_t last = 2 * (uint64_t)model->launches_count + 1;
-        bool is_other = direction == TARN_BEFORE ? there >= here : there <= here;
+        struct tarn_model_arms ignored;
+        bool is_other = (direction == TARN_BEFORE ? there >= here : there <= here) ||
+                        tarn_model_exclude(model, h, k, &ignored);
         uint64_t rank = direction == TARN_BEFORE ? last - there : there;
         if (is_other) rank += last;
         candidates[count++] = (struct candidate){rank, k, is_other};

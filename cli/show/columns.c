@@ -7,6 +7,10 @@
  *     holder   a row for each, by writer; `touch` has 2 * launch + (1 if it writes):
  *              a holder's first as the difference to the last holder's first, then by differences
  *     space    of each holder, if there are several; `offset` counts through all of them
+ *     arms     [launch, conditional, arm], one after the other: the launch runs only there
+ *     slices   a list for each: holder, name, offset, size
+ *     rules    [holder, rule, offset], one after the other, if the graph wants an offset
+ *     moves    [launch, holder, holder], one after the other: copied from the first to the second
  *     name     a number at its end is coded by differences, too, see counted_text
  *
  * Lists of pairs are flat. All launches and holders are indices. Cost: linear. */
@@ -297,6 +301,93 @@ static void write_holders(struct writer *writer)
     close_list(writer, '}');
 }
 
+/* ---- Words of the graph ---- */
+
+static void write_arms(struct writer *writer)
+{
+    const struct tarn_model *model = writer->model;
+    open_list(writer, "arms", '[');
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        struct tarn_op_info info;
+        tarn_graph_op(model->graph, model->launches[v].op, &info);
+        for (size_t i = 0; i < info.branch_count; i++) {
+            number(writer, NULL, v);
+            number(writer, NULL, info.branch[i][0]);
+            number(writer, NULL, info.branch[i][1]);
+        }
+    }
+    close_list(writer, ']');
+}
+
+static void write_slices(struct writer *writer, const uint32_t *holder_of)
+{
+    const struct tarn_model *model = writer->model;
+    open_list(writer, "slices", '[');
+    for (tarn_tensor t = 0; t < tarn_graph_tensors_count(model->graph); t++) {
+        struct tarn_tensor_info info;
+        tarn_tensor root = tarn_graph_root(model->graph, t);
+        if (root == t || holder_of[root] == TARN_NONE) continue;
+        tarn_graph_tensor(model->graph, t, &info);
+        if (info.size == model->holders[holder_of[root]].size) continue;
+        open_list(writer, NULL, '[');
+        number(writer, NULL, holder_of[root]);
+        text(writer, NULL, info.name);
+        number(writer, NULL, info.offset);
+        number(writer, NULL, info.size);
+        close_list(writer, ']');
+    }
+    close_list(writer, ']');
+}
+
+static void write_rules(struct writer *writer)
+{
+    const struct tarn_model *model = writer->model;
+    open_list(writer, "rules", '[');
+    for (uint32_t h = 0; h < model->holders_count; h++) {
+        struct tarn_tensor_info info;
+        if (model->holders[h].tensor == TARN_NONE) continue;
+        tarn_graph_tensor(model->graph, model->holders[h].tensor, &info);
+        if (info.offset_rule == TARN_OFFSET_FREE) continue;
+        number(writer, NULL, h);
+        number(writer, NULL, info.offset_rule);
+        number(writer, NULL, info.wanted_offset);
+    }
+    close_list(writer, ']');
+}
+
+static void write_moves(struct writer *writer, const uint32_t *holder_of)
+{
+    const struct tarn_model *model = writer->model;
+    open_list(writer, "moves", '[');
+    for (uint32_t v = 0; v < model->launches_count; v++) {
+        struct tarn_op_info info;
+        tarn_graph_op(model->graph, model->launches[v].op, &info);
+        if (!info.move) continue;
+        uint32_t from = holder_of[tarn_graph_root(model->graph, info.inputs.ids[0])];
+        uint32_t to = holder_of[tarn_graph_root(model->graph, info.outputs.ids[0])];
+        if (from == TARN_NONE || to == TARN_NONE) continue; /* what persists has no rectangle */
+        number(writer, NULL, v);
+        number(writer, NULL, from);
+        number(writer, NULL, to);
+    }
+    close_list(writer, ']');
+}
+
+static void write_words(struct writer *writer, struct tarn_memory *memory)
+{
+    const struct tarn_model *model = writer->model;
+    uint32_t tensors_count = tarn_graph_tensors_count(model->graph);
+    uint32_t *holder_of = tarn_memory_take(memory, tensors_count, sizeof *holder_of);
+    if (!holder_of) return;
+    memset(holder_of, 0xff, (size_t)tensors_count * sizeof *holder_of);
+    for (uint32_t h = 0; h < model->holders_count; h++)
+        if (model->holders[h].tensor != TARN_NONE) holder_of[model->holders[h].tensor] = h;
+    write_arms(writer);
+    write_slices(writer, holder_of);
+    write_rules(writer);
+    write_moves(writer, holder_of);
+}
+
 /* ---- Persistent storages ---- */
 
 static void write_persistent(struct writer *writer)
@@ -383,6 +474,7 @@ bool tarn_write_columns(FILE *file, const struct tarn_picture *picture)
     write_lists(&writer, "previousWaits", &picture->model.previous_waits);
     write_recomputed(&writer, &memory);
     write_holders(&writer);
+    write_words(&writer, &memory);
     write_persistent(&writer);
     open_list(&writer, "violations", '[');
     for (size_t i = 0; i < tarn_verdict_count(picture->verdict); i++)

@@ -238,7 +238,65 @@ static void print_letters(const struct sheet *sheet)
     }
 }
 
-static void print_legend(const struct sheet *sheet)
+/* "WORD: name name ..": one line, as far as names go. */
+static void print_word(const struct sheet *sheet, const char *word, const uint32_t *holders,
+                       uint32_t count)
+{
+    if (count == 0) return;
+    fprintf(sheet->file, "%s:", word);
+    size_t used = strlen(word) + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[80];
+        tarn_text_escape(TARN_PLAIN, sheet->picture->model.holders[holders[i]].name, name, 24);
+        used += strlen(name) + 1;
+        if (used > 70) {
+            fprintf(sheet->file, " and %u more", count - i);
+            break;
+        }
+        fprintf(sheet->file, " %s", name);
+    }
+    fputc('\n', sheet->file);
+}
+
+/* Words of the graph that the map does not show: who is there only in an arm, has slices, or an
+ * offset that the graph wants. False: no memory. */
+static bool print_words(const struct sheet *sheet)
+{
+    const struct tarn_model *model = &sheet->picture->model;
+    const struct tarn_graph *graph = model->graph;
+    struct tarn_memory memory = {NULL, false};
+    uint32_t tensors_count = tarn_graph_tensors_count(graph), counts[4] = {0};
+    uint32_t *lists[4];
+    bool *is_sliced = tarn_memory_take(&memory, tensors_count, sizeof *is_sliced);
+    for (int i = 0; i < 4; i++)
+        lists[i] = tarn_memory_take(&memory, model->holders_count, sizeof *lists[i]);
+    for (tarn_tensor t = 0; !memory.is_exhausted && t < tensors_count; t++) {
+        struct tarn_tensor_info info, root;
+        tarn_graph_tensor(graph, t, &info);
+        tarn_graph_tensor(graph, tarn_graph_root(graph, t), &root);
+        if (info.size < root.size) is_sliced[tarn_graph_root(graph, t)] = true;
+    }
+    for (uint32_t h = 0; !memory.is_exhausted && h < model->holders_count; h++) {
+        struct tarn_op_info writer;
+        struct tarn_tensor_info info = {.offset_rule = TARN_OFFSET_FREE};
+        tarn_tensor t = model->holders[h].tensor;
+        tarn_graph_op(graph, model->launches[model->holders[h].writer].op, &writer);
+        if (t != TARN_NONE) tarn_graph_tensor(graph, t, &info);
+        if (writer.branch_count > 0) lists[0][counts[0]++] = h;
+        if (t != TARN_NONE && is_sliced[t]) lists[1][counts[1]++] = h;
+        if (info.offset_rule == TARN_OFFSET_FIXED) lists[2][counts[2]++] = h;
+        if (info.offset_rule == TARN_OFFSET_PREFERRED) lists[3][counts[3]++] = h;
+    }
+    print_word(sheet, "only in an arm, drawn as if all were taken", lists[0], counts[0]);
+    print_word(sheet, "with slices", lists[1], counts[1]);
+    print_word(sheet, "at a fixed offset", lists[2], counts[2]);
+    print_word(sheet, "with a preferred offset", lists[3], counts[3]);
+    bool is_complete = !memory.is_exhausted;
+    tarn_memory_finish(&memory);
+    return is_complete;
+}
+
+static bool print_legend(const struct sheet *sheet)
 {
     static const char *const kinds[] = {"i intermediate  ", "g gradient  ", "o output  ",
                                         "w workspace"};
@@ -253,6 +311,7 @@ static void print_legend(const struct sheet *sheet)
             model->has_certificate ? "capital: in the certificate  " : "");
     fprintf(sheet->file, "x: %s%s\n", tarn_axis_text(sheet->picture),
             sheet->schedule->has_mark ? " (┴)" : "");
+    return print_words(sheet);
 }
 
 bool tarn_write_text(FILE *file, const struct tarn_picture *picture)
@@ -272,6 +331,5 @@ bool tarn_write_text(FILE *file, const struct tarn_picture *picture)
     fputc('\n', file);
     print_map(&sheet);
     print_streams(&sheet);
-    print_legend(&sheet);
-    return true;
+    return print_legend(&sheet);
 }

@@ -244,6 +244,13 @@ TARN_API void tarn_builder_after_readers(struct tarn_builder *builder, tarn_op w
  * begins at one, and the buffer spans the padding. */
 TARN_API void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors);
 TARN_API void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list tensors);
+/* The storages of these root tensors lie at these offsets from where the group begins, one for each
+ * tensor (at most 2^53 - 1); one that has bytes is at 0. Members that overlap must never be in use
+ * at once; bytes between members are free for others. As a buffer that is alive, ends, and is
+ * written again at its old place: two tensors at offset 0. Only members at 0 may have an alignment.
+ * The offsets are copied. TARN_USAGE from tarn_builder_finish: offsets is NULL. */
+TARN_API void tarn_builder_group_offsets(struct tarn_builder *builder, struct tarn_list tensors,
+                                         const uint64_t *offsets);
 
 /* Validates everything and makes the graph. Consumes the builder, whatever the status.
  * TARN_BAD_INPUT: a rule is broken, `error` names op and tensor. TARN_SYSTEM: no memory. */
@@ -289,8 +296,8 @@ TARN_API enum tarn_status tarn_graph_read(const struct tarn_reader *reader,
  * it, "/dev/stdout", pipes and devices are written in place. ".gz" compresses. No signal from
  * writing (SIGPIPE, SIGXFSZ) reaches the process, and its handlers stay as they are. All functions
  * that save a file do the same. A name that ends in ".csv" or ".csv.gz" asks for a packing
- * instance, which holds the planned storages of a graph of one stream without workspaces and
- * contiguous groups. TARN_USAGE: the graph is not of that kind.
+ * instance, which holds the planned storages of a graph of one stream without workspaces, and
+ * without contiguous groups of what is in use at once. TARN_USAGE: the graph is not of that kind.
  */
 TARN_API enum tarn_status tarn_graph_save(const struct tarn_graph *graph, const char *path,
                                           struct tarn_error *error);
@@ -340,11 +347,15 @@ TARN_API tarn_op tarn_graph_find_op(const struct tarn_graph *graph, const char *
 TARN_API tarn_tensor tarn_graph_find_tensor(const struct tarn_graph *graph, const char *name);
 
 /* Contiguous groups are numbered from 0, in the order in which they were added. A group's members
- * are root tensors, in the order of their addresses; empty if there is no such group. */
+ * are root tensors, in the order of their addresses (with offsets: as given); empty if there is no
+ * such group. */
 TARN_API uint32_t tarn_graph_groups_count(const struct tarn_graph *graph);
 TARN_API struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group);
 /* Is every member padded, not only the whole? False if there is no such group. */
 TARN_API bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group);
+/* The offsets of a group that was given with offsets, one for each member, as long as the graph;
+ * NULL: its members are back to back, or there is no such group. */
+TARN_API const uint64_t *tarn_graph_group_offsets(const struct tarn_graph *graph, uint32_t group);
 
 /* 128 bits of content: equal graphs have equal hashes on every machine, and in every version of
  * Tarn. Guards against mistakes, not against attackers. */

@@ -331,6 +331,8 @@ struct tarn_certificate {
     /* Streams in which the cut goes through the next launch: the workspace of that op lies before
      * it, and the outputs after it (`workspace_first` of an op). Ascending. */
     struct tarn_list inside;
+    /* By conditional, the arm that it takes: only what is there then counts. Empty: none. */
+    struct tarn_list arms;
 };
 /* False if the plan has no certificate; *certificate is all zeros then. */
 TARN_API bool tarn_plan_certificate(const struct tarn_plan *plan,

@@ -1,13 +1,17 @@
 /* Lowest-offset placement over a list of pairs. Two conflicting members of different blocks keep
- * the distance of their blocks out of one open interval; the list of a block has these intervals
- * for every other block. A block is placed at the lowest multiple of its alignment that is in none
- * of the intervals of blocks placed already. An order of blocks makes a placement. For lone
+ * the distance of their blocks out of one open interval; the list of a block has the pairs of its
+ * members and members of others. A block is placed at the lowest multiple of its alignment that is
+ * in none of the intervals of blocks placed already. An order of blocks makes a placement. For lone
  * storages some order makes an optimal placement: the order of their offsets in it.
  *
- * Orders by size, size and life, and conflicting bytes come first. Then a local search moves a
- * block from the top, or a block below it, towards the start of the order. It keeps placements that
- * are not worse than some steps ago. Up to SMALL blocks all orders are tried. Cost: O(n^2) to list
- * the pairs, O(p log p) for each placement of p pairs. */
+ * Only storages whose lifetimes in list order meet are compared: they are swept in the order in
+ * which they begin. Orders by size, size and life, and conflicting bytes come first. If the
+ * conflicts of the problem say all (no arms, no fixed offsets), exact search then places a core,
+ * which begins with the blocks above the bound, and the others are placed around it, as core.c
+ * does. Then a local search moves a block from the top, or a block below it, towards the start of
+ * the order. It keeps placements that are not worse than some steps ago. Up to SMALL blocks all
+ * orders are tried. Cost: O(n m) to list the pairs, for m storages whose lifetimes meet that of
+ * another one, 8 bytes a pair and side; O(p log p) for each placement of p pairs. */
 #include "pairwise.h"
 
 #include <assert.h>
@@ -15,17 +19,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/place/effort/effort.h"
+#include "planner/place/exact/exact.h"
 #include "streams/base/checked.h"
 #include "streams/base/random.h"
 
 enum { SMALL = 8, HISTORY = 16 };
-#define PAIRS_MAX (UINT64_C(1) << 23)
-#define STORAGES_MAX 16384u
+/* Footprints that are searched for, exact searches of a growing core for each, and visits of blocks
+ * in the first of these; each may take twice as many as the one before. */
+enum { CORE_LEVELS = 8, CORE_ATTEMPTS = 6 };
+#define CORE_VISITS UINT64_C(500000)
+/* Pairs that are listed, from both sides, and storages that are compared. */
+#define PAIRS_MAX (UINT64_C(1) << 26)
+#define COMPARED_MAX (UINT64_C(1) << 30)
 /* Work of a placement, for each pair, as work.h counts it. */
-enum { WORK_A_PAIR = 12 };
+enum { WORK_A_PAIR = 60 };
 
-/* A block is not placed at other's offset + (low, high). */
-struct forbidden {
+/* Storages of two blocks that must not share bytes. */
+struct pair {
+    uint32_t own, other;
+};
+
+/* A block is not placed in (low, high), because of another one. */
+struct span {
     uint32_t other;
     int64_t low, high;
 };
@@ -34,15 +50,17 @@ struct placer {
     const struct tarn_problem *problem;
     struct tarn_region *region;
     const uint64_t *fixed;
-    uint32_t count;  /* blocks */
-    uint32_t *begin; /* block -> its pairs; count + 1 */
-    struct forbidden *pairs;
+    uint32_t count;     /* blocks */
+    uint32_t *block_of; /* storage -> its block */
+    uint32_t *begin;    /* block -> its pairs; count + 1 */
+    struct pair *pairs;
     uint64_t *start; /* block -> its offset */
     bool *placed;
-    struct forbidden *spans; /* scratch: intervals of one block, `other` unused */
+    struct span *spans; /* scratch: of one block */
     uint32_t *order, *best_order;
     uint64_t *best; /* block -> its place in the best placement */
     uint64_t best_top;
+    uint64_t work_left; /* of all searches together; TARN_WORK_UNLIMITED */
 };
 
 /* ---- Pairs ---- */
@@ -65,24 +83,74 @@ bool tarn_pairwise_may_share(const struct tarn_problem *problem, uint32_t a, uin
            tarn_storages_exclude(problem->graph, a, b);
 }
 
-static void list_pair(struct placer *placer, uint32_t b, uint32_t o, uint32_t *next)
+/* Of another block's begin: where a block must not begin. */
+static struct span span_of(const struct placer *placer, struct pair pair)
 {
     const struct tarn_blocks *blocks = &placer->problem->blocks;
-    struct tarn_block x = tarn_block_at(blocks, b), y = tarn_block_at(blocks, o);
-    for (uint32_t i = 0; i < x.members_count; i++)
-        for (uint32_t k = 0; k < y.members_count; k++) {
-            uint32_t a = x.members[i], c = y.members[k];
-            if (tarn_pairwise_may_share(placer->problem, a, c)) continue;
-            int64_t away = (int64_t)blocks->within[c] - (int64_t)blocks->within[a];
-            int64_t low = away - (int64_t)blocks->reserved[a];
-            int64_t high = away + (int64_t)blocks->reserved[c];
+    int64_t away = (int64_t)blocks->within[pair.other] - (int64_t)blocks->within[pair.own];
+    return (struct span){placer->block_of[pair.other], away - (int64_t)blocks->reserved[pair.own],
+                         away + (int64_t)blocks->reserved[pair.other]};
+}
+
+/* Storages in the order in which they begin, and until when they may be in conflict. */
+struct sweep {
+    uint32_t *order, *since, *until, *alive; /* alive: scratch */
+    uint32_t count;
+};
+
+static bool sweep_init(struct sweep *sweep, struct tarn_region *region,
+                       const struct tarn_problem *problem)
+{
+    uint32_t count = problem->blocks.storages_count, ops = problem->ops_count;
+    struct tarn_lifetimes lifetimes;
+    uint32_t *slots = tarn_region_take(region, count, sizeof *slots); /* slot -> storage */
+    uint32_t *next = tarn_region_take(region, (size_t)ops + 2, sizeof *next);
+    *sweep = (struct sweep){.count = count};
+    sweep->order = tarn_region_take(region, count, sizeof *sweep->order);
+    sweep->since = tarn_region_take(region, count, sizeof *sweep->since);
+    sweep->until = tarn_region_take(region, count, sizeof *sweep->until);
+    sweep->alive = tarn_region_take(region, count, sizeof *sweep->alive);
+    if (region->is_exhausted) return false;
+    for (uint32_t a = 0; a < count; a++) slots[problem->conflicts.slot_of[a]] = a;
+    if (tarn_lifetimes_init(&lifetimes, region, problem, slots, count) != TARN_OK) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        sweep->since[slots[i]] = lifetimes.since[i];
+        sweep->until[slots[i]] = lifetimes.until[i];
+        next[lifetimes.since[i] + 1]++;
+    }
+    for (uint32_t v = 0; v <= ops; v++) next[v + 1] += next[v];
+    for (uint32_t a = 0; a < count; a++) sweep->order[next[sweep->since[a]]++] = a;
+    return true;
+}
+
+/* Counts the pairs of every block, or lists them if there is room; false: too many are compared. */
+static bool visit_pairs(struct placer *placer, struct sweep *sweep, uint32_t *next)
+{
+    const struct tarn_problem *problem = placer->problem;
+    uint64_t compared = 0, pairs = 0;
+    uint32_t alive = 0;
+    for (uint32_t i = 0; i < sweep->count; i++) {
+        uint32_t a = sweep->order[i], kept = 0, b = placer->block_of[a];
+        if (problem->blocks.reserved[a] == 0) continue;
+        compared += alive;
+        if (compared > COMPARED_MAX || pairs > PAIRS_MAX / 2) return false;
+        for (uint32_t k = 0; k < alive; k++) {
+            uint32_t c = sweep->alive[k], o = placer->block_of[c];
+            if (sweep->until[c] <= sweep->since[a]) continue;
+            sweep->alive[kept++] = c;
+            if (o == b || tarn_pairwise_may_share(problem, a, c)) continue;
             if (placer->pairs) {
-                placer->pairs[placer->begin[b] + next[b]] = (struct forbidden){o, low, high};
-                placer->pairs[placer->begin[o] + next[o]] = (struct forbidden){b, -high, -low};
+                placer->pairs[placer->begin[b] + next[b]] = (struct pair){a, c};
+                placer->pairs[placer->begin[o] + next[o]] = (struct pair){c, a};
             }
+            pairs++;
             next[b]++;
             next[o]++;
         }
+        alive = kept;
+        sweep->alive[alive++] = a;
+    }
+    return true;
 }
 
 /* False: no memory, or (*too_many) more pairs than are looked at. */
@@ -90,20 +158,18 @@ static bool list_pairs(struct placer *placer, bool *too_many)
 {
     struct tarn_region scratch = {.chunks = NULL};
     uint32_t *next = tarn_region_take(&scratch, placer->count, sizeof *next);
+    struct sweep sweep;
     uint64_t sum = 0;
-    for (int pass = 0; next && pass < 2; pass++) {
-        for (uint32_t b = 0; b < placer->count; b++)
-            for (uint32_t o = 0; o < b; o++) list_pair(placer, b, o, next);
-        if (pass > 0) break;
-        for (uint32_t b = 0; b < placer->count; b++) sum += next[b];
-        *too_many = sum > PAIRS_MAX;
-        if (*too_many) break;
+    bool ok = sweep_init(&sweep, &scratch, placer->problem) && next;
+    if (ok) *too_many = !visit_pairs(placer, &sweep, next);
+    for (uint32_t b = 0; ok && b < placer->count; b++) sum += next[b];
+    if (ok && !*too_many) {
         for (uint32_t b = 0; b < placer->count; b++) {
             placer->begin[b + 1] = placer->begin[b] + next[b];
             next[b] = 0;
         }
-        placer->pairs = tarn_region_take(placer->region, (size_t)sum, sizeof *placer->pairs);
-        if (!placer->pairs) break;
+        placer->pairs = tarn_region_take(placer->region, (size_t)sum + 1, sizeof *placer->pairs);
+        if (placer->pairs) visit_pairs(placer, &sweep, next);
     }
     tarn_region_finish(&scratch);
     return placer->pairs;
@@ -119,15 +185,20 @@ static bool placer_init(struct placer *placer, struct tarn_region *region,
                               .fixed = fixed,
                               .count = problem->blocks.count,
                               .best_top = UINT64_MAX};
-    *too_many = problem->blocks.storages_count > STORAGES_MAX;
-    if (*too_many) return false;
+    placer->block_of =
+        tarn_region_take(region, problem->blocks.storages_count, sizeof *placer->block_of);
     placer->begin = tarn_region_take(region, count + 1, sizeof *placer->begin);
     placer->start = tarn_region_take(region, count, sizeof *placer->start);
     placer->placed = tarn_region_take(region, count, sizeof *placer->placed);
     placer->order = tarn_region_take(region, count, sizeof *placer->order);
     placer->best_order = tarn_region_take(region, count, sizeof *placer->best_order);
     placer->best = tarn_region_take(region, count, sizeof *placer->best);
-    if (region->is_exhausted || !list_pairs(placer, too_many)) return false;
+    if (region->is_exhausted) return false;
+    for (uint32_t b = 0; b < count; b++) {
+        struct tarn_block block = tarn_block_at(&problem->blocks, b);
+        for (uint32_t i = 0; i < block.members_count; i++) placer->block_of[block.members[i]] = b;
+    }
+    if (!list_pairs(placer, too_many)) return false;
     for (uint32_t b = 0; b < count; b++)
         if (placer->begin[b + 1] - placer->begin[b] > longest)
             longest = placer->begin[b + 1] - placer->begin[b];
@@ -139,7 +210,7 @@ static bool placer_init(struct placer *placer, struct tarn_region *region,
 
 static int compare_spans(const void *left, const void *right)
 {
-    const struct forbidden *a = left, *b = right;
+    const struct span *a = left, *b = right;
     return (a->low > b->low) - (a->low < b->low);
 }
 
@@ -149,11 +220,11 @@ static uint32_t find_spans(const struct placer *placer, uint32_t b)
 {
     uint32_t count = 0;
     for (uint32_t i = placer->begin[b]; i < placer->begin[b + 1]; i++) {
-        const struct forbidden *pair = &placer->pairs[i];
-        if (!placer->placed[pair->other]) continue;
-        int64_t at = (int64_t)placer->start[pair->other];
-        if (at + pair->high <= 0) continue;
-        placer->spans[count++] = (struct forbidden){pair->other, at + pair->low, at + pair->high};
+        struct span span = span_of(placer, placer->pairs[i]);
+        if (!placer->placed[span.other]) continue;
+        int64_t at = (int64_t)placer->start[span.other];
+        if (at + span.high <= 0) continue;
+        placer->spans[count++] = (struct span){span.other, at + span.low, at + span.high};
     }
     qsort(placer->spans, count, sizeof *placer->spans, compare_spans);
     return count;
@@ -195,6 +266,15 @@ static uint64_t put_fixed(const struct placer *placer)
         if (end > top) top = end;
     }
     return top;
+}
+
+/* Takes the work of placing all blocks from what is left; false: nothing was left. */
+static bool may_put(struct placer *placer)
+{
+    uint64_t pairs = placer->begin[placer->count] + placer->count;
+    bool may = placer->work_left > 0;
+    placer->work_left = tarn_work_less(placer->work_left, WORK_A_PAIR * pairs + 1);
+    return may;
 }
 
 /* Places all blocks. Returns the footprint, or any number above `limit` if the footprint exceeds
@@ -285,8 +365,10 @@ static double weight_of(const struct placer *placer, uint32_t b, uint32_t kind)
     case 4: return -(double)b;
     default: break;
     }
-    for (uint32_t i = placer->begin[b]; i < placer->begin[b + 1]; i++)
-        conflicts += (double)(placer->pairs[i].high - placer->pairs[i].low) - size;
+    for (uint32_t i = placer->begin[b]; i < placer->begin[b + 1]; i++) {
+        struct span span = span_of(placer, placer->pairs[i]);
+        conflicts += (double)(span.high - span.low) - size;
+    }
     return conflicts;
 }
 
@@ -330,16 +412,15 @@ static void step(struct placer *placer, uint64_t *random, uint64_t top)
 
 static void search(struct placer *placer, const struct tarn_improve_options *options, uint64_t aim)
 {
-    uint64_t history[HISTORY], work = 0;
-    uint64_t cost = (uint64_t)WORK_A_PAIR * (placer->begin[placer->count] + placer->count) + 1;
+    uint64_t history[HISTORY];
     uint64_t random = options->seed;
     uint32_t *now = tarn_region_take(placer->region, placer->count, sizeof *now);
     if (!now || placer->count < 2) return;
     memcpy(placer->order, placer->best_order, placer->count * sizeof *now);
     uint64_t top = put_all(placer, UINT64_MAX);
     for (uint32_t i = 0; i < HISTORY; i++) history[i] = top;
-    for (uint64_t n = 0; n < options->steps && placer->best_top > aim; n++, work += cost) {
-        if (options->work_max > 0 && work >= options->work_max) break;
+    for (uint64_t n = 0; n < options->steps && placer->best_top > aim; n++) {
+        if (!may_put(placer)) break;
         if (n % 16 == 0 && tarn_deadline_is_over(&options->deadline)) break;
         memcpy(now, placer->order, placer->count * sizeof *now);
         step(placer, &random, top);
@@ -358,6 +439,133 @@ static void search(struct placer *placer, const struct tarn_improve_options *opt
     }
 }
 
+/* ---- A core by exact search ---- */
+
+/* Do the conflicts of the problem say which blocks may share bytes? */
+static bool is_plain(const struct placer *placer)
+{
+    if (placer->problem->graph->conditionals_count > 0) return false;
+    for (uint32_t b = 0; placer->fixed && b < placer->count; b++)
+        if (placer->fixed[b] != TARN_NO_OFFSET) return false;
+    return true;
+}
+
+/* Blocks that end above the aim join the core; how many did. */
+static uint32_t grow_core(const struct placer *placer, bool *is_outside, uint64_t aim)
+{
+    uint32_t joined = 0;
+    for (uint32_t b = 0; b < placer->count; b++) {
+        uint64_t size = tarn_block_at(&placer->problem->blocks, b).size;
+        if (!is_outside[b] || placer->start[b] + size <= aim) continue;
+        is_outside[b] = false;
+        joined++;
+    }
+    return joined;
+}
+
+/* Places the blocks that are outside around the core, in the best order so far. */
+static uint64_t put_around(struct placer *placer, const bool *is_outside, const uint64_t *offset)
+{
+    uint64_t top = 0;
+    memcpy(placer->order, placer->best_order, placer->count * sizeof *placer->order);
+    for (uint32_t b = 0; b < placer->count; b++) {
+        struct tarn_block block = tarn_block_at(&placer->problem->blocks, b);
+        placer->placed[b] = !is_outside[b];
+        if (is_outside[b]) continue;
+        placer->start[b] = offset[block.members[0]];
+        if (placer->start[b] + block.size > top) top = placer->start[b] + block.size;
+    }
+    for (uint32_t i = 0; i < placer->count; i++) {
+        if (placer->placed[placer->order[i]]) continue;
+        uint64_t end = put(placer, placer->order[i]);
+        if (end > top) top = end;
+    }
+    return top;
+}
+
+/* Starts a core: what must be stacked without a hole, and the blocks above the aim. */
+static void begin_core(const struct placer *placer, bool *is_outside, uint64_t aim)
+{
+    const struct tarn_problem *problem = placer->problem;
+    memset(is_outside, true, placer->count);
+    memcpy(placer->start, placer->best, placer->count * sizeof *placer->start);
+    for (uint32_t b = 0; b < placer->count; b++) {
+        struct tarn_block block = tarn_block_at(&problem->blocks, b);
+        for (uint32_t i = 0; i < block.members_count; i++)
+            if (tarn_problem_in_antichain(problem, block.members[i])) is_outside[b] = false;
+    }
+    grow_core(placer, is_outside, aim);
+}
+
+struct core {
+    const struct tarn_problem *problem; /* with rows */
+    const struct tarn_improve_options *improve;
+    bool *is_outside; /* by block */
+    uint64_t *offset; /* by storage */
+    uint64_t seed;
+};
+
+/* Looks for a placement within `aim` bytes. *result: FOUND, if there is one now; INFEASIBLE, if it
+ * is proved that there is none. */
+static enum tarn_status reach(struct placer *placer, struct core *core, uint64_t aim,
+                              enum tarn_exact_result *result)
+{
+    begin_core(placer, core->is_outside, aim);
+    *result = TARN_EXACT_STOPPED;
+    for (uint32_t attempt = 0; attempt < CORE_ATTEMPTS; attempt++) {
+        bool is_limited = placer->work_left != TARN_WORK_UNLIMITED;
+        struct tarn_exact_options options = {.seed = core->seed++,
+                                             .visits_max = CORE_VISITS << attempt,
+                                             .work_max = is_limited ? placer->work_left : 0,
+                                             .threads = core->improve->threads,
+                                             .deadline = core->improve->deadline};
+        struct tarn_exact_report report;
+        if (tarn_deadline_is_over(&core->improve->deadline) || placer->work_left == 0)
+            return TARN_OK;
+        enum tarn_status status =
+            tarn_exact_place(core->problem, core->is_outside, aim, &options, core->offset, &report);
+        if (status != TARN_OK) return status == TARN_USAGE ? TARN_OK : status;
+        placer->work_left = tarn_work_less(placer->work_left, report.work);
+        if (report.result != TARN_EXACT_FOUND) {
+            *result = report.result;
+            return TARN_OK;
+        }
+        may_put(placer);
+        uint64_t top = put_around(placer, core->is_outside, core->offset);
+        take(placer, top);
+        if (top <= aim) *result = TARN_EXACT_FOUND;
+        if (top <= aim || grow_core(placer, core->is_outside, aim) == 0) return TARN_OK;
+    }
+    return TARN_OK;
+}
+
+/* Searches at the aim, then between it, or what was not found last, and the best placement. */
+static enum tarn_status search_core(struct placer *placer, const struct tarn_place_request *request,
+                                    struct tarn_place_result *result, uint64_t aim)
+{
+    struct tarn_problem problem = *placer->problem;
+    struct core core = {
+        .problem = &problem, .improve = &request->improve, .seed = request->improve.seed};
+    core.is_outside = tarn_region_take(placer->region, placer->count, sizeof *core.is_outside);
+    core.offset =
+        tarn_region_take(placer->region, problem.blocks.storages_count, sizeof *core.offset);
+    if (!core.is_outside || !core.offset) return TARN_SYSTEM;
+    if (!problem.conflicts.row &&
+        tarn_conflicts_init_rows(&problem.conflicts, placer->region) != TARN_OK)
+        return TARN_SYSTEM;
+    uint64_t missed = aim, at = aim;
+    for (uint32_t level = 0; level < CORE_LEVELS && placer->best_top > at; level++) {
+        enum tarn_exact_result found;
+        enum tarn_status status = reach(placer, &core, at, &found);
+        if (status != TARN_OK) return status;
+        if (found == TARN_EXACT_INFEASIBLE && at == aim) result->cannot_fit = true;
+        if (found == TARN_EXACT_FOUND && at == aim) return TARN_OK;
+        if (found != TARN_EXACT_FOUND) missed = at;
+        at = missed + (placer->best_top - missed) / 2;
+    }
+    return TARN_OK;
+}
+
 /* ---- The whole ---- */
 
 static uint64_t aim_of(const struct tarn_place_request *request)
@@ -374,6 +582,8 @@ static enum tarn_status try_orders(struct placer *placer, const struct tarn_plac
     struct ranked *ranked = tarn_region_take(placer->region, placer->count, sizeof *ranked);
     if (!ranked) return TARN_SYSTEM;
     for (uint32_t kind = 0; kind < ORDERS && placer->best_top > aim_of(request); kind++) {
+        if (!may_put(placer) && kind > 0) break;
+        if (kind > 0 && tarn_deadline_is_over(&request->improve.deadline)) break;
         order_by(placer, kind, ranked);
         uint64_t top = put_all(placer, placer->best_top);
         if (top >= placer->best_top) continue;
@@ -396,9 +606,14 @@ enum tarn_status tarn_pairwise_place(const struct tarn_problem *problem, const u
         *is_possible = !too_many;
         return too_many ? TARN_OK : TARN_SYSTEM;
     }
+    placer.work_left =
+        request->improve.work_max > 0 ? request->improve.work_max : TARN_WORK_UNLIMITED;
     enum tarn_status status = try_orders(&placer, request, result);
     uint64_t top = placer.best_top, bound = request->improve.bound;
-    if (status == TARN_OK && request->improve.steps > 0) {
+    bool searches = request->improve.steps > 0 && placer.best_top > aim_of(request);
+    if (status == TARN_OK && searches && is_plain(&placer))
+        status = search_core(&placer, request, result, aim_of(request));
+    if (status == TARN_OK && searches) {
         if (is_small(&placer))
             try_every_order(&placer, bound);
         else

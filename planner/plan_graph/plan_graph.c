@@ -314,9 +314,9 @@ static enum tarn_status refuse_fixed(const struct tarn_graph *graph, uint32_t a,
     return tarn_error_set(
         error, TARN_BAD_INPUT, "%s is fixed at offset %llu, and %s at %llu: %s",
         tarn_storage_label(graph, a).text,
-        (unsigned long long)graph->tensors[graph->storages[a].tensor].wanted_offset,
+        (unsigned long long)tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]),
         tarn_storage_label(graph, b).text,
-        (unsigned long long)graph->tensors[graph->storages[b].tensor].wanted_offset, why);
+        (unsigned long long)tarn_tensor_wanted(&graph->tensors[graph->storages[b].tensor]), why);
 }
 
 static bool is_fixed(const struct tarn_graph *graph, uint32_t a)
@@ -336,7 +336,7 @@ static enum tarn_status find_fixed(const struct tarn_planning *planning, uint64_
         for (uint32_t i = 0; i < block.members_count; i++) {
             uint32_t a = block.members[i];
             if (!is_fixed(graph, a)) continue;
-            uint64_t wanted = graph->tensors[graph->storages[a].tensor].wanted_offset;
+            uint64_t wanted = tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]);
             uint64_t start = start_of(blocks, a, wanted);
             if (fixed[b] != TARN_NO_OFFSET && fixed[b] != start)
                 return refuse_fixed(graph, a, by[b], "their contiguous group cannot hold both",
@@ -398,7 +398,7 @@ static enum tarn_status find_wanted(struct tarn_planning *planning, uint64_t *wa
     if (!kept) return TARN_SYSTEM;
     for (uint32_t t = 0; t < graph->tensors_count; t++)
         kept[t] = graph->tensors[t].offset_rule == TARN_OFFSET_PREFERRED
-                      ? graph->tensors[t].wanted_offset
+                      ? tarn_tensor_wanted(&graph->tensors[t])
                       : TARN_NO_OFFSET;
     for (size_t k = 0; k < keep->count; k++)
         if (keep->places[k].id < graph->tensors_count)
@@ -443,8 +443,10 @@ static enum tarn_status place_pairwise(struct tarn_planning *planning, uint64_t 
     if (is_possible) return TARN_OK;
     return tarn_error_set(
         error, TARN_BAD_INPUT,
-        "the graph fixes offsets, has conditionals, or contiguous groups whose members lie over "
-        "each other, and has %u storages: too many to look at every pair of them",
+        "the graph fixes offsets, has conditionals, or contiguous groups whose members have "
+        "offsets "
+        "or lie over each other, and more pairs of its %u storages are in use at once than can be "
+        "listed: plan parts of it as graphs of their own, or prefer offsets instead of fixing them",
         planning->problem.blocks.storages_count);
 }
 

@@ -54,7 +54,7 @@ static bool is_last_user(const struct merging *merging, uint32_t v,
 static bool is_whole(const struct tarn_graph *graph, uint32_t t)
 {
     const struct tarn_storage *storage = &graph->storages[graph->tensors[t].storage];
-    return graph->tensors[t].offset == 0 && graph->tensors[t].size == storage->size;
+    return tarn_tensor_begin(&graph->tensors[t]) == 0 && graph->tensors[t].size == storage->size;
 }
 
 /* Does op v meet the storage through this tensor alone? A view of it may lie differently. */

@@ -124,7 +124,9 @@ void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_g
 {
     for (uint32_t g = 0; g < graph->given_count; g++) {
         struct tarn_list tensors = tarn_graph_group(graph, g);
-        if (tarn_group_is_padded(graph, &graph->given[g], padding))
+        if (graph->given[g].offsets)
+            tarn_builder_group_offsets(builder, tensors, graph->given[g].offsets);
+        else if (tarn_group_is_padded(graph, &graph->given[g], padding))
             tarn_builder_group_padded(builder, tensors);
         else
             tarn_builder_group(builder, tensors);

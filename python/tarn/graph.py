@@ -254,6 +254,13 @@ class Graph(File):
         """Is every member of the group padded to the plan's alignment, not only the whole?"""
         return bool(n.lib.graph_group_is_padded(self._handle, self._known("group", group)))
 
+    def group_offsets(self, group: GroupId) -> Optional[list[int]]:
+        """Where each member of the group begins, if it was given with offsets; else None."""
+        index = self._known("group", group)
+        offsets = n.lib.graph_group_offsets(self._handle, index)
+        count = n.lib.graph_group(self._handle, index).count
+        return list(offsets[:count]) if offsets else None
+
     def show(self, path: PathLike, **options: Any) -> None:
         """Writes what `tarn show` draws for the plan that it makes by default; see Plan.show."""
         command.show(path, self, None, (), **options)
@@ -435,11 +442,23 @@ class Builder:
         finished: for updates of parameters that other streams read."""
         n.lib.builder_after_readers(self._handle, self._id("op", writer))
 
-    def group(self, tensors: Iterable[TensorRef], padded: bool = False) -> None:
+    def group(self, tensors: Iterable[TensorRef], padded: bool = False,
+              offsets: Optional[Iterable[int]] = None) -> None:
         """These tensors lie back to back, in this order; padded: each begins at a multiple of the
-        plan's alignment."""
-        add = n.lib.builder_group_padded if padded else n.lib.builder_group
-        add(self._handle, self._ids("tensor", tensors))
+        plan's alignment. offsets: where each begins, from the begin of the group, instead; tensors
+        that overlap must never be in use at once."""
+        members = self._ids("tensor", tensors)
+        if offsets is None:
+            add = n.lib.builder_group_padded if padded else n.lib.builder_group
+            add(self._handle, members)
+            return
+        given = [int(offset) for offset in offsets]
+        if padded:
+            raise UsageError("a group with offsets cannot be padded")
+        if len(given) != members.count or any(offset < 0 or offset >= 1 << 64 for offset in given):
+            raise UsageError(f"a group of {members.count} tensors has {len(given)} offsets, each of "
+                             "which must be a number of bytes")
+        n.lib.builder_group_offsets(self._handle, members, (n.u64 * (len(given) + 1))(*given))
 
     def finish(self) -> Graph:
         """The graph; the builder is used up."""

@@ -23,13 +23,13 @@ static enum tarn_status fill_persistent(const struct tarn_check *check, struct t
     const struct tarn_graph *graph = check->session->graph;
     enum tarn_status status = TARN_OK;
     for (uint32_t p = 0; p < graph->parts_count && status == TARN_OK; p++) {
-        const struct tarn_graph_part *part = &graph->parts[p];
-        if (!graph->storages[part->storage].persistent) continue;
-        uint64_t seed = tarn_expected_initial(graph->storages[part->storage].tensor);
+        const struct tarn_graph_part part = tarn_part(graph, p);
+        if (!graph->storages[part.storage].persistent) continue;
+        uint64_t seed = tarn_expected_initial(graph->storages[part.storage].tensor);
         if (check->device)
             status = tarn_device_checker_fill(check->device, p, seed, error);
         else
-            tarn_pattern_fill(check->checker->addresses[part->storage] + part->offset, part->size,
+            tarn_pattern_fill(check->checker->addresses[part.storage] + part.offset, part.size,
                               tarn_expected_bytes(graph, p, seed));
         check->finals[p] = seed;
     }
@@ -150,7 +150,7 @@ static enum tarn_status inspect_finals(struct tarn_check *check, struct tarn_err
     const struct tarn_graph *graph = check->session->graph;
     for (uint32_t p = 0; p < graph->parts_count; p++) {
         uint64_t seed = check->finals[p];
-        const struct tarn_storage *storage = &graph->storages[graph->parts[p].storage];
+        const struct tarn_storage *storage = &graph->storages[tarn_part(graph, p).storage];
         if (seed == 0 || !(storage->persistent || storage->pinned)) continue;
         enum tarn_status status = TARN_OK;
         if (check->device)
@@ -158,7 +158,7 @@ static enum tarn_status inspect_finals(struct tarn_check *check, struct tarn_err
         else if (!tarn_checker_look(check->checker, p, seed))
             status = tarn_check_failed(check, error);
         if (status != TARN_OK) return status;
-        check->report.bytes_read += graph->parts[p].size;
+        check->report.bytes_read += tarn_part(graph, p).size;
         if (p > storage->part && check->finals[p - 1] == seed) continue; /* of one version */
         check->report.digest += tarn_seed_mix(seed, 0); /* ids differ from graph to graph */
     }

@@ -96,8 +96,8 @@ struct enqueueing {
 
 static void *address_of(const struct tarn_session *session, uint32_t part)
 {
-    const struct tarn_graph_part *record = &session->graph->parts[part];
-    return (unsigned char *)session->memory.addresses[record->storage] + record->offset;
+    const struct tarn_graph_part record = tarn_part(session->graph, part);
+    return (unsigned char *)session->memory.addresses[record.storage] + record.offset;
 }
 
 /* Compares access i with its seed at the start (end = 0) or at the end of the op (1). `seed`
@@ -108,10 +108,10 @@ static int compare(const struct enqueueing *to, uint32_t i, unsigned seed, unsig
     uint32_t part = to->made->checker->expected.accesses[i].part;
     uint64_t word = to->word + 2 * (uint64_t)(i - to->begin);
     if (tarn_expected_is_void(&to->made->checker->expected, part)) return 0;
-    return session->device.table->pattern_compare(session->device.self, to->queue,
-                                                  address_of(session, part),
-                                                  session->graph->parts[part].size, to->made->seeds,
-                                                  word + seed, to->made->wrongs, word + end);
+    return session->device.table->pattern_compare(
+        session->device.self, to->queue, address_of(session, part),
+        tarn_part(session->graph, part).size, to->made->seeds, word + seed, to->made->wrongs,
+        word + end);
 }
 
 static int fill(const struct enqueueing *to, uint32_t i)
@@ -121,7 +121,7 @@ static int fill(const struct enqueueing *to, uint32_t i)
     uint64_t word = to->word + 2 * (uint64_t)(i - to->begin);
     return session->device.table->pattern_fill(
         session->device.self, to->queue, address_of(session, part),
-        session->graph->parts[part].size, to->made->seeds, word + 1);
+        tarn_part(session->graph, part).size, to->made->seeds, word + 1);
 }
 
 static int enqueue(const struct enqueueing *to, uint32_t op)
@@ -148,7 +148,7 @@ static int enqueue(const struct enqueueing *to, uint32_t op)
         if (accesses[i].writes) code = fill(to, i);
     }
     for (uint32_t i = to->begin; i < end && !code; i++) {
-        if (graph->parts[accesses[i].part].storage == workspace || checker->clashes[op])
+        if (tarn_part(graph, accesses[i].part).storage == workspace || checker->clashes[op])
             code = compare(to, i, accesses[i].writes, 1);
     }
     return code;
@@ -242,7 +242,7 @@ enum tarn_status tarn_device_checker_fill(struct tarn_device_checker *made, uint
                                           uint64_t seed, struct tarn_error *error)
 {
     const struct tarn_session *session = made->session;
-    uint64_t size = session->graph->parts[part].size;
+    uint64_t size = tarn_part(session->graph, part).size;
     tarn_pattern_fill(made->bytes, size, tarn_expected_bytes(session->graph, part, seed));
     int code = session->device.table->copy_in(session->device.self, address_of(session, part),
                                               made->bytes, size);
@@ -253,7 +253,7 @@ enum tarn_status tarn_device_checker_look(struct tarn_device_checker *made, uint
                                           uint64_t seed, struct tarn_error *error)
 {
     const struct tarn_session *session = made->session;
-    uint64_t size = session->graph->parts[part].size;
+    uint64_t size = tarn_part(session->graph, part).size;
     int code = session->device.table->copy_out(session->device.self, made->bytes,
                                                address_of(session, part), size);
     if (code) return status_of(made, "reading a tensor back", code, error);

@@ -41,7 +41,7 @@ static struct tarn_access *collect(struct collector *collector, uint32_t part)
 static void collect_write(struct collector *collector, uint32_t op, uint32_t part, uint32_t made)
 {
     const struct tarn_graph *graph = collector->expected->graph;
-    const struct tarn_storage *written = &graph->storages[graph->parts[part].storage];
+    const struct tarn_storage *written = &graph->storages[tarn_part(graph, part).storage];
     struct tarn_access *access = collect(collector, part);
     if (access->writes) return;
     access->writes = true;
@@ -211,9 +211,9 @@ uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,
         uint32_t i = expected->mixed[k],
                  last = k > expected->mixed_begin[op] ? expected->mixed[k - 1] : i;
         /* parts of one version count once */
-        bool is_more =
-            last != i && seeds[last] == seeds[i] &&
-            graph->parts[accesses[last].part].storage == graph->parts[accesses[i].part].storage;
+        bool is_more = last != i && seeds[last] == seeds[i] &&
+                       tarn_part(graph, accesses[last].part).storage ==
+                           tarn_part(graph, accesses[i].part).storage;
         if (!is_more) digest = tarn_seed_mix(digest, seeds[i]);
     }
     return digest;

@@ -68,7 +68,7 @@ uint64_t tarn_expected_digest(const struct tarn_expected *expected, uint32_t op,
 static inline bool tarn_expected_is_void(const struct tarn_expected *expected, uint32_t part)
 {
     const struct tarn_graph *graph = expected->graph;
-    const struct tarn_storage *storage = &graph->storages[graph->parts[part].storage];
+    const struct tarn_storage *storage = &graph->storages[tarn_part(graph, part).storage];
     return expected->skipped && !storage->persistent && expected->skipped[storage->producer];
 }
 
@@ -76,7 +76,7 @@ static inline bool tarn_expected_is_void(const struct tarn_expected *expected, u
 static inline uint64_t tarn_expected_bytes(const struct tarn_graph *graph, uint32_t part,
                                            uint64_t seed)
 {
-    uint64_t offset = graph->parts[part].offset;
+    uint64_t offset = tarn_part(graph, part).offset;
     return offset > 0 ? tarn_seed_mix(seed, offset) : seed;
 }
 

@@ -25,13 +25,13 @@
 static bool share_bytes(const struct tarn_session *session, uint32_t a, uint32_t b)
 {
     const struct tarn_graph *graph = session->graph;
-    const struct tarn_graph_part *x = &graph->parts[a], *y = &graph->parts[b];
-    bool is_persistent = graph->storages[x->storage].persistent;
-    uint64_t x_begin = tarn_plan_place(session->plan, x->storage)->offset + x->offset;
-    uint64_t y_begin = tarn_plan_place(session->plan, y->storage)->offset + y->offset;
-    if (is_persistent != graph->storages[y->storage].persistent) return false;
+    const struct tarn_graph_part x = tarn_part(graph, a), y = tarn_part(graph, b);
+    bool is_persistent = graph->storages[x.storage].persistent;
+    uint64_t x_begin = tarn_plan_place(session->plan, x.storage)->offset + x.offset;
+    uint64_t y_begin = tarn_plan_place(session->plan, y.storage)->offset + y.offset;
+    if (is_persistent != graph->storages[y.storage].persistent) return false;
     if (is_persistent && session->memory.is_bound) return false;
-    return x_begin < y_begin + y->size && y_begin < x_begin + x->size;
+    return x_begin < y_begin + y.size && y_begin < x_begin + x.size;
 }
 
 static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
@@ -42,7 +42,8 @@ static bool op_clashes(const struct tarn_checker *checker, uint32_t op)
             uint32_t a = expected->accesses[i].part, b = expected->accesses[j].part;
             const struct tarn_graph *graph = checker->session->graph;
             if (share_bytes(checker->session, a, b) &&
-                !tarn_storages_take_turns(graph, graph->parts[a].storage, graph->parts[b].storage))
+                !tarn_storages_take_turns(graph, tarn_part(graph, a).storage,
+                                          tarn_part(graph, b).storage))
                 return true;
         }
     }
@@ -73,8 +74,8 @@ void tarn_checker_finish(struct tarn_checker *checker) { tarn_expected_finish(&c
 
 static unsigned char *address_of(const struct tarn_checker *checker, uint32_t part)
 {
-    const struct tarn_graph_part *record = &checker->session->graph->parts[part];
-    return checker->addresses[record->storage] + record->offset;
+    const struct tarn_graph_part record = tarn_part(checker->session->graph, part);
+    return checker->addresses[record.storage] + record.offset;
 }
 
 /* A wrong byte, or a part that cannot hold its content. */
@@ -109,7 +110,7 @@ static void write_who_looked(const struct tarn_checker *checker, const struct fi
 static bool is_piece_of(const struct tarn_checker *checker, uint32_t part, uint64_t seed,
                         const unsigned char *address)
 {
-    uint64_t size = checker->session->graph->parts[part].size;
+    uint64_t size = tarn_part(checker->session->graph, part).size;
     const unsigned char *begin = address_of(checker, part);
     seed = tarn_expected_bytes(checker->session->graph, part, seed);
     if (address < begin || address >= begin + size) return false;
@@ -133,7 +134,7 @@ static bool explain_by_op(const struct tarn_checker *checker, const unsigned cha
         if (!is_piece_of(checker, access->part, seed, address)) continue;
         snprintf(text, 320, ": %s of iteration %llu wrote it there as %s",
                  tarn_op_label(graph, op).text, (unsigned long long)iteration,
-                 tarn_storage_label(graph, graph->parts[access->part].storage).text);
+                 tarn_storage_label(graph, tarn_part(graph, access->part).storage).text);
         return true;
     }
     return false;
@@ -162,15 +163,15 @@ static void publish_failure(struct tarn_checker *checker, const struct finding *
                             const char *verdict)
 {
     const struct tarn_graph *graph = checker->session->graph;
-    const struct tarn_graph_part *part = &graph->parts[finding->part];
+    const struct tarn_graph_part part = tarn_part(graph, finding->part);
     char who[160];
     write_who_looked(checker, finding, who);
     tarn_error_clear(&checker->failure);
     tarn_error_set(&checker->failure, TARN_CHECK_FAILED, "%s: byte %llu of %s is %s", who,
-                   (unsigned long long)(part->offset + finding->byte),
-                   tarn_storage_label(graph, part->storage).text, verdict);
+                   (unsigned long long)(part.offset + finding->byte),
+                   tarn_storage_label(graph, part.storage).text, verdict);
     checker->failure.op = finding->op;
-    checker->failure.tensor = graph->storages[part->storage].tensor;
+    checker->failure.tensor = graph->storages[part.storage].tensor;
     atomic_store_explicit(&checker->failed, 2, memory_order_release);
 }
 
@@ -192,7 +193,7 @@ void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t itera
                        uint64_t byte)
 {
     assert(part < checker->session->graph->parts_count);
-    assert(byte < checker->session->graph->parts[part].size);
+    assert(byte < tarn_part(checker->session->graph, part).size);
     struct finding finding = {.op = op, .iteration = iteration, .part = part, .byte = byte};
     if (claim_failure(checker)) publish_failure(checker, &finding, "wrong");
 }
@@ -202,7 +203,7 @@ void tarn_checker_note(struct tarn_checker *checker, uint32_t op, uint64_t itera
 static bool holds(struct tarn_checker *checker, const struct finding *finding)
 {
     const struct tarn_graph *graph = checker->session->graph;
-    uint64_t size = graph->parts[finding->part].size;
+    uint64_t size = tarn_part(graph, finding->part).size;
     uint64_t equal = tarn_pattern_compare(address_of(checker, finding->part), size,
                                           tarn_expected_bytes(graph, finding->part, finding->seed));
     if (equal == size) return true;
@@ -254,11 +255,11 @@ static void write_part(struct tarn_checker *checker, uint32_t op, uint64_t diges
     uint32_t workspace = tarn_extra(&graph->ops[op])->workspace_storage;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         const struct tarn_access *access = &expected->accesses[i];
-        const struct tarn_graph_part *record = &graph->parts[access->part];
-        unsigned part = record->storage == workspace ? WORKSPACE : OUTPUTS;
+        const struct tarn_graph_part record = tarn_part(graph, access->part);
+        unsigned part = record.storage == workspace ? WORKSPACE : OUTPUTS;
         if (!access->writes || !(parts & part)) continue;
         tarn_pattern_fill(
-            address_of(checker, access->part), record->size,
+            address_of(checker, access->part), record.size,
             tarn_expected_bytes(graph, access->part, tarn_expected_written(digest, access)));
     }
 }
@@ -274,7 +275,7 @@ static bool end_holds(struct tarn_checker *checker, const struct tarn_call *call
     uint32_t workspace = tarn_extra(&graph->ops[call->op])->workspace_storage;
     for (uint32_t i = begin; i < end; i++) {
         const struct tarn_access *access = &expected->accesses[i];
-        unsigned part = graph->parts[access->part].storage == workspace ? WORKSPACE : OUTPUTS;
+        unsigned part = tarn_part(graph, access->part).storage == workspace ? WORKSPACE : OUTPUTS;
         if (!(parts & part) || (part == OUTPUTS && !checker->clashes[call->op])) continue;
         if (tarn_expected_is_void(expected, access->part)) continue;
         uint64_t seed = access->writes ? tarn_expected_written(digest, access) : seeds[i - begin];

@@ -54,7 +54,7 @@ static bool is_same_version(const struct tarn_graph *graph, const struct tarn_ac
                             const struct tarn_access *before)
 {
     return before->writes && before->made == access->made &&
-           graph->parts[before->part].storage == graph->parts[access->part].storage;
+           tarn_part(graph, before->part).storage == tarn_part(graph, access->part).storage;
 }
 
 static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
@@ -66,8 +66,8 @@ static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
     check->report.ops_run++;
     for (uint32_t i = expected->begin[op]; i < expected->begin[op + 1]; i++) {
         const struct tarn_access *access = &expected->accesses[i];
-        uint64_t size = graph->parts[access->part].size;
-        uint32_t storage = graph->parts[access->part].storage;
+        uint64_t size = tarn_part(graph, access->part).size;
+        uint32_t storage = tarn_part(graph, access->part).storage;
         bool workspace = storage == tarn_extra(&graph->ops[op])->workspace_storage;
         if (access->reads || workspace) check->report.bytes_read += size;
         if (!access->writes) continue;
@@ -84,7 +84,7 @@ static void forget_outputs(struct tarn_check *check)
 {
     const struct tarn_graph *graph = check->session->graph;
     for (uint32_t p = 0; p < graph->parts_count; p++)
-        if (!graph->storages[graph->parts[p].storage].persistent) check->finals[p] = 0;
+        if (!graph->storages[tarn_part(graph, p).storage].persistent) check->finals[p] = 0;
 }
 
 void tarn_check_settle(struct tarn_check *check)

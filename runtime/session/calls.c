@@ -45,20 +45,25 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
     uint32_t begin = graph->tensors[record->tensors[0]].storage;
     if (record->storages_count > 0) begin = record->storages[0];
     char *first = session->memory.addresses[begin];
-    uint64_t end = 0;
+    uint64_t end = 0, behind = 0; /* of the group, and of the member before */
+    if (first && record->within) first -= record->within[0];
     for (uint32_t i = 0; i < record->storages_count; i++) {
         uint32_t storage = record->storages[i];
         char *member = session->memory.addresses[storage];
         if (!member || !tarn_plan_memory_is_address(&session->memory, storage) ||
-            (uint64_t)(member - first) != end) {
+            (uint64_t)(member - first) != (record->within ? record->within[i] : behind)) {
             if (error) error->tensor = graph->storages[storage].tensor;
             return tarn_error_set(error, TARN_USAGE, "group %u is not one buffer: %s is %s", group,
                                   tarn_storage_label(graph, storage).text,
-                                  !member ? "not bound" : "not behind the member before it");
+                                  !member          ? "not bound"
+                                  : record->within ? "not at its offset in the group"
+                                                   : "not behind the member before it");
         }
         uint64_t bytes = graph->storages[storage].size;
         uint64_t alignment = tarn_storage_alignment(graph, storage, session->plan->alignment);
-        end += bytes + (record->padded ? -bytes & (alignment - 1) : 0);
+        behind = (uint64_t)(member - first) + bytes;
+        behind += record->padded ? -bytes & (alignment - 1) : 0;
+        if (behind > end) end = behind;
     }
     if (address) *address = first;
     if (size) *size = end;

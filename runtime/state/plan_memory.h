@@ -113,7 +113,7 @@ static inline void *tarn_plan_memory_address(const struct tarn_plan_memory *memo
 {
     const struct tarn_graph_tensor *record = &memory->plan->graph->tensors[tensor];
     void *begin = memory->addresses[record->storage];
-    return begin ? (unsigned char *)begin + record->offset : NULL;
+    return begin ? (unsigned char *)begin + tarn_tensor_begin(record) : NULL;
 }
 
 #endif

@@ -38,6 +38,42 @@ static bool has_line(const struct tarn_foreign_head *head, const char *words)
 static bool is_tflite(const struct tarn_foreign_head *head) { return has_at(head, 4, "TFL3"); }
 static bool is_executorch(const struct tarn_foreign_head *head) { return has_at(head, 4, "ET12"); }
 static bool is_zip(const struct tarn_foreign_head *head) { return has_at(head, 0, "PK\003\004"); }
+
+/* Does the name of a zip archive's first file end so? */
+static bool begins_with_file(const struct tarn_foreign_head *head, const char *end)
+{
+    if (!is_zip(head) || head->size < 30) return false;
+    size_t length = head->bytes[26] | (size_t)head->bytes[27] << 8, size = strlen(end);
+    return length >= size && has_at(head, 30 + length - size, end);
+}
+
+static bool is_arrays(const struct tarn_foreign_head *head)
+{
+    return begins_with_file(head, ".npy") || has_at(head, 0, "\x93NUMPY");
+}
+
+/* The second one is a pickle of PyTorch's magic number. */
+static bool is_saved(const struct tarn_foreign_head *head)
+{
+    return begins_with_file(head, "/data.pkl") ||
+           has_at(head, 1, "\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19");
+}
+
+static bool is_torch_script(const struct tarn_foreign_head *head)
+{
+    return is_zip(head) && contains(head, "/code/__torch__");
+}
+
+/* Eight bytes of length, then JSON. */
+static bool is_safetensors(const struct tarn_foreign_head *head)
+{
+    return has_at(head, 8, "{\"") && head->bytes[5] == 0 && head->bytes[6] == 0 &&
+           head->bytes[7] == 0;
+}
+
+static bool is_gguf(const struct tarn_foreign_head *head) { return has_at(head, 0, "GGUF"); }
+static bool is_hdf5(const struct tarn_foreign_head *head) { return has_at(head, 0, "\x89HDF\r\n"); }
+
 static bool is_bytecode(const struct tarn_foreign_head *head) { return has_at(head, 0, "ML\xefR"); }
 static bool is_hlo(const struct tarn_foreign_head *head) { return has_line(head, "HloModule "); }
 static bool is_buffers(const struct tarn_foreign_head *head)
@@ -84,6 +120,42 @@ static bool take_varint(const struct tarn_foreign_head *head, size_t *place, uin
     return false;
 }
 
+/* Has a text of protobuf, of so many bytes at a place, no control characters? */
+static bool is_readable(const struct tarn_foreign_head *head, size_t place, uint64_t size)
+{
+    for (uint64_t i = 0; i < size && place + i < head->size; i++)
+        if (head->bytes[place + i] < ' ') return false;
+    return true;
+}
+
+/* Takes the tag of field `field`, which has a length; false: it is another one. */
+static bool take_field(const struct tarn_foreign_head *head, size_t *place, unsigned field,
+                       uint64_t *size)
+{
+    uint64_t key;
+    return take_varint(head, place, &key) && key == (field << 3 | 2) &&
+           take_varint(head, place, size);
+}
+
+/* SavedModel: version 1, then a MetaGraphDef, which begins with a message. GraphDef and HloProto: a
+ * message that begins with two texts. */
+static bool is_tensor_flow(const struct tarn_foreign_head *head)
+{
+    uint64_t size, inner;
+    size_t place = 2;
+    if (has_at(head, 0, "\x08\x01") && take_field(head, &place, 2, &size) &&
+        take_field(head, &place, 1, &inner))
+        return inner < size;
+    place = 0;
+    if (!take_field(head, &place, 1, &size)) return false;
+    for (unsigned field = 1; field <= 2; field++) {
+        if (!take_field(head, &place, field, &inner) || inner == 0 || inner >= size) return false;
+        if (!is_readable(head, place, inner)) return false;
+        place += (size_t)inner;
+    }
+    return true;
+}
+
 /* ONNX's ModelProto: fields 1 (ir_version) and 5 (model_version) are varints, 2 to 4 and 6 texts,
  * 7 the graph, 8 the operator sets, 14, 20, 25 and 26 further messages. */
 static bool is_onnx(const struct tarn_foreign_head *head)
@@ -100,6 +172,8 @@ static bool is_onnx(const struct tarn_foreign_head *head)
         if (!is_known || (key & 7) != (is_number ? 0u : 2u)) return false;
         if (!take_varint(head, &place, &value)) return false;
         if (field == 1 && (value == 0 || value > 100)) return false;
+        bool is_text = (field >= 2 && field <= 4) || field == 6;
+        if (is_text && !is_readable(head, place, field == 6 ? 0 : value)) return false;
         has_version |= field == 1;
         has_more |= field != 1;
         if (!is_number) place += value < sizeof head->bytes ? (size_t)value : sizeof head->bytes;
@@ -107,24 +181,37 @@ static bool is_onnx(const struct tarn_foreign_head *head)
     return has_version && has_more;
 }
 
+#define READ_IT "read it with python -m tarn.read FILE -o GRAPH"
+#define READ_MODEL "it has no graph; read the model that it belongs to (docs/reading.md)"
+
 static const struct {
     bool (*is)(const struct tarn_foreign_head *head);
-    const char *what, *reader; /* kind of file; how to read it */
+    const char *what, *advice; /* kind of file; what to do */
 } formats[] = {
-    {is_tflite, "a TensorFlow Lite model", "python -m tarn.read FILE -o GRAPH"},
-    {is_executorch, "an ExecuTorch program", "python -m tarn.read FILE -o GRAPH"},
+    {is_tflite, "a TensorFlow Lite model", READ_IT},
+    {is_executorch, "an ExecuTorch program", READ_IT},
+    {is_arrays, "an array of NumPy", READ_MODEL},
+    {is_saved, "tensors that torch.save wrote", READ_MODEL},
+    {is_torch_script, "a program of TorchScript",
+     "write the model with torch.export.save, or as ONNX, and read that with python -m tarn.read"},
     {is_zip, "a zip archive, as torch.export.save and torch.save write them",
-     "python -m tarn.read FILE -o GRAPH, if it is an exported program (.pt2)"},
-    {is_pickle, "a pickle, as PyTorch's memory snapshots are",
-     "python -m tarn.read FILE -o GRAPH, if it is a snapshot"},
-    {is_bytecode, "MLIR bytecode", "python -m tarn.read FILE -o GRAPH, if it is StableHLO"},
-    {is_hlo, "HLO text of XLA", "python -m tarn.read FILE -o GRAPH"},
-    {is_buffers, "a buffer assignment of XLA", "python -m tarn.read FILE -o GRAPH --plan PLAN"},
-    {is_somas, "a dump of MindSpore's SOMAS", "python -m tarn.read FILE -o GRAPH --plan PLAN"},
-    {is_stablehlo, "MLIR, as StableHLO is written", "python -m tarn.read FILE -o GRAPH"},
+     READ_IT ", if it is an exported program (.pt2)"},
+    {is_safetensors, "weights in the format of safetensors", READ_MODEL},
+    {is_gguf, "weights in GGUF", READ_MODEL},
+    {is_hdf5, "an HDF5 file, as Keras writes weights", READ_MODEL},
+    {is_pickle, "a pickle, as PyTorch's memory snapshots are", READ_IT ", if it is a snapshot"},
+    {is_bytecode, "MLIR bytecode", READ_IT ", if it is StableHLO"},
+    {is_hlo, "HLO text of XLA", READ_IT},
+    {is_buffers, "a buffer assignment of XLA", READ_IT " --plan PLAN"},
+    {is_somas, "a dump of MindSpore's SOMAS", READ_IT " --plan PLAN"},
+    {is_stablehlo, "MLIR, as StableHLO is written", READ_IT},
     {is_trace, "a trace of execution, which has times but no graph",
-     "python -m tarn.read FILE --costs-of GRAPH -o GRAPH"},
-    {is_onnx, "an ONNX model", "python -m tarn.read FILE -o GRAPH"},
+     "read it with python -m tarn.read FILE --costs-of GRAPH -o GRAPH"},
+    {is_tensor_flow, "a protobuf of TensorFlow or XLA",
+     "write the model as ONNX, TensorFlow Lite, StableHLO or HLO text, and read that with python "
+     "-m "
+     "tarn.read"},
+    {is_onnx, "an ONNX model", READ_IT},
 };
 
 void tarn_foreign_keep(struct tarn_foreign_head *head, const char *bytes, size_t size)
@@ -139,8 +226,8 @@ void tarn_foreign_explain(const struct tarn_report *report, const struct tarn_fo
         if (!formats[f].is(head)) continue;
         tarn_error_clear(report->error);
         tarn_report_bad(report, tarn_location_at(TARN_NONE, TARN_NONE, "%s", ""),
-                        "this is no tarn.graph; it seems to be %s: read it with %s",
-                        formats[f].what, formats[f].reader);
+                        "this is no tarn.graph; it seems to be %s: %s", formats[f].what,
+                        formats[f].advice);
         return;
     }
 }

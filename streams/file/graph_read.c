@@ -22,6 +22,8 @@ struct loader {
     struct tarn_json_ids inputs, outputs, control, inplace, branch, members, choices, common;
     struct tarn_implementation *implementations;
     size_t implementations_capacity;
+    uint64_t *offsets; /* of a group */
+    size_t offsets_capacity;
     struct tarn_region region; /* of the lists above */
 };
 
@@ -419,19 +421,44 @@ static enum tarn_status read_tensor(struct loader *loader, const struct tarn_jso
     return TARN_OK;
 }
 
+/* One for each member. */
+static enum tarn_status read_offsets(struct loader *loader, const struct tarn_json_at *at,
+                                     bool padded)
+{
+    size_t count = 0, filled = 0, members = loader->members.count;
+    enum tarn_status status = tarn_json_array(at, &count);
+    if (status != TARN_OK) return status;
+    if (padded)
+        return tarn_json_bad(at, "a group with offsets cannot be padded: the offsets say where its "
+                                 "members begin");
+    if (count != members)
+        return tarn_json_bad(at, "there are %zu offsets for %zu tensors", count, members);
+    uint64_t *offsets = tarn_region_grow(&loader->region, loader->offsets,
+                                         &loader->offsets_capacity, count + 1, sizeof *offsets);
+    if (!offsets) return tarn_error_no_memory(at->report->error);
+    loader->offsets = offsets;
+    struct tarn_json_at item = tarn_json_items(at);
+    while (tarn_json_next(&item, &status)) status = tarn_json_integer(&item, &offsets[filled++]);
+    return status;
+}
+
 /* A list of tensors, or an object with such a list and more fields of the group. */
 static enum tarn_status read_group(struct loader *loader, const struct tarn_json_at *at)
 {
-    static const struct tarn_json_field names[] = {{"tensors", true}, {"padded", false}};
-    struct tarn_json_at fields[TARN_COUNT_OF(names)] = {*at, {.value = NULL}};
+    static const struct tarn_json_field names[] = {
+        {"tensors", true}, {"padded", false}, {"offsets", false}};
+    struct tarn_json_at fields[TARN_COUNT_OF(names)] = {*at};
     enum tarn_status status = TARN_OK;
     bool padded = false;
     if (tarn_json_is_object(at)) status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
     if (status == TARN_OK) status = tarn_json_boolean(&fields[1], &padded);
     if (status == TARN_OK) status = tarn_json_ids(&fields[0], &loader->members);
+    if (status == TARN_OK && fields[2].value) status = read_offsets(loader, &fields[2], padded);
     if (status != TARN_OK) return status;
     struct tarn_list tensors = {loader->members.ids, loader->members.count};
-    if (padded)
+    if (fields[2].value)
+        tarn_builder_group_offsets(loader->builder, tensors, loader->offsets);
+    else if (padded)
         tarn_builder_group_padded(loader->builder, tensors);
     else
         tarn_builder_group(loader->builder, tensors);

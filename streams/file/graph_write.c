@@ -99,12 +99,12 @@ static json_t *tensor_record(const struct tarn_graph *graph, uint32_t t)
     tarn_json_put(&record, "size", json_integer((json_int_t)tensor->size));
     tarn_json_put(&record, "kind", json_string(tarn_kind_text(tensor->kind)));
     put_number(&record, "alias_of", tensor->root, t);
-    put_number(&record, "offset", tensor->offset, 0);
+    put_number(&record, "offset", tarn_tensor_begin(tensor), 0);
     put_number(&record, "alignment", tensor->alignment, 0);
     if (tensor->offset_rule != TARN_OFFSET_FREE)
         tarn_json_put(
             &record, tensor->offset_rule == TARN_OFFSET_FIXED ? "fixed_offset" : "preferred_offset",
-            json_integer((json_int_t)tensor->wanted_offset));
+            json_integer((json_int_t)tarn_tensor_wanted(tensor)));
     put_number(&record, "space", tensor->space, 0);
     put_number(&record, "origin", tensor->origin, t);
     return record;
@@ -125,14 +125,23 @@ static json_t *space_record(const struct tarn_graph *graph, uint32_t s)
     return record;
 }
 
+static json_t *offsets_of(const struct tarn_group *group)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < group->tensors_count; i++)
+        tarn_json_append(&list, json_integer((json_int_t)group->offsets[i]));
+    return list;
+}
+
 static json_t *group_record(const struct tarn_graph *graph, uint32_t g)
 {
     const struct tarn_group *group = &graph->given[g];
     json_t *tensors = tarn_json_list(group->tensors, group->tensors_count);
-    if (!group->padded) return tensors;
+    if (!group->padded && !group->offsets) return tensors;
     json_t *record = json_object();
     tarn_json_put(&record, "tensors", tensors);
-    tarn_json_put(&record, "padded", json_true());
+    if (group->padded) tarn_json_put(&record, "padded", json_true());
+    if (group->offsets) tarn_json_put(&record, "offsets", offsets_of(group));
     return record;
 }
 

@@ -1,6 +1,8 @@
-/* Packing instances as other packers write them: `id,lower,upper,size[,alignment][,offset]`, one
- * buffer a line, alive in the steps [lower, upper). As a graph: one stream, one op for each step in
- * which a buffer begins or is last alive, one intermediate tensor for each buffer. */
+/* Packing instances as other packers write them:
+ * `id,lower,upper,size[,alignment][,gaps][,hint][,offset]`, one buffer a line, alive in the steps
+ * [lower, upper) but for its gaps. As a graph: one stream, one op for each step in which a buffer
+ * begins or is last alive, and one intermediate tensor for each buffer; with gaps one for each
+ * piece between them, and a group with offsets that holds them together. */
 #ifndef TARN_STREAMS_FILE_INTERVAL_READ_H
 #define TARN_STREAMS_FILE_INTERVAL_READ_H
 
@@ -14,16 +16,17 @@
 bool tarn_interval_is(const char *path, const char *text);
 
 /* Makes a graph of a text, which is cut into pieces. Columns come in any order, named by their
- * header; `offset` is ignored. Tensors are named by their ids, ops by their steps; the graph by
- * report->path. TARN_BAD_INPUT: `error` has the line. TARN_SYSTEM: no memory. */
+ * header. Tensors are named by their ids, ops by their steps; the graph by report->path.
+ * TARN_BAD_INPUT: `error` has the line. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_interval_decode(const struct tarn_report *report, char *text, size_t size,
                                       struct tarn_graph **graph);
 
-/* Writes the lifetimes of the planned storages of a graph of one stream without workspaces and
- * groups, in the order of their tensors; persistent tensors are left out. offset: by storage, NULL:
- * no such column. Ids are the tensors' names and steps the ops' names, if these are distinct plain
- * values and increasing numbers (so a loaded file is written unchanged); else tensor ids and
- * positions in the list. TARN_USAGE: another graph, or a name for JSON. TARN_SYSTEM. */
+/* Writes the lifetimes of the planned storages of a graph of one stream without workspaces, in the
+ * order of their tensors; persistent tensors are left out. A group whose members are never in use
+ * together is one buffer with gaps; there may be no other groups. offset: by storage, NULL: no such
+ * column. Ids are the tensors' names and steps the ops' names, if these are distinct values and
+ * increasing numbers (so a loaded file is written unchanged); else tensor ids and positions in the
+ * list. TARN_USAGE: another graph, or a name for JSON. TARN_SYSTEM. */
 enum tarn_status tarn_interval_give(const struct tarn_graph *graph, const uint64_t *offset,
                                     const struct tarn_writer *writer, struct tarn_error *error);
 /* Writes the lifetimes of a plan's graph with the plan's offsets. TARN_BAD_INPUT: numbers above

@@ -49,7 +49,6 @@ void tarn_builder_destroy(struct tarn_builder *builder)
     if (!builder) return;
     tarn_graph_destroy(builder->graph);
     tarn_free(builder->groups);
-    tarn_free(builder->padded);
     tarn_free(builder->arcs);
     tarn_free(builder->ids);
     tarn_free(builder);
@@ -135,6 +134,23 @@ tarn_space tarn_builder_space_sized(struct tarn_builder *builder,
     return is_usable(builder) ? graph->spaces_count++ : TARN_NONE;
 }
 
+/* A record has room for one of: where a slice begins, where a root is to lie. */
+static bool has_one_place(struct tarn_builder *builder, const struct tarn_tensor_info *info,
+                          uint32_t t)
+{
+    bool is_free = info->offset_rule == TARN_OFFSET_FREE;
+    bool is_fixed = info->offset_rule == TARN_OFFSET_FIXED;
+    if (is_free ? info->wanted_offset == 0 : info->offset == 0) return true;
+    tarn_report_bad(&builder->report,
+                    tarn_location_at(TARN_NONE, t, "/tensors/%u/%s", t,
+                                     is_fixed ? "fixed_offset" : "preferred_offset"),
+                    is_free ? "%s wants an offset, but no rule says whether it must have it"
+                            : "%s begins inside a root, which alone has an offset in the arena; "
+                              "give it to that",
+                    tarn_tensor_label(builder->graph, t).text);
+    return false;
+}
+
 tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tarn_tensor_info *info,
                                   tarn_tensor root)
 {
@@ -149,18 +165,18 @@ tarn_tensor tarn_builder_alias_of(struct tarn_builder *builder, const struct tar
     tensors[id] = (struct tarn_graph_tensor){
         .name = tarn_builder_copy_name(builder, info->name, "tensor", id, "name"),
         .size = info->size,
-        .offset = info->offset,
         .alignment = (uint32_t)(info->alignment <= TARN_ALIGNMENT_MAX ? info->alignment
                                                                       : 2 * TARN_ALIGNMENT_MAX),
         .root = root,
         .producer = TARN_NONE,
         .origin = id,
         .space = space_of(info->space),
-        .wanted_offset = info->wanted_offset,
         .kind = byte_of(info->kind),
-        .offset_rule = byte_of(info->offset_rule)};
+        .offset_rule = byte_of(info->offset_rule),
+        .place = info->offset_rule == TARN_OFFSET_FREE ? info->offset : info->wanted_offset};
     if (!is_usable(builder)) return TARN_NONE;
-    return graph->tensors_count++;
+    graph->tensors_count++;
+    return has_one_place(builder, info, id) ? id : TARN_NONE;
 }
 
 tarn_tensor tarn_builder_tensor_sized(struct tarn_builder *builder,
@@ -200,7 +216,7 @@ tarn_tensor tarn_builder_slice(struct tarn_builder *builder, tarn_tensor of, uin
     }
     struct tarn_tensor_info info = {.name = name,
                                     .size = size,
-                                    .offset = source.offset + offset,
+                                    .offset = tarn_tensor_begin(&source) + offset,
                                     .kind = (enum tarn_tensor_kind)source.kind,
                                     .space = source.space};
     return tarn_builder_alias_of(builder, &info, source.root == TARN_NONE ? of : source.root);
@@ -235,8 +251,7 @@ static enum tarn_status complete(struct tarn_builder *builder)
     if (status == TARN_OK) status = tarn_derive_order(graph, &builder->report);
     if (status == TARN_OK) status = tarn_derive_storages(graph, &builder->report);
     if (status == TARN_OK) status = tarn_validate_races(graph, &builder->report);
-    if (status == TARN_OK)
-        status = tarn_derive_layout(graph, builder->groups, builder->padded, &builder->report);
+    if (status == TARN_OK) status = tarn_derive_layout(graph, builder->groups, &builder->report);
     if (status == TARN_OK) status = tarn_derive_common(graph);
     if (status == TARN_OK) graph->hash = tarn_hash_of_graph(graph);
     if (status == TARN_OK && !tarn_graph_trim(graph)) status = TARN_SYSTEM;

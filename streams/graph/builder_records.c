@@ -195,8 +195,9 @@ static bool share_bytes(const struct tarn_graph *graph, uint32_t a, uint32_t b)
     const struct tarn_graph_tensor *x = &graph->tensors[a], *y = &graph->tensors[b];
     uint32_t x_root = x->root == TARN_NONE ? a : x->root,
              y_root = y->root == TARN_NONE ? b : y->root;
+    uint64_t x_begin = tarn_tensor_begin(x), y_begin = tarn_tensor_begin(y);
     bool begins_inside =
-        x->offset <= y->offset ? y->offset - x->offset < x->size : x->offset - y->offset < y->size;
+        x_begin <= y_begin ? y_begin - x_begin < x->size : x_begin - y_begin < y->size;
     return x_root == y_root && begins_inside && x->size > 0 && y->size > 0;
 }
 
@@ -227,31 +228,41 @@ void tarn_builder_after_readers(struct tarn_builder *builder, tarn_op writer)
 
 /* ---- Groups ---- */
 
-static void add_group(struct tarn_builder *builder, struct tarn_list tensors, bool is_padded)
+static void add_group(struct tarn_builder *builder, struct tarn_list tensors,
+                      const uint64_t *offsets, bool padded)
 {
     if (!is_usable(builder)) return;
     uint32_t g = builder->graph->groups_count;
     if (!tarn_builder_has_id_left(builder, "contiguous", g, TARN_TENSORS_MAX)) return;
-    struct tarn_list *groups =
+    struct tarn_group *groups =
         tarn_builder_room(builder, builder->groups, g, &builder->groups_capacity, sizeof *groups);
-    if (groups) builder->groups = groups;
-    bool *padded = tarn_builder_room(builder, builder->padded, g, &builder->padded_capacity, 1);
-    if (padded) builder->padded = padded;
-    if (!groups || !padded) return;
-    padded[g] = is_padded;
-    groups[g].ids = copy_list(builder, tensors.ids, tensors.count, sizeof *tensors.ids);
-    groups[g].count = tensors.count;
+    if (!groups) return;
+    builder->groups = groups;
+    groups[g] = (struct tarn_group){
+        .tensors = copy_list(builder, tensors.ids, tensors.count, sizeof *tensors.ids),
+        .tensors_count = (uint32_t)tensors.count,
+        .padded = padded};
+    if (offsets && is_usable(builder))
+        groups[g].offsets = copy_list(builder, offsets, tensors.count, sizeof *offsets);
     if (is_usable(builder)) builder->graph->groups_count++;
 }
 
 void tarn_builder_group(struct tarn_builder *builder, struct tarn_list tensors)
 {
-    add_group(builder, tensors, false);
+    add_group(builder, tensors, NULL, false);
 }
 
 void tarn_builder_group_padded(struct tarn_builder *builder, struct tarn_list tensors)
 {
-    add_group(builder, tensors, true);
+    add_group(builder, tensors, NULL, true);
+}
+
+void tarn_builder_group_offsets(struct tarn_builder *builder, struct tarn_list tensors,
+                                const uint64_t *offsets)
+{
+    if (is_usable(builder) && !offsets && tensors.count > 0)
+        tarn_error_set(&builder->error, TARN_USAGE, "%s: offsets is NULL", __func__);
+    add_group(builder, tensors, offsets, false);
 }
 
 /* ---- Origins ---- */

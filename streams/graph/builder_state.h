@@ -8,10 +8,9 @@ struct tarn_builder {
     struct tarn_error error;   /* the first one */
     struct tarn_report report; /* of that error */
     struct tarn_graph *graph;
-    struct tarn_list *groups;      /* root tensors; the lists live in the region */
-    bool *padded;                  /* by group */
+    struct tarn_group *groups;     /* as given; their lists live in the region */
     struct tarn_control_arc *arcs; /* from tarn_builder_control */
-    uint32_t ops_capacity, tensors_capacity, streams_capacity, groups_capacity, padded_capacity;
+    uint32_t ops_capacity, tensors_capacity, streams_capacity, groups_capacity;
     uint32_t arcs_count, arcs_capacity;
     uint32_t *ids; /* scratch: inputs and outputs of one op */
     uint32_t ids_capacity;

@@ -23,10 +23,10 @@ enum tarn_status tarn_derive_arcs(struct tarn_graph *graph);
 enum tarn_status tarn_derive_order(struct tarn_graph *graph, const struct tarn_report *report);
 /* Storages with their parts and users. */
 enum tarn_status tarn_derive_storages(struct tarn_graph *graph, const struct tarn_report *report);
-/* Contiguous groups, as given (lists of root tensors; padded: by group) and joined if they share
- * members. Needs storages; TARN_BAD_INPUT: they contradict each other. */
-enum tarn_status tarn_derive_layout(struct tarn_graph *graph, const struct tarn_list *groups,
-                                    const bool *padded, const struct tarn_report *report);
+/* Contiguous groups, as given (`groups`: roots, offsets, padding) and joined if they share members.
+ * Needs storages; TARN_BAD_INPUT: they contradict each other. */
+enum tarn_status tarn_derive_layout(struct tarn_graph *graph, const struct tarn_group *groups,
+                                    const struct tarn_report *report);
 
 /* Appends implementations that follow from an op's kind, unless it has one of that name: a
  * batch-norm in training gets `from_saved`. Needs validated records; a second call changes

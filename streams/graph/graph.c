@@ -104,6 +104,11 @@ struct tarn_list tarn_graph_group(const struct tarn_graph *graph, uint32_t group
     return (struct tarn_list){graph->given[group].tensors, graph->given[group].tensors_count};
 }
 
+const uint64_t *tarn_graph_group_offsets(const struct tarn_graph *graph, uint32_t group)
+{
+    return graph && group < graph->given_count ? graph->given[group].offsets : NULL;
+}
+
 bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group)
 {
     return graph && group < graph->given_count && graph->given[group].padded;
@@ -173,9 +178,9 @@ bool tarn_graph_tensor_sized(const struct tarn_graph *graph, tarn_tensor tensor,
         .kind = record->kind,
         .alignment = record->alignment,
         .space = record->space,
-        .offset = record->offset,
+        .offset = tarn_tensor_begin(record),
         .offset_rule = (enum tarn_offset_rule)record->offset_rule,
-        .wanted_offset = record->wanted_offset,
+        .wanted_offset = tarn_tensor_wanted(record),
     };
     tarn_struct_give(info, size, &known, sizeof known);
     return true;

@@ -59,8 +59,7 @@ struct tarn_graph_op {
 struct tarn_graph_tensor {
     const char *name;
     uint64_t size;
-    uint64_t offset;            /* of its first byte in its root's storage */
-    uint64_t wanted_offset;     /* in its space's arena, as offset_rule says */
+    uint64_t place;             /* see tarn_tensor_begin and tarn_tensor_wanted */
     uint32_t part, parts_count; /* the parts of the tensor, see tarn_graph_part */
     uint32_t alignment;         /* 0: the plan's */
     uint32_t root;              /* its own id for a root */
@@ -98,13 +97,16 @@ struct tarn_graph_part {
     uint32_t storage;
 };
 
-/* A contiguous group: members that lie back to back. Given groups that share members are joined
- * into one (layout.c), in which members may overlap if they are never in use at once. */
+/* A contiguous group: members that lie back to back, or at given offsets. Given groups that share
+ * members are joined into one (layout.c), in which members may overlap if they are never in use at
+ * once. */
 struct tarn_group {
     const uint32_t *tensors;  /* of a given group: the roots, as given */
+    const uint64_t *offsets;  /* of a given group: by root, its offset in the group; NULL: back to
+                               * back */
     const uint32_t *storages; /* storage indices, in order, of the roots that have bytes */
-    const uint64_t *within;   /* by member, its offset in the group; NULL: back to back. The first
-                               * is at 0, no member ends after the last */
+    const uint64_t *within;   /* by member, its offset in the group; NULL: back to back. Of a joined
+                               * group the first is at 0, and the first or the last ends last */
     uint32_t tensors_count, storages_count;
     bool persistent;
     bool padded; /* every member is padded to the plan's alignment, not only the whole group */
@@ -126,8 +128,10 @@ struct tarn_graph {
     struct tarn_graph_tensor *tensors;
     struct tarn_graph_stream *streams;
     struct tarn_storage *storages;
-    const struct tarn_graph_part *parts; /* storage by storage; views of a graph keep the graph's
-                                          * numbers of parts */
+    /* Storage by storage, see tarn_part; NULL: every storage is one part, and part p is storage p
+     * of part_storages. Views of a graph keep its parts and their numbers. */
+    const struct tarn_graph_part *parts;
+    const struct tarn_storage *part_storages;
     uint32_t parts_count;
     const uint32_t *users;          /* of all storages */
     const struct tarn_group *given; /* contiguous groups as given */
@@ -159,6 +163,25 @@ static inline const struct tarn_op_extra *tarn_extra(const struct tarn_graph_op 
 static inline const uint32_t *tarn_outputs(const struct tarn_graph_op *op)
 {
     return op->inputs + op->inputs_count;
+}
+
+/* The first byte of a tensor in its root's storage. */
+static inline uint64_t tarn_tensor_begin(const struct tarn_graph_tensor *tensor)
+{
+    return tensor->offset_rule == TARN_OFFSET_FREE ? tensor->place : 0;
+}
+
+/* The offset that is wanted for a tensor's storage in its space's arena; 0: none, or that. Only a
+ * root has one, and only others have a begin. */
+static inline uint64_t tarn_tensor_wanted(const struct tarn_graph_tensor *tensor)
+{
+    return tensor->offset_rule == TARN_OFFSET_FREE ? 0 : tensor->place;
+}
+
+static inline struct tarn_graph_part tarn_part(const struct tarn_graph *graph, uint32_t part)
+{
+    if (graph->parts) return graph->parts[part];
+    return (struct tarn_graph_part){0, graph->part_storages[part].size, part};
 }
 
 /* The distinct ops, without views, that read or write one of the graph's storages, in topological
@@ -264,12 +287,14 @@ static inline uint64_t tarn_storage_alignment(const struct tarn_graph *graph, ui
     return tarn_space_alignment(graph, graph->storages[storage].space, alignment);
 }
 
-/* Exact bytes from the start of a group with overlapping members to its end. */
+/* Exact bytes from the start of a group with `within` to its end. */
 static inline uint64_t tarn_group_end(const struct tarn_graph *graph,
                                       const struct tarn_group *group)
 {
     uint32_t last = group->storages_count - 1;
-    return group->within[last] + graph->storages[group->storages[last]].size;
+    uint64_t end = group->within[last] + graph->storages[group->storages[last]].size;
+    uint64_t first = graph->storages[group->storages[0]].size;
+    return first > end ? first : end;
 }
 
 /* Bytes that a storage reserves in an arena, or in the persistent part, of a plan with this

@@ -106,12 +106,12 @@ static void add_tensor(struct tarn_hasher *hasher, const struct tarn_graph *grap
     bool is_copy = tensor->origin != t;
     tarn_hasher_add(hasher, (uint64_t)tensor->root << 8 | (uint64_t)is_copy << 7 |
                                 (uint64_t)(tensor->space > 0) << 6 |
-                                (uint64_t)(tensor->offset > 0) << 5 |
+                                (uint64_t)(tarn_tensor_begin(tensor) > 0) << 5 |
                                 (uint64_t)(tensor->offset_rule > 0) << 4 | (uint64_t)tensor->kind);
     if (tensor->space > 0) tarn_hasher_add(hasher, tensor->space);
-    if (tensor->offset > 0) tarn_hasher_add(hasher, tensor->offset);
+    if (tarn_tensor_begin(tensor) > 0) tarn_hasher_add(hasher, tarn_tensor_begin(tensor));
     if (tensor->offset_rule > 0)
-        tarn_hasher_add(hasher, tensor->wanted_offset << 2 | tensor->offset_rule);
+        tarn_hasher_add(hasher, tarn_tensor_wanted(tensor) << 2 | tensor->offset_rule);
     if (is_copy) tarn_hasher_add(hasher, tensor->origin);
 }
 
@@ -148,6 +148,9 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
         const struct tarn_group *group = &graph->given[g];
         if (group->padded) tarn_hasher_add(&hasher, UINT64_C(1) << 63);
         tarn_hasher_add_list(&hasher, group->tensors, group->tensors_count);
+        if (group->offsets) tarn_hasher_add(&hasher, UINT64_C(1) << 62);
+        for (uint32_t i = 0; group->offsets && i < group->tensors_count; i++)
+            tarn_hasher_add(&hasher, group->offsets[i]);
     }
     if (graph->spaces_count > 0) tarn_hasher_add(&hasher, graph->spaces_count);
     for (uint32_t s = 0; s < graph->spaces_count; s++) {

@@ -165,7 +165,8 @@ static enum tarn_status check_write(const struct walk *walk, const struct tarn_s
 
 static enum tarn_status check_part(struct walk *walk, uint32_t part)
 {
-    const struct tarn_storage *storage = &walk->graph->storages[walk->graph->parts[part].storage];
+    const struct tarn_storage *storage =
+        &walk->graph->storages[tarn_part(walk->graph, part).storage];
     enum tarn_status status = TARN_OK;
     uint32_t writer = TARN_NONE;
     forget_readers(walk);

@@ -98,7 +98,7 @@ static uint32_t collect_cuts(const struct tarn_graph *graph, struct cut *cuts)
     uint32_t count = 0;
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         const struct tarn_graph_tensor *tensor = &graph->tensors[t];
-        uint64_t ends[2] = {tensor->offset, tensor->offset + tensor->size};
+        uint64_t begin = tarn_tensor_begin(tensor), ends[2] = {begin, begin + tensor->size};
         for (int i = 0; i < 2 && tensor->root != t && tensor->size > 0; i++) {
             if (ends[i] == 0 || ends[i] == graph->tensors[tensor->root].size) continue;
             if (cuts) cuts[count] = (struct cut){tensor->storage, ends[i]};
@@ -135,7 +135,7 @@ static uint32_t find_part(const struct tarn_graph *graph, const struct tarn_stor
                           uint64_t offset)
 {
     uint32_t low = storage->part, high = storage->part + storage->parts_count;
-    TARN_BISECT(low, high, middle, graph->parts[middle].offset < offset);
+    TARN_BISECT(low, high, middle, tarn_part(graph, middle).offset < offset);
     return low;
 }
 
@@ -162,27 +162,44 @@ static enum tarn_status check_cuts(const struct tarn_graph *graph, const struct 
                            (unsigned long long)named);
 }
 
+/* Without slices and empty storages nothing is kept. */
+static bool has_lone_parts(struct tarn_graph *graph, uint32_t cuts_count)
+{
+    if (cuts_count > 0) return false;
+    for (uint32_t a = 0; a < graph->storages_count; a++)
+        if (graph->storages[a].size == 0) return false;
+    graph->parts_count = graph->storages_count;
+    for (uint32_t a = 0; a < graph->storages_count; a++) {
+        graph->storages[a].part = a;
+        graph->storages[a].parts_count = 1;
+    }
+    return true;
+}
+
 static enum tarn_status fill_parts(struct tarn_graph *graph, struct tarn_region *scratch,
                                    const struct tarn_report *report)
 {
     uint32_t cuts_count = collect_cuts(graph, NULL);
-    struct cut *cuts = tarn_region_take(scratch, cuts_count, sizeof *cuts);
-    struct tarn_graph_part *parts =
-        tarn_region_take(&graph->region, (size_t)graph->storages_count + cuts_count, sizeof *parts);
-    if (!cuts || !parts) return TARN_SYSTEM;
-    collect_cuts(graph, cuts);
-    if (cuts_count > 0) qsort(cuts, cuts_count, sizeof *cuts, compare_cuts);
-    cut_storages(graph, parts, cuts, cuts_count);
-    graph->parts = parts;
+    graph->part_storages = graph->storages;
+    if (!has_lone_parts(graph, cuts_count)) {
+        struct cut *cuts = tarn_region_take(scratch, cuts_count, sizeof *cuts);
+        struct tarn_graph_part *parts = tarn_region_take(
+            &graph->region, (size_t)graph->storages_count + cuts_count, sizeof *parts);
+        if (!cuts || !parts) return TARN_SYSTEM;
+        collect_cuts(graph, cuts);
+        if (cuts_count > 0) qsort(cuts, cuts_count, sizeof *cuts, compare_cuts);
+        cut_storages(graph, parts, cuts, cuts_count);
+        graph->parts = parts;
+    }
     for (uint32_t t = 0; t < graph->tensors_count; t++) {
         struct tarn_graph_tensor *tensor = &graph->tensors[t];
         const struct tarn_storage *storage = &graph->storages[tensor->storage];
+        uint64_t begin = tarn_tensor_begin(tensor);
         tensor->part = storage->part;
         tensor->parts_count = tensor->size > 0 ? storage->parts_count : 0;
         if (storage->parts_count < 2 || tensor->size == 0) continue;
-        tensor->part = find_part(graph, storage, tensor->offset);
-        tensor->parts_count =
-            find_part(graph, storage, tensor->offset + tensor->size) - tensor->part;
+        tensor->part = find_part(graph, storage, begin);
+        tensor->parts_count = find_part(graph, storage, begin + tensor->size) - tensor->part;
     }
     return cuts_count > 0 ? check_cuts(graph, report) : TARN_OK;
 }

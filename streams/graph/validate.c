@@ -33,12 +33,13 @@ static enum tarn_status check_alias(const struct tarn_graph *graph,
                                tarn_tensor_label(graph, t).text,
                                tarn_tensor_label(graph, tensor->root).text,
                                tensor->root == t ? "itself" : "an alias as well");
-    if (tensor->offset > root->size || tensor->size > root->size - tensor->offset)
+    uint64_t begin = tarn_tensor_begin(tensor);
+    if (begin > root->size || tensor->size > root->size - begin)
         return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/tensors/%u/size", t),
                                "%s has the bytes %llu to %llu of %s, which has %llu; a slice ends "
                                "inside its root",
-                               tarn_tensor_label(graph, t).text, (unsigned long long)tensor->offset,
-                               (unsigned long long)(tensor->offset + tensor->size),
+                               tarn_tensor_label(graph, t).text, (unsigned long long)begin,
+                               (unsigned long long)(begin + tensor->size),
                                tarn_tensor_label(graph, tensor->root).text,
                                (unsigned long long)root->size);
     if (tensor->kind != root->kind)
@@ -79,11 +80,8 @@ static enum tarn_status check_wanted_offset(const struct tarn_graph *graph,
         tensor->offset_rule == TARN_OFFSET_FIXED ? "fixed_offset" : "preferred_offset";
     if (tensor->offset_rule > TARN_OFFSET_PREFERRED)
         return bad_tensor(graph, report, t, "fixed_offset", "has an unknown rule for its offset");
-    if (tensor->offset_rule == TARN_OFFSET_FREE && tensor->wanted_offset > 0)
-        return bad_tensor(graph, report, t, field,
-                          "wants an offset, but no rule says whether it must have it");
     if (tensor->offset_rule == TARN_OFFSET_FREE) return TARN_OK;
-    if (tensor->wanted_offset > TARN_NUMBER_MAX)
+    if (tarn_tensor_wanted(tensor) > TARN_NUMBER_MAX)
         return bad_tensor(graph, report, t, field, "is to lie above 2^53 - 1");
     if (tensor->root != TARN_NONE)
         return bad_tensor(graph, report, t, field,
@@ -110,9 +108,9 @@ static enum tarn_status check_tensor(const struct tarn_graph *graph,
                           "has an alignment that is not a power of two");
     if (tensor->alignment > TARN_ALIGNMENT_MAX)
         return bad_tensor(graph, report, t, "alignment", "has an alignment above 2^30");
-    if (tensor->offset > TARN_NUMBER_MAX)
+    if (tarn_tensor_begin(tensor) > TARN_NUMBER_MAX)
         return bad_tensor(graph, report, t, "offset", "has an offset above 2^53 - 1");
-    if (tensor->offset > 0 && tensor->root == TARN_NONE)
+    if (tarn_tensor_begin(tensor) > 0 && tensor->root == TARN_NONE)
         return bad_tensor(graph, report, t, "offset",
                           "has an offset, which only a slice of another tensor has (alias_of)");
     enum tarn_status status = check_tensor_origin(graph, report, t);
@@ -357,9 +355,9 @@ static enum tarn_status bad_member(const struct tarn_graph *graph, const struct 
 
 static enum tarn_status check_member(const struct tarn_graph *graph,
                                      const struct tarn_report *report,
-                                     const struct tarn_list *groups, uint32_t g, uint32_t k)
+                                     const struct tarn_group *groups, uint32_t g, uint32_t k)
 {
-    uint32_t first = groups[g].ids[0], t = groups[g].ids[k];
+    uint32_t first = groups[g].tensors[0], t = groups[g].tensors[k];
     if (t >= graph->tensors_count)
         return tarn_report_bad(report, tarn_location_at(TARN_NONE, t, "/contiguous/%u/%u", g, k),
                                "contiguous group %u names tensor %u, but there are %u", g, t,
@@ -376,36 +374,58 @@ static enum tarn_status check_member(const struct tarn_graph *graph,
     if (tensor->space != graph->tensors[first].space)
         return bad_member(graph, report, g, k, t,
                           "is in another memory space than the tensors before it");
-    if (k > 0 && tensor->alignment != 0)
+    if ((groups[g].offsets ? groups[g].offsets[k] > 0 : k > 0) && tensor->alignment != 0)
         return bad_member(graph, report, g, k, t,
                           "has an alignment of its own, which only the first member of a "
                           "contiguous group may have");
     return TARN_OK;
 }
 
+/* One member is where the group begins, so that it begins at a multiple of the plan's alignment. */
+static enum tarn_status check_offsets(const struct tarn_graph *graph,
+                                      const struct tarn_report *report,
+                                      const struct tarn_group *group, uint32_t g)
+{
+    bool is_begun = false, has_bytes = false;
+    for (uint32_t k = 0; k < group->tensors_count; k++) {
+        if (group->offsets[k] > TARN_NUMBER_MAX)
+            return tarn_report_bad(
+                report,
+                tarn_location_at(TARN_NONE, group->tensors[k], "/contiguous/%u/offsets/%u", g, k),
+                "an offset of contiguous group %u is above 2^53-1", g);
+        if (graph->tensors[group->tensors[k]].size == 0) continue;
+        has_bytes = true;
+        is_begun = is_begun || group->offsets[k] == 0;
+    }
+    if (is_begun || !has_bytes) return TARN_OK;
+    return tarn_report_bad(
+        report, tarn_location_at(TARN_NONE, group->tensors[0], "/contiguous/%u/offsets", g),
+        "no member of contiguous group %u has bytes at offset 0, where the group begins", g);
+}
+
 /* group_of[root]: 1 + the last group that has the root. */
 static enum tarn_status check_group(const struct tarn_graph *graph,
                                     const struct tarn_report *report,
-                                    const struct tarn_list *groups, uint32_t g, uint32_t *group_of)
+                                    const struct tarn_group *groups, uint32_t g, uint32_t *group_of)
 {
-    if (groups[g].count == 0)
+    if (groups[g].tensors_count == 0)
         return tarn_report_bad(report, tarn_location_at(TARN_NONE, TARN_NONE, "/contiguous/%u", g),
                                "contiguous group %u has no members", g);
-    for (uint32_t k = 0; k < groups[g].count; k++) {
+    for (uint32_t k = 0; k < groups[g].tensors_count; k++) {
         enum tarn_status status = check_member(graph, report, groups, g, k);
         if (status != TARN_OK) return status;
-        uint32_t *group = &group_of[groups[g].ids[k]];
+        uint32_t *group = &group_of[groups[g].tensors[k]];
         if (*group == g + 1)
-            return bad_member(graph, report, g, k, groups[g].ids[k],
+            return bad_member(graph, report, g, k, groups[g].tensors[k],
                               "is in this contiguous group twice");
         *group = g + 1;
     }
-    return TARN_OK;
+    return groups[g].offsets ? check_offsets(graph, report, &groups[g], g) : TARN_OK;
 }
 
 static enum tarn_status check_groups(const struct tarn_graph *graph,
                                      const struct tarn_report *report,
-                                     const struct tarn_list *groups)
+                                     const struct tarn_group *groups)
 {
     struct tarn_region scratch = {.chunks = NULL};
     uint32_t *group_of = tarn_region_take(&scratch, graph->tensors_count, sizeof *group_of);
@@ -418,7 +438,17 @@ static enum tarn_status check_groups(const struct tarn_graph *graph,
 
 /* ---- Sums ---- */
 
-static enum tarn_status check_sums(const struct tarn_graph *graph, const struct tarn_report *report)
+/* What a group spans by its own offsets, so that no sum of them overflows. */
+static uint64_t span_of(const struct tarn_group *group)
+{
+    uint64_t span = 0;
+    for (uint32_t k = 0; group->offsets && k < group->tensors_count; k++)
+        if (group->offsets[k] > span) span = group->offsets[k];
+    return span;
+}
+
+static enum tarn_status check_sums(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   const struct tarn_group *groups)
 {
     uint64_t bytes = 0, cost = 0; /* each summand is below 2^53 and there are at most 2^27 */
     struct tarn_location whole = tarn_location_at(TARN_NONE, TARN_NONE, "%s", "");
@@ -427,6 +457,11 @@ static enum tarn_status check_sums(const struct tarn_graph *graph, const struct 
         if (!tarn_size_add(bytes, size, &bytes) || bytes > TARN_SUM_MAX)
             return tarn_report_bad(report, whole, "the sizes of all tensors add up to over 2^62");
     }
+    for (uint32_t g = 0; g < graph->groups_count; g++)
+        if (!tarn_size_add(bytes, span_of(&groups[g]), &bytes) || bytes > TARN_SUM_MAX)
+            return tarn_report_bad(report, whole,
+                                   "the sizes of all tensors and the offsets in contiguous groups "
+                                   "add up to over 2^62");
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         if (!tarn_size_add(bytes, tarn_extra(&graph->ops[v])->workspace, &bytes) ||
             bytes > TARN_SUM_MAX)
@@ -438,7 +473,7 @@ static enum tarn_status check_sums(const struct tarn_graph *graph, const struct 
     return TARN_OK;
 }
 
-enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_list *groups,
+enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_group *groups,
                                        const struct tarn_report *report)
 {
     enum tarn_status status = check_tensors(graph, report);
@@ -448,6 +483,6 @@ enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct ta
     if (status == TARN_OK) status = tarn_validate_branches(graph, report);
     if (status == TARN_OK) status = tarn_validate_spaces(graph, report);
     if (status == TARN_OK) status = check_groups(graph, report, groups);
-    if (status == TARN_OK) status = check_sums(graph, report);
+    if (status == TARN_OK) status = check_sums(graph, report, groups);
     return status;
 }

@@ -29,9 +29,12 @@
 #define TARN_CLOCKS_MAX (UINT64_C(1) << 31)
 #define TARN_CLOCKS_PER_RECORD 128
 
-/* Checks ops, tensors and groups (lists of tensor ids) one by one and fills in the tensors' `root`
- * (on entry: the aliased tensor, or TARN_NONE) and `producer`. */
-enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_list *groups,
+/* Maximum for the members of a group that are not back to back, whose pairs are looked at. */
+#define TARN_LAYERS_MAX 4096u
+
+/* Checks ops, tensors and groups (as given) one by one and fills in the tensors' `root` (on entry:
+ * the aliased tensor, or TARN_NONE) and `producer`. */
+enum tarn_status tarn_validate_records(struct tarn_graph *graph, const struct tarn_group *groups,
                                        const struct tarn_report *report);
 
 /* Checks the fields that allow transforms to change ops; part of the records. */

@@ -15,26 +15,27 @@ bool tarn_reserve(uint64_t *reserved, uint32_t first, const struct tarn_graph *g
 {
     const struct tarn_storage *record = &graph->storages[members.ids[0]];
     bool is_padded = record->group != TARN_NONE && graph->groups[record->group].padded;
-    uint64_t end = 0, padded;
+    uint64_t end = 0, top = 0, padded;
     alignment = tarn_storage_alignment(graph, members.ids[0], alignment);
-    *block_alignment = tarn_own_alignment(graph, record) > alignment
-                           ? tarn_own_alignment(graph, record)
-                           : alignment;
+    *block_alignment = alignment;
     const uint64_t *within =
         record->group != TARN_NONE ? graph->groups[record->group].within : NULL;
     for (size_t i = 0; i < members.count; i++) {
         uint64_t *size = &reserved[members.ids[i] - first];
-        if (within) end = within[i]; /* over others at times */
+        uint64_t own = tarn_own_alignment(graph, &graph->storages[members.ids[i]]);
+        if (own > *block_alignment) *block_alignment = own; /* of one where the group begins */
+        if (within) end = within[i];                        /* over others at times */
         if (!tarn_size_round_up(graph->storages[members.ids[i]].size, is_padded ? alignment : 1,
                                 size))
             return false;
         if (!tarn_size_add(end, *size, &end)) return false;
+        if (end > top) top = end;
     }
-    if (!tarn_size_round_up(end, alignment, &padded)) return false;
-    for (size_t i = 0; within && i + 1 < members.count; i++)
-        if (within[i] + graph->storages[members.ids[i]].size == end)
-            reserved[members.ids[i] - first] += padded - end;
-    reserved[members.ids[members.count - 1] - first] += padded - end;
+    if (!tarn_size_round_up(top, alignment, &padded)) return false;
+    for (size_t i = 0; i < members.count; i++)
+        if (within ? within[i] + graph->storages[members.ids[i]].size == top
+                   : i + 1 == members.count)
+            reserved[members.ids[i] - first] += padded - top;
     return tarn_size_add(*sum, padded, sum) && tarn_size_add(*sum, *block_alignment, sum);
 }
 

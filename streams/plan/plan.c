@@ -161,7 +161,7 @@ uint64_t tarn_plan_offset(const struct tarn_plan *plan, tarn_tensor tensor)
     const struct tarn_storage *storage =
         &plan->graph->storages[plan->graph->tensors[tensor].storage];
     return place->offset - tarn_plan_space_begin(plan, storage->space, storage->persistent) +
-           plan->graph->tensors[tensor].offset;
+           tarn_tensor_begin(&plan->graph->tensors[tensor]);
 }
 
 uint64_t tarn_plan_workspace_offset(const struct tarn_plan *plan, tarn_op op)
@@ -208,7 +208,8 @@ static struct tarn_certificate certificate_of(const struct tarn_plan *plan,
                                      claim->threshold,
                                      plan->streams_count,
                                      {claim->gaps, claim->gaps_count},
-                                     {claim->inside, claim->inside_count}};
+                                     {claim->inside, claim->inside_count},
+                                     {claim->arms, claim->arms_count}};
 }
 
 bool tarn_plan_space_sized(const struct tarn_plan *plan, tarn_space space,
@@ -297,15 +298,18 @@ enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, u
     if (offset) *offset = 0;
     if (size) *size = 0;
     if (record->storages_count == 0) return TARN_OK;
-    const struct tarn_storage *first = &plan->graph->storages[record->storages[0]];
-    const struct tarn_storage *last =
-        &plan->graph->storages[record->storages[record->storages_count - 1]];
-    uint64_t begin = tarn_plan_offset(plan, first->tensor);
-    uint64_t bytes = last->size;
-    uint64_t alignment = tarn_storage_alignment(plan->graph, record->storages[0], plan->alignment);
-    if (record->padded) bytes += -bytes & (alignment - 1);
+    uint64_t begin = UINT64_MAX, end = 0;
+    for (uint32_t i = 0; i < record->storages_count; i++) {
+        const struct tarn_storage *member = &plan->graph->storages[record->storages[i]];
+        uint64_t at = tarn_plan_offset(plan, member->tensor), bytes = member->size;
+        uint64_t alignment =
+            tarn_storage_alignment(plan->graph, record->storages[i], plan->alignment);
+        if (record->padded) bytes += -bytes & (alignment - 1);
+        if (at < begin) begin = at;
+        if (at + bytes > end) end = at + bytes;
+    }
     if (offset) *offset = begin;
-    if (size) *size = tarn_plan_offset(plan, last->tensor) + bytes - begin;
+    if (size) *size = end - begin;
     return TARN_OK;
 }
 

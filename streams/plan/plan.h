@@ -109,14 +109,14 @@ bool tarn_plan_allow(struct tarn_plan *plan, const char *const *kinds, size_t co
 enum tarn_status tarn_plan_refine_boundary(struct tarn_plan *plan);
 
 /* Is a given group padded, if the caller decides it for all groups? Groups with overlapping members
- * stay exact. */
+ * or offsets stay exact. */
 static inline bool tarn_group_is_padded(const struct tarn_graph *graph,
                                         const struct tarn_group *given,
                                         enum tarn_group_padding padding)
 {
     bool is_layered = given->storages_count > 0 &&
                       graph->groups[graph->storages[given->storages[0]].group].within;
-    if (padding == TARN_GROUPS_AS_GIVEN || is_layered) return given->padded;
+    if (padding == TARN_GROUPS_AS_GIVEN || is_layered || given->offsets) return given->padded;
     return padding == TARN_GROUPS_PADDED;
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -35,10 +36,11 @@ static const char *shown(const char *path, const char *standard)
     return strcmp(path, "-") == 0 ? standard : path;
 }
 
+/* In any capitals: some systems write names so. */
 static bool ends_in(const char *text, size_t length, const char *end)
 {
     size_t end_length = strlen(end);
-    return length > end_length && memcmp(text + length - end_length, end, end_length) == 0;
+    return length > end_length && strncasecmp(text + length - end_length, end, end_length) == 0;
 }
 
 bool tarn_text_is_named(const char *path, const char *extension)

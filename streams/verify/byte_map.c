@@ -28,8 +28,8 @@ static void write_points(struct tarn_radix_item *points, const struct tarn_plan 
                              : tarn_storage_reserved(graph, a, plan->alignment);
         for (uint32_t p = storage->part; p < storage->part + storage->parts_count; p++) {
             bool is_last = p + 1 == storage->part + storage->parts_count;
-            uint64_t end = is_last ? bytes : graph->parts[p].offset + graph->parts[p].size;
-            points[2 * p] = (struct tarn_radix_item){begin + graph->parts[p].offset, 2 * p};
+            uint64_t end = is_last ? bytes : tarn_part(graph, p).offset + tarn_part(graph, p).size;
+            points[2 * p] = (struct tarn_radix_item){begin + tarn_part(graph, p).offset, 2 * p};
             points[2 * p + 1] = (struct tarn_radix_item){begin + end, 2 * p + 1};
         }
     }

@@ -226,7 +226,7 @@ static void check_fixed(const struct tarn_plan *plan, uint32_t storage,
     uint32_t t = plan->graph->storages[storage].tensor;
     if (t == TARN_NONE || plan->graph->tensors[t].offset_rule != TARN_OFFSET_FIXED) return;
     uint64_t offset = offset_in_space(plan, storage),
-             wanted = plan->graph->tensors[t].wanted_offset;
+             wanted = tarn_tensor_wanted(&plan->graph->tensors[t]);
     if (offset == wanted) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_MISPLACED);
     tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
@@ -254,11 +254,41 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
                      tarn_tensor_label(plan->graph, violation.other_tensor).text);
 }
 
+/* A member of a group with offsets, measured from its first one. */
+static void check_at(const struct tarn_plan *plan, const struct tarn_group *group, uint32_t i,
+                     struct tarn_verdict *verdict)
+{
+    uint32_t storage = group->storages[i], first = group->storages[0];
+    uint64_t offset = offset_in_space(plan, storage);
+    uint64_t wanted = offset_in_space(plan, first) - group->within[0] + group->within[i];
+    if (offset == wanted) return;
+    struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
+    violation.other_tensor = plan->graph->storages[first].tensor;
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
+                     "%s lies at offset %llu%s; its contiguous group needs it at %lld, as %s lies",
+                     tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
+                     tarn_space_phrase(plan->graph, plan->graph->storages[storage].space).text,
+                     (long long)wanted,
+                     tarn_tensor_label(plan->graph, violation.other_tensor).text);
+}
+
 static void check_group(const struct tarn_plan *plan, const struct tarn_group *group,
                         struct tarn_verdict *verdict)
 {
     for (uint32_t i = 1; i < group->storages_count; i++)
-        check_behind(plan, group->storages[i - 1], group->storages[i], verdict);
+        if (group->within)
+            check_at(plan, group, i, verdict);
+        else
+            check_behind(plan, group->storages[i - 1], group->storages[i], verdict);
+}
+
+/* A group begins at a multiple of the alignment, and of its members' own. */
+static void check_begin(const struct tarn_plan *plan, const struct tarn_group *group,
+                        struct tarn_verdict *verdict)
+{
+    for (uint32_t i = 0; i < group->storages_count; i++)
+        if (i == 0 || (group->within && group->within[i] == 0))
+            check_alignment(plan, group->storages[i], verdict);
 }
 
 static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *verdict)
@@ -270,8 +300,7 @@ static void check_positions(const struct tarn_plan *plan, struct tarn_verdict *v
         if (graph->storages[a].group == TARN_NONE) check_alignment(plan, a, verdict);
     }
     for (uint32_t g = 0; g < graph->groups_count; g++)
-        if (graph->groups[g].storages_count > 0)
-            check_alignment(plan, graph->groups[g].storages[0], verdict);
+        check_begin(plan, &graph->groups[g], verdict);
     for (uint32_t g = 0; g < graph->given_count; g++) check_group(plan, &graph->given[g], verdict);
 }
 

@@ -374,7 +374,10 @@ static void check_spaces(struct tarn_comparison *comparison)
 static bool is_same_group(const struct tarn_group *a, const struct tarn_group *b)
 {
     return a->tensors_count == b->tensors_count &&
-           memcmp(a->tensors, b->tensors, a->tensors_count * sizeof *a->tensors) == 0;
+           memcmp(a->tensors, b->tensors, a->tensors_count * sizeof *a->tensors) == 0 &&
+           !a->offsets == !b->offsets &&
+           (!a->offsets ||
+            memcmp(a->offsets, b->offsets, a->tensors_count * sizeof *a->offsets) == 0);
 }
 
 static void check_group(struct tarn_comparison *comparison, uint32_t g)
@@ -472,12 +475,12 @@ static bool has_fields(struct tarn_comparison *comparison, uint32_t t)
     bool is_free = t >= comparison->source->tensors_count ||
                    (a->root != t && b->offset_rule != TARN_OFFSET_FIXED);
     if (a->offset_rule != (is_free ? TARN_OFFSET_FREE : b->offset_rule) ||
-        a->wanted_offset != (is_free ? 0 : b->wanted_offset))
+        tarn_tensor_wanted(a) != (is_free ? 0 : tarn_tensor_wanted(b)))
         return add_tensor(comparison, t, origin, "is to lie elsewhere than");
-    uint64_t offset = b->offset; /* a storage that was merged into another begins where the other
-                                  * one does */
+    uint64_t offset = tarn_tensor_begin(b); /* a storage that was merged into another begins where
+                                             * the other one does */
     if (b->root == origin && a->root == t) offset = 0;
-    if (a->offset != offset)
+    if (tarn_tensor_begin(a) != offset)
         return add_tensor(comparison, t, origin, "lies elsewhere in its storage than");
     return true;
 }

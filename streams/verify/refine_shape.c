@@ -49,7 +49,7 @@ static bool is_whole(const struct tarn_graph *graph, uint32_t tensor)
 {
     const struct tarn_graph_tensor *record = &graph->tensors[tensor];
     return record->parts_count == 1 &&
-           graph->parts[record->part].size == graph->storages[record->storage].size;
+           tarn_part(graph, record->part).size == graph->storages[record->storage].size;
 }
 
 /* A move added by a transform makes a tensor that holds another tensor's content again. */

@@ -43,14 +43,14 @@ struct check {
 
 static const struct tarn_storage *storage_of(const struct tarn_graph *graph, uint32_t part)
 {
-    return &graph->storages[graph->parts[part].storage];
+    return &graph->storages[tarn_part(graph, part).storage];
 }
 
 /* The position of a storage's byte in the version that was written by `tensor`. */
 static uint64_t byte_of_version(const struct tarn_graph *graph, uint32_t part, uint64_t byte,
                                 uint32_t tensor)
 {
-    return graph->parts[part].offset + byte - graph->tensors[tensor].offset;
+    return tarn_part(graph, part).offset + byte - tarn_tensor_begin(&graph->tensors[tensor]);
 }
 
 /* The part that has a byte of a tensor. */
@@ -59,9 +59,9 @@ static uint32_t part_of_byte(const struct tarn_graph *graph, uint32_t tensor, ui
     const struct tarn_graph_tensor *record = &graph->tensors[tensor];
     uint32_t low = 0, high = record->parts_count - 1;
     TARN_BISECT(low, high, middle,
-                graph->parts[record->part + middle].offset +
-                        graph->parts[record->part + middle].size <=
-                    record->offset + byte);
+                tarn_part(graph, record->part + middle).offset +
+                        tarn_part(graph, record->part + middle).size <=
+                    tarn_tensor_begin(record) + byte);
     return low;
 }
 
@@ -87,15 +87,15 @@ static bool is_same(const struct check *check, struct content there, uint64_t by
     if (actual.version == TARN_NONE || expected.version == TARN_NONE)
         return actual.version == expected.version && source->persistent &&
                storage_of(final, actual.part)->tensor == source->tensor &&
-               final->parts[actual.part].offset + byte ==
-                   source_graph->parts[expected.part].offset + other;
+               tarn_part(final, actual.part).offset + byte ==
+                   tarn_part(source_graph, expected.part).offset + other;
     uint32_t origin = tarn_plan_tensor_origin(comparison->plan, actual.version);
     uint64_t at = byte_of_version(final, actual.part, byte, actual.version);
     if (at >= source_graph->tensors[origin].size) return false; /* of one that lies elsewhere */
     uint32_t part = part_of_byte(source_graph, origin, at);
     return tarn_versions_left(&check->expected, origin)[part] == expected.version &&
-           source_graph->tensors[origin].offset + at ==
-               source_graph->parts[expected.part].offset + other;
+           tarn_tensor_begin(&source_graph->tensors[origin]) + at ==
+               tarn_part(source_graph, expected.part).offset + other;
 }
 
 /* A tensor of either graph, part by part, as some op finds it. */
@@ -146,8 +146,8 @@ struct pairing {
 
 static uint64_t end_of_part(const struct tarn_graph *graph, uint32_t tensor, uint32_t part)
 {
-    const struct tarn_graph_part *record = &graph->parts[graph->tensors[tensor].part + part];
-    return record->offset + record->size - graph->tensors[tensor].offset;
+    const struct tarn_graph_part record = tarn_part(graph, graph->tensors[tensor].part + part);
+    return record.offset + record.size - tarn_tensor_begin(&graph->tensors[tensor]);
 }
 
 static struct pairing pair_of(const struct check *check, struct look here, struct look there)
@@ -168,8 +168,10 @@ static bool next_pair(struct pairing *pairing, struct content *actual, uint64_t 
                                pairing->here.versions[pairing->here_part]};
     *expected = (struct content){there->part + pairing->there_part,
                                  pairing->there.versions[pairing->there_part]};
-    *byte = here->offset + pairing->byte - pairing->final->parts[actual->part].offset;
-    *other = there->offset + pairing->byte - pairing->source->parts[expected->part].offset;
+    *byte =
+        tarn_tensor_begin(here) + pairing->byte - tarn_part(pairing->final, actual->part).offset;
+    *other = tarn_tensor_begin(there) + pairing->byte -
+             tarn_part(pairing->source, expected->part).offset;
     uint64_t end = end_of_part(pairing->final, pairing->here.tensor, pairing->here_part);
     uint64_t end_there = end_of_part(pairing->source, pairing->there.tensor, pairing->there_part);
     pairing->here_part += end <= end_there;
@@ -214,7 +216,7 @@ static void report(const struct check *check, struct content actual, struct cont
                      "breaks a hazard",
                      in_the_end ? "who reads it after the iteration"
                                 : tarn_op_label(final, check->v).text,
-                     tarn_storage_label(final, final->parts[actual.part].storage).text,
+                     tarn_storage_label(final, tarn_part(final, actual.part).storage).text,
                      who_left(check->comparison->source, expected.version, &wanted),
                      who_left(final, actual.version, &there));
 }
@@ -339,7 +341,9 @@ static bool is_allowed(const struct check *check, uint32_t storage, uint32_t mad
     for (uint32_t k = 0; k < inputs.count; k++) {
         if (tarn_slot_storage(final, op, k) != storage) continue;
         if (in != TARN_NONE && inputs.ids[k] != in) return false;
-        if (final->tensors[op->inputs[k]].offset != final->tensors[made].offset) return false;
+        if (tarn_tensor_begin(&final->tensors[op->inputs[k]]) !=
+            tarn_tensor_begin(&final->tensors[made]))
+            return false;
         in = inputs.ids[k];
     }
     return in != TARN_NONE && is_pair(check, in, out);
@@ -349,7 +353,7 @@ static void check_overwriting(const struct check *check, struct content actual, 
                               uint32_t out)
 {
     const struct tarn_comparison *comparison = check->comparison;
-    uint32_t storage = comparison->final->parts[actual.part].storage;
+    uint32_t storage = tarn_part(comparison->final, actual.part).storage;
     if (is_allowed(check, storage, made, out)) return;
     struct tarn_violation violation = tarn_violation_of(TARN_WRONG_GRAPH);
     violation.op = check->v;

@@ -88,7 +88,7 @@ struct bytes_label {
 
 static const struct tarn_storage *storage_of(const struct replay *replay, uint32_t part)
 {
-    return &replay->graph->storages[replay->graph->parts[part].storage];
+    return &replay->graph->storages[tarn_part(replay->graph, part).storage];
 }
 
 /* The storage of a part with its exact bytes, as offsets of its memory space, and the end of its
@@ -96,7 +96,7 @@ static const struct tarn_storage *storage_of(const struct replay *replay, uint32
 static struct bytes_label bytes(const struct replay *replay, uint32_t part)
 {
     struct bytes_label result;
-    uint32_t storage = replay->graph->parts[part].storage;
+    uint32_t storage = tarn_part(replay->graph, part).storage;
     const struct tarn_storage *record = &replay->graph->storages[storage];
     uint64_t offset = tarn_plan_offset_in_space(replay->plan, storage);
     uint64_t size = tarn_plan_place(replay->plan, storage)->size;
@@ -181,7 +181,7 @@ static void replay_report_hazard(const struct replay *replay, uint32_t part, uin
                      suspects(replay, other, TARN_NONE),
                      "%s %s %s, which %s %s, and nothing orders the two: a wait is missing",
                      label(replay, replay->past.node).text, does,
-                     tarn_storage_label(replay->graph, replay->graph->parts[part].storage).text,
+                     tarn_storage_label(replay->graph, tarn_part(replay->graph, part).storage).text,
                      label(replay, other).text, other_does);
 }
 
@@ -196,7 +196,7 @@ static void replay_report_unwritten(const struct replay *replay, uint32_t part)
     tarn_verdict_add(replay->verdict, violation, who,
                      "%s reads %s before its producer %s has run in the same iteration",
                      label(replay, replay->past.node).text,
-                     tarn_storage_label(graph, graph->parts[part].storage).text,
+                     tarn_storage_label(graph, tarn_part(graph, part).storage).text,
                      tarn_op_label(graph, producer).text);
 }
 
@@ -285,8 +285,9 @@ static uint32_t find_unordered(const struct replay *replay, const struct content
 
 static bool take_turns(const struct replay *replay, uint32_t workspace, uint32_t output)
 {
-    const struct tarn_graph_part *parts = replay->graph->parts;
-    return tarn_storages_take_turns(replay->graph, parts[workspace].storage, parts[output].storage);
+    const struct tarn_graph *graph = replay->graph;
+    return tarn_storages_take_turns(graph, tarn_part(graph, workspace).storage,
+                                    tarn_part(graph, output).storage);
 }
 
 static bool is_first_write(const struct replay *replay, uint32_t part)
@@ -381,7 +382,7 @@ static void write_part(struct replay *replay, uint32_t part)
     if (!first) read_part(replay, part);
     check_hazards(replay, part);
     bool is_mapped =
-        !tarn_storage_is_conditional(replay->graph, replay->graph->parts[part].storage);
+        !tarn_storage_is_conditional(replay->graph, tarn_part(replay->graph, part).storage);
     if (is_mapped && (first || content->spoiler != TARN_NONE))
         take_bytes(replay, part); /* arms.c */
     drop_touches(replay, content);

@@ -133,7 +133,7 @@ static void reset(struct memory *memory)
     for (uint32_t p = 0; p < memory->graph->parts_count; p++)
         memory->versions[p] = (struct version){TARN_NONE, 0, false};
     for (uint32_t p = 0; p < memory->graph->parts_count; p++)
-        if (memory->graph->storages[memory->graph->parts[p].storage].persistent)
+        if (memory->graph->storages[tarn_part(memory->graph, p).storage].persistent)
             take_bytes(memory, p);
 }
 
@@ -141,7 +141,7 @@ static bool has_lost_output(const struct memory *memory)
 {
     const struct tarn_graph *graph = memory->graph;
     for (uint32_t p = 0; p < graph->parts_count; p++)
-        if (graph->storages[graph->parts[p].storage].pinned && memory->versions[p].spoiled)
+        if (graph->storages[tarn_part(graph, p).storage].pinned && memory->versions[p].spoiled)
             return true;
     return false;
 }

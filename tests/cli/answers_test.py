@@ -99,6 +99,17 @@ def printed():
     with open("chain.json", "w", encoding="utf-8") as file:
         json.dump({"format": "tarn.graph", "version": 1, "name": "chain", "meta": {}, "streams": [{"id": 0, "name": "s"}], "ops": ops, "tensors": tensors,
                    "contiguous": []}, file)
+    words = [{"id": i, "name": name, "size": size, "kind": "intermediate", **more} for i, (name, size, more) in enumerate(
+        [("a", 512, {"fixed_offset": 0}), ("b", 512, {}), ("left", 256, {"alias_of": 0, "offset": 0}), ("c", 512, {"preferred_offset": 512})])]
+    arms = [{"id": i, "name": f"arm{i}", "kind": "relu", "stream": 0, "inputs": [], "outputs": [i], "branch": [[0, i]]} for i in range(2)]
+    arms[0]["outputs"].append(2)
+    arms.append({"id": 2, "name": "join", "kind": "add", "stream": 0, "inputs": [0, 1, 2], "outputs": [3]})
+    with open("words.json", "w", encoding="utf-8") as file:
+        json.dump({"format": "tarn.graph", "version": 1, "name": "words", "meta": {}, "streams": [{"id": 0, "name": "s"}], "ops": arms, "tensors": words,
+                   "contiguous": []}, file)
+    ask("plan", "words.json", "-o", "w.plan")
+    for names in (["a"], ["c"], ["a", "b"], ["op:0"]):
+        ask("explain", "words.json", "w.plan", *names)
     for name in (FIGURE2, OFFLOAD, GOOGLENET, "unknown.json"):
         ask("info", name)
     for name, plan, *more in ((FIGURE2, "f.plan"), (OFFLOAD, "o.plan"), (GOOGLENET, "g.plan"), (FIGURE7, "7.plan"), (FIGURE7, "7b.plan", "--alignment", "64"),

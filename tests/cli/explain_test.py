@@ -351,6 +351,63 @@ def an_op_is_told_with_its_waits_and_uses():
         assert {row["tensor_id"] for row in told["uses"]} == {root for root, uses in world.uses.items() if op in uses}
 
 
+def words_graph(name, ops, tensors):
+    with open(os.path.join(folder.name, name), "w", encoding="utf-8") as file:
+        json.dump({"format": "tarn.graph", "version": 1, "name": name, "meta": {}, "streams": [{"id": s, "name": f"s{s}"} for s in range(2)],
+                   "ops": [{"id": i, "kind": "k", "name": f"o{i}", "inputs": [], **op} for i, op in enumerate(ops)],
+                   "tensors": [{"id": i, "name": f"t{i}", "kind": "intermediate", **tensor} for i, tensor in enumerate(tensors)]}, file)
+    return name
+
+
+@test
+def arms_of_conditionals_are_told_and_the_certificate_takes_one():
+    for seed in range(12):
+        draw = random.Random(seed)
+        sizes = [draw.randrange(1, 8) * 512 for _ in range(8)]
+        ops = [{"stream": draw.randrange(2), "outputs": [i], "branch": [[c, draw.randrange(2)] for c in range(2) if draw.random() < 0.6]} for i in range(7)]
+        ops.append({"stream": 0, "inputs": list(range(7)), "outputs": [7]})
+        path = words_graph(f"arms{seed}.json", ops, [{"size": size} for size in sizes])
+        assert run("plan", path, "-o", "plan").returncode == 0
+        told = answer(path, "plan", "--quick")
+        assert told["certificate"]["reserved_bytes"] == told["bound_bytes"], told
+        with open(os.path.join(folder.name, "plan"), encoding="utf-8") as file:
+            place = {row[0]: (row[1], row[1] + row[2]) for row in json.load(file)["storages"]}
+        arms = [dict(op.get("branch", [])) for op in ops]
+        for a, b in itertools.combinations(range(8), 2):
+            both = [c for c in arms[a] if arms[b].get(c, arms[a][c]) != arms[a][c]]
+            told = answer(path, "plan", f"tensor:{a}", f"tensor:{b}")
+            assert told["may_share_bytes"] == bool(both) and ("exclude_each_other" in told) == bool(both), (seed, a, b, told)
+            if both:
+                why = told["exclude_each_other"]
+                c = why["conditional"]
+                assert c in both and (why["one_takes_arm"], why["other_takes_arm"]) == (arms[a][c], arms[b][c])
+            one = answer(path, "plan", f"tensor:{a}")
+            assert {row["conditional"]: row["takes_arm"] for row in one["only_where"]} == arms[a]
+            shared = min(place[a][1], place[b][1]) - max(place[a][0], place[b][0])
+            instead = [row for row in one["bytes_instead"] if row["tensor_id"] == b]
+            assert [row["shared_bytes"] for row in instead] == ([shared] if both and shared > 0 else [])
+            assert all(arms[b][row["where_conditional"]] == row["takes_arm"] for row in instead)
+            for key in ("bytes_before", "bytes_after"):
+                assert not both or all(row["other_iteration"] for row in one[key] if row["tensor_id"] == b)
+
+
+@test
+def slices_and_offsets_that_the_graph_wants_are_told():
+    ops = [{"stream": 0, "outputs": [0, 1]}, {"stream": 0, "outputs": [2]}, {"stream": 0, "inputs": [0, 1, 2]}]
+    for op in ops:
+        op.setdefault("outputs", [])
+    path = words_graph("slices.json", ops, [{"size": 1024, "fixed_offset": 512}, {"size": 512, "preferred_offset": 0},
+                                            {"size": 256, "alias_of": 0, "offset": 768}, {"size": 1024, "alias_of": 0}][:3])
+    assert run("plan", path, "-o", "plan").returncode == 0
+    told = answer(path, "plan", "t0")
+    assert told["fixed_offset_bytes"] == told["offset_bytes"] == 512 and told["only_where"] == []
+    assert told["slices"] == [{"tensor": "t2", "tensor_id": 2, "offset_bytes": 768, "size_bytes": 256}]
+    told = answer(path, "plan", "t1")
+    assert told["preferred_offset_bytes"] == told["offset_bytes"] == 0 and told["slices"] == []
+    lines = run("explain", path, "plan", "t0").stdout
+    assert "fixed offset     512 bytes" in lines and "slice            t2 (tensor:2), offset 768 bytes, size 256 bytes" in lines, lines
+
+
 @test
 def names_that_are_not_there_are_refused_with_a_suggestion():
     world = World(small_graph(1))

@@ -45,7 +45,8 @@ GRAPH = {
         {"id": 8, "name": "f", "size": 1, "kind": "output", "space": 2},
         {"id": 9, "name": "p", "size": 8, "kind": "parameter"}, {"id": 10, "name": "q", "size": 8, "kind": "optimizer_state"},
         {"id": 11, "name": "d, host", "size": 300, "kind": "intermediate", "space": 2}],
-    "contiguous": [[6, 7], {"tensors": [2, 1], "padded": True}, {"tensors": [9], "padded": False}, [10]]}
+    "contiguous": [[6, 7], {"tensors": [2, 1], "padded": True}, {"tensors": [9], "padded": False}, [10],
+                   {"tensors": [8, 11], "offsets": [0, 512]}]}
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 64, 100, 512, 1 << 20, (1 << 30), (1 << 53) - 1)
 
 
@@ -120,7 +121,8 @@ def meaning(document):
     """The document without what says nothing: absent fields and their defaults are the same."""
     document = {"meta": {}, "contiguous": [], "spaces": [], **copy.deepcopy(document)}
     document["spaces"] = [said(s, kind="device", alignment=0, capacity=0) for s in document["spaces"]]
-    document["contiguous"] = [(g["tensors"], g.get("padded", False)) if isinstance(g, dict) else (g, False) for g in document["contiguous"]]
+    document["contiguous"] = [(g["tensors"], g.get("padded", False), g.get("offsets")) if isinstance(g, dict) else (g, False, None)
+                              for g in document["contiguous"]]
     document["tensors"] = [said(t, alignment=0, space=0, offset=0, origin=t["id"]) for t in document["tensors"]]
     ops = document["ops"]
     for op in ops:

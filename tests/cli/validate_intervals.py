@@ -7,24 +7,37 @@ import csv
 import itertools
 import sys
 
-KEYS = ("id", "lower", "upper", "size")
+KEYS = ("id", "lower", "upper", "size", "gaps")
 
 
 def rows_of(path):
     with open(path, newline="") as file:
-        return [{key: value if key == "id" else int(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        return [{key: value if key in ("id", "gaps") else int(value) for key, value in row.items()}
+                for row in csv.DictReader(file)]
 
 
-def meet(a, b):
-    return a["lower"] < b["upper"] and b["lower"] < a["upper"]
+def lives(row):
+    """When which bytes of a row are in use: (lower, upper, first byte, byte behind the last), a gap cut out."""
+    gaps = []
+    for gap in row.get("gaps", "").split():
+        steps, _, window = gap.partition("@")
+        lower, upper = map(int, steps.split("-"))
+        gaps.append((lower, upper, *(map(int, window.split(":")) if window else (0, 0))))
+    step = row["lower"]
+    for lower, upper, begin, end in sorted(gaps):
+        yield step, lower, 0, row["size"]
+        yield lower, upper, begin, end
+        step = upper
+    yield step, row["upper"], 0, row["size"]
 
 
-def touch(a, b):
-    return a["offset"] < b["offset"] + b["size"] and b["offset"] < a["offset"] + a["size"]
+def clash(a, b):
+    return any(x[0] < y[1] and y[0] < x[1] and a["offset"] + x[2] < b["offset"] + y[3] and b["offset"] + y[2] < a["offset"] + x[3]
+               for x in lives(a) for y in lives(b) if x[0] < x[1] and y[0] < y[1] and x[2] < x[3] and y[2] < y[3])
 
 
 def violations(instance, answer, capacity):
-    if [[row[key] for key in KEYS] for row in instance] != [[row[key] for key in KEYS] for row in answer]:
+    if [[row.get(key, "") for key in KEYS] for row in instance] != [[row.get(key, "") for key in KEYS] for row in answer]:
         yield "the answer is not one to this instance"
     for row in answer:
         if row["offset"] < 0 or row["offset"] + row["size"] > capacity:
@@ -32,7 +45,7 @@ def violations(instance, answer, capacity):
         if row["offset"] % row.get("alignment", 1) != 0:
             yield f"buffer {row['id']} is misaligned"
     for a, b in itertools.combinations(answer, 2):
-        if meet(a, b) and touch(a, b):
+        if clash(a, b):
             yield f"buffers {a['id']} and {b['id']} share bytes while both are alive"
 
 

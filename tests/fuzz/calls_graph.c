@@ -93,7 +93,18 @@ void call_builder(struct world *world)
         tarn_builder_control(world->builder, later, next_id(world, OPS_EXPECTED));
         break;
     }
-    case 8: tarn_builder_group(world->builder, next_ids(world, TENSORS_EXPECTED)); break;
+    case 8: {
+        struct tarn_list members = next_ids(world, TENSORS_EXPECTED);
+        uint64_t offsets[UINT8_MAX + 1];
+        bool has_offsets = next_byte(world) % 2 == 0;
+        for (size_t i = 0; i < members.count; i++)
+            offsets[i] = has_offsets && i > 0 ? next_byte(world) % 16 : 0;
+        if (has_offsets)
+            tarn_builder_group_offsets(world->builder, members, offsets);
+        else
+            tarn_builder_group(world->builder, members);
+        break;
+    }
     default: finish(world);
     }
 }

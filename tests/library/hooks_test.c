@@ -325,7 +325,7 @@ static struct tarn_graph *make_training(uint32_t depth)
     return graph;
 }
 
-static void a_graph_takes_at_most_256_bytes_a_storage(void **state)
+static void a_graph_takes_at_most_220_bytes_a_storage(void **state)
 {
     (void)state;
     long long before = pool.bytes;
@@ -336,7 +336,7 @@ static void a_graph_takes_at_most_256_bytes_a_storage(void **state)
 #if SANITIZED || defined(ITEMS_APART)
     skip(); /* every list and string is an allocation of its own */
 #endif
-    if (bytes > 256 * storages) fail_msg("%.1f B a storage", (double)bytes / (double)storages);
+    if (bytes > 220 * storages) fail_msg("%.1f B a storage", (double)bytes / (double)storages);
 }
 
 /* ---- Heartbeats ---- */
@@ -391,7 +391,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_a_heartbeat_the_calling_thread_takes_no_memory_of_the_graphs_size),
-        cmocka_unit_test(a_graph_takes_at_most_256_bytes_a_storage),
+        cmocka_unit_test(a_graph_takes_at_most_220_bytes_a_storage),
         cmocka_unit_test(nothing_is_taken_beside_the_allocator_and_all_is_given_back),
         cmocka_unit_test(memory_that_is_refused_is_an_error_and_no_more),
         cmocka_unit_test(an_allocator_is_set_once_and_before_any_memory_is_taken),

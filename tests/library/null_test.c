@@ -141,6 +141,8 @@ static void a_builder_that_is_null_is_one_without_memory(void **state)
     tarn_builder_group(NULL, (struct tarn_list){0});
     assert_int_equal(tarn_builder_space(NULL, NULL), TARN_NONE);
     tarn_builder_group_padded(NULL, (struct tarn_list){0});
+    tarn_builder_group_offsets(NULL, (struct tarn_list){0}, NULL);
+    assert_null(tarn_graph_group_offsets(NULL, 0));
     assert_int_equal(tarn_builder_finish(NULL, &graph, &error), TARN_SYSTEM);
     assert_null(graph);
     assert_int_equal(tarn_builder_finish(NULL, &graph, NULL), TARN_SYSTEM);

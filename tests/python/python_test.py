@@ -1067,6 +1067,159 @@ def what_the_readme_shows_works():
     assert told.getvalue().endswith("b'\\x02\\x04\\x06\\x08'\n"), told.getvalue()[-100:]
 
 
+# ---- Words of graphs ----
+
+def slices_of_one_storage_are_written_side_by_side():
+    b = tarn.Builder("slices")
+    first, second = b.stream("first"), b.stream("second")
+    whole, out = b.tensor("whole", 8), b.tensor("out", 8, kind="output")
+    begun = b.op("begin", first, [], [whole])
+    left, right = b.slice(whole, 0, 4, "left"), b.slice(whole, 4, 4, "right")
+    part = b.slice(right, 2, 2, "part")  # counted from its own begin
+    written = b.op("left", first, [], [left])
+    other = b.op("right", second, [], [right], control=[begun])
+    last = b.op("part", second, [], [part])
+    b.op("read", first, [whole, left, right, part], [out], control=[written, other, last])
+    graph = b.finish()
+    assert [(graph.tensors[t].root, graph.tensors[t].size) for t in (left, right, part)] == [
+        (whole, 4), (whole, 4), (whole, 2)]
+    plan = tarn.plan(graph, alignment=1)
+    assert [plan.offset(t) - plan.offset(whole) for t in (whole, left, right, part)] == [0, 0, 4, 6]
+
+    def kernel(call):
+        if graph.ops[call.op].name == "read":
+            call.outputs[0][:] = call.inputs[0]
+        else:
+            call.outputs[0][:] = bytes([call.op + 1]) * len(call.outputs[0])
+
+    with tarn.Session(plan, kernel) as session:
+        session.run()
+        assert session.read(out) == bytes([2] * 4 + [3] * 2 + [4] * 2)
+    for begin, size in ((0, 9), (8, 1)):
+        b = tarn.Builder()
+        t = b.tensor("t", 8)
+        b.op("make", b.stream(), [], [t])
+        b.slice(t, begin, size)
+        raises(tarn.BadInput, b.finish)
+
+
+def _conditional():
+    b = tarn.Builder("conditional")
+    stream = b.stream("compute")
+    made = [b.tensor(name, 64) for name in ("then", "else")]
+    out = b.tensor("out", 64, kind="output")
+    arms = [b.op(f"arm {i}", stream, [], [t], branch=[(0, i)]) for i, t in enumerate(made)]
+    join = b.op("join", stream, made, [out])
+    return b.finish(), made, arms, join, out
+
+
+def arms_share_bytes_and_a_session_takes_one_of_them():
+    graph, made, arms, join, out = _conditional()
+    assert graph.ops[arms[1]].branch == ((0, 1),) and graph.ops[join].branch == ()
+    plan = tarn.plan(graph, alignment=64)
+    assert plan.footprint == 128 and plan.offset(made[0]) == plan.offset(made[1])
+    called = []
+
+    def kernel(call):
+        called.append(call.op)
+        if call.op == join:
+            call.outputs[0][:] = call.inputs[taken]
+        else:
+            call.outputs[0][:] = bytes([10 + call.op]) * 64
+
+    with tarn.Session(plan, kernel) as session:
+        for taken in (0, 1):
+            session.take(0, taken)
+            session.run()
+            assert called == [arms[taken], join] and session.read(out) == bytes([10 + arms[taken]]) * 64
+            called.clear()
+        session.take(0, 2)  # an arm without ops
+        taken = 0
+        session.run()
+        assert called == [join]
+        raises(tarn.UsageError, session.take, 1, 0)
+    assert tarn.plan(tarn.Graph.from_bytes(graph.to_bytes())).footprint == tarn.plan(graph).footprint
+    b = tarn.Builder()
+    t = b.tensor("t", 8)
+    b.op("make", b.stream(), [], [t], branch=[(0, 0)])
+    b.op("read", 0, [t], [], branch=[(0, 1)])
+    assert "arm" in str(raises(tarn.BadInput, b.finish))
+
+
+def _chain_of_sizes(sizes):
+    b = tarn.Builder("sizes")
+    stream, before = b.stream(), []
+    for i, size in enumerate(sizes):
+        t = b.tensor(f"t{i}", size)
+        b.op(f"op{i}", stream, before, [t])
+        before = [t]
+    return b.finish()
+
+
+def a_plan_anew_keeps_the_offsets_that_are_to_be_kept():
+    sizes = [4096, 512, 2048, 1024, 4096, 512]
+    graph = _chain_of_sizes(sizes)
+    old = tarn.plan(graph)
+    for keep in (old, {graph.tensors[t].name: at for t, at in old.offsets()}, dict(old.offsets())):
+        assert list(tarn.plan(graph, seed=7, keep=keep).offsets()) == list(old.offsets())
+    grown = _chain_of_sizes([*sizes[:2], 2560, *sizes[3:]])
+    free, kept = tarn.plan(grown), tarn.plan(grown, keep=old)
+    same = sum(a == b for a, b in zip(dict(kept.offsets()).items(), dict(old.offsets()).items()))
+    assert kept.footprint <= free.footprint and same >= 4
+    raises((KeyError, tarn.UsageError), tarn.plan, graph, keep={"nobody": 0})
+
+
+def offsets_are_fixed_or_preferred():
+    for word, at, there in (("fixed_offset", 8192, 8192), ("preferred_offset", 8192, None),
+                            ("preferred_offset", 512, 512), ("fixed_offset", 0, 0)):
+        b = tarn.Builder()
+        x, y = b.tensor("x", 512, **{word: at}), b.tensor("y", 512)
+        b.op("make", b.stream(), [], [x, y])
+        plan = tarn.plan(b.finish())
+        assert there is None or plan.offset(x) == there
+        assert plan.footprint == (8704 if there == 8192 else 1024)
+    raises(tarn.UsageError, tarn.Builder().tensor, "x", 1, fixed_offset=0, preferred_offset=0)
+
+
+def members_of_a_group_lie_at_its_offsets():
+    b = tarn.Builder("gap")
+    stream = b.stream()
+    early, other, late = b.tensor("a", 64), b.tensor("b", 64), b.tensor("a again", 64)
+    for i, t in enumerate((early, other, late)):
+        b.op(f"make {i}", stream, [], [t])
+        b.op(f"read {i}", stream, [t], [])
+    tail = b.tensor("tail", 16, kind="output")
+    b.op("end", stream, [], [tail])
+    b.group([late, early, tail], offsets=[0, 0, 64])
+    graph = b.finish()
+    assert graph.group_offsets(0) == [0, 0, 64] and not graph.group_is_padded(0)
+    plan = tarn.plan(graph, alignment=16)
+    assert plan.footprint == 80 and plan.group(0) == (0, 80)
+    assert [plan.offset(t) for t in (early, other, late, tail)] == [0, 0, 0, 64]
+    assert tarn.Graph.from_bytes(graph.to_bytes()).group_offsets(0) == [0, 0, 64]
+    with tarn.Session(plan, lambda call: None) as session:
+        session.run()
+        assert len(session.group(0)) == 80
+    b = tarn.Builder()
+    pair = [b.tensor(name, 8) for name in "ab"]
+    b.op("make", b.stream(), [], pair)
+    raises(tarn.UsageError, b.group, pair, padded=True, offsets=[0, 8])
+    for wrong in ([0], [0, -1], [0, 1 << 64]):
+        raises(tarn.UsageError, b.group, pair, offsets=wrong)
+    b.group(pair, offsets=[0, 4])
+    assert "over bytes of" in str(raises(tarn.BadInput, b.finish))
+
+
+def tables_with_gaps_are_planned_and_answered():
+    table = b"id,lower,upper,size,gaps\na,0,9,64,3-5\nb,3,5,64,\n"
+    graph = tarn.Graph.from_bytes(table, name="table.csv")
+    plan = tarn.plan(graph, alignment=1)
+    assert plan.footprint == 64 and plan.optimal
+    assert plan.to_bytes("answer.csv") == (b"id,lower,upper,size,gaps,offset\na,0,9,64,3-5,0\n"
+                                           b"b,3,5,64,,0\n")
+    assert graph.to_bytes("table.csv") == table
+
+
 TESTS = [value for name, value in list(vars().items())
          if getattr(value, "__module__", None) == "__main__" and callable(value)
          and not name.startswith("_")

@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import flat_writer
 from cases import raises, run, test
@@ -773,6 +774,14 @@ def snapshots_of_pytorch_are_read_from_the_command_line():
     assert tarn.plan(goal).footprint == 1536
 
 
+def _zip(*names):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"contents")
+    return packed.getvalue()
+
+
 @test
 def every_file_is_told_what_it_is_by_the_command_and_read_by_the_package():
     files = {"onnx": ("a.bin", ONNX), "tflite": ("b.bin", TFLITE), "executorch": ("c.bin", executorch()),
@@ -798,6 +807,17 @@ def every_file_is_told_what_it_is_by_the_command_and_read_by_the_package():
             error = raises(tarn.BadInput, tarn.Graph.load, path)
             assert f"seems to be {known[name]}" in str(error) or f"of MindSpore's {known[name]}" in str(error), error
             assert "python -m tarn.read" in str(error) and "no tarn.graph" in str(error)
+    others = [("NumPy", _zip("x.npy")), ("NumPy", b"\x93NUMPY\1\0v\0{'descr'"), ("torch.save", _zip("archive/data.pkl")),
+              ("torch.save", bytes.fromhex("80028a0a6cfc9c46f9206aa85019") + b".\x80\x02M"), ("TorchScript", _zip("m/data/0", "m/code/__torch__/m.py")),
+              ("safetensors", (24).to_bytes(8, "little") + b'{"w":{"dtype":"F32"}}'), ("GGUF", b"GGUF\3\0\0\0" + bytes(16)),
+              ("HDF5", b"\x89HDF\r\n\x1a\n" + bytes(8)), ("TensorFlow", b"\x08\x01\x12\x20\x0a\x10\x0a\x02ab" + bytes(40)),  # SavedModel
+              ("TensorFlow", b"\x0a\x10\x0a\x01x\x12\x0bPlaceholder" + bytes(9)),  # GraphDef
+              ("TensorFlow", b"\x0a\x14\x0a\x05jit_f\x12\x06main.4\x1a" + bytes(20))]  # HloProto
+    for what, contents in others:
+        path = written("other.bin", contents)
+        assert tarn.read.detect(path) is None, (what, contents)
+        for error in (raises(tarn.BadInput, tarn.Graph.load, path), raises(tarn.BadInput, tarn.read.read, path)):
+            assert "seems to be" in str(error) and what in str(error), (what, error)
     for contents in (b"\x08\x08junk", b"\x08", b"{}", b"[1, 2]", b"hello", b"\0" * 100, b"\x89PNG\r\n"):
         path = written("other.bin", contents)
         assert tarn.read.detect(path) is None, contents

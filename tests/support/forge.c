@@ -35,6 +35,7 @@ struct forgery *forgery_of(const struct tarn_graph *final, const struct tarn_gra
     f->tensor_origin = take(f, f->tensors_count, sizeof *f->tensor_origin);
     f->groups = take(f, f->groups_count, sizeof *f->groups);
     f->padded = take(f, f->groups_count, sizeof *f->padded);
+    f->offsets = take(f, f->groups_count, sizeof *f->offsets);
     for (uint32_t s = 0; s < f->spaces_count; s++) f->spaces[s] = final->spaces[s];
     for (uint32_t s = 0; s < f->streams_count; s++) f->streams[s] = final->streams[s].name;
     for (uint32_t v = 0; v < f->ops_count; v++) {
@@ -50,7 +51,8 @@ struct forgery *forgery_of(const struct tarn_graph *final, const struct tarn_gra
     }
     for (uint32_t g = 0; g < f->groups_count; g++) {
         f->groups[g] = tarn_graph_group(final, g);
-        f->padded[g] = final->groups[g].padded;
+        f->padded[g] = tarn_graph_group_is_padded(final, g);
+        f->offsets[g] = tarn_graph_group_offsets(final, g);
     }
     return f;
 }
@@ -76,7 +78,9 @@ struct tarn_graph *forgery_build(const struct forgery *f)
         tarn_builder_origin(builder, f->op_origin[v], f->implementation[v]);
     }
     for (uint32_t g = 0; g < f->groups_count; g++) {
-        if (f->padded[g])
+        if (f->offsets[g])
+            tarn_builder_group_offsets(builder, f->groups[g], f->offsets[g]);
+        else if (f->padded[g])
             tarn_builder_group_padded(builder, f->groups[g]);
         else
             tarn_builder_group(builder, f->groups[g]);

@@ -21,7 +21,8 @@ struct forgery {
     uint32_t *root, *tensor_origin;
     struct tarn_list *groups;
     bool *padded;
-    uint32_t touched; /* op or tensor that was damaged, for rules of acceptance */
+    const uint64_t **offsets; /* by group; NULL: back to back */
+    uint32_t touched;         /* op or tensor that was damaged, for rules of acceptance */
 };
 
 enum forgery_outcome {

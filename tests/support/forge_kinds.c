@@ -679,6 +679,7 @@ static bool group_dropped(struct forgery *f, struct random_source *source)
     uint32_t g = random_below(source, f->groups_count), last = --f->groups_count;
     f->groups[g] = f->groups[last];
     f->padded[g] = f->padded[last];
+    f->offsets[g] = f->offsets[last];
     return true;
 }
 
@@ -688,6 +689,7 @@ static bool group_added(struct forgery *f, struct random_source *source)
     struct tarn_list one = {&f->touched, 1};
     own(f, &one);
     f->padded[f->groups_count] = false;
+    f->offsets[f->groups_count] = NULL;
     f->groups[f->groups_count++] = one;
     return true;
 }
@@ -721,6 +723,23 @@ static bool group_padded(struct forgery *f, struct random_source *source)
     if (f->groups_count == 0) return false;
     uint32_t g = random_below(source, f->groups_count);
     f->padded[g] = !f->padded[g];
+    return true;
+}
+
+/* Says where the members lie, which is where they lay, or else moves one. */
+static bool group_offsets(struct forgery *f, struct random_source *source)
+{
+    if (f->groups_count == 0) return false;
+    uint32_t g = random_below(source, f->groups_count);
+    size_t count = f->groups[g].count, moved = random_below(source, (uint32_t)count);
+    uint64_t *offsets = tarn_region_take(&f->region, count + 1, sizeof *offsets), at = 0;
+    if (!offsets) abort();
+    for (size_t i = 0; i < count; i++) {
+        offsets[i] = f->offsets[g] ? f->offsets[g][i] : at;
+        at += f->tensors[f->groups[g].ids[i]].size;
+    }
+    if (f->offsets[g] || random_percent(source, 50)) offsets[moved] += 512;
+    f->offsets[g] = offsets;
     return true;
 }
 
@@ -781,6 +800,7 @@ static const struct forgery_kind kinds[] = {
     {"members of a group swapped", FORGERY_REFUSED, group_members_swapped, NULL},
     {"member of a group left out", FORGERY_REFUSED, group_cut, NULL},
     {"padding of a group", FORGERY_REFUSED, group_padded, NULL},
+    {"offsets of a group", FORGERY_REFUSED, group_offsets, NULL},
 };
 
 size_t forgery_kinds_count(void) { return sizeof kinds / sizeof *kinds; }

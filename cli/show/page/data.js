@@ -3,6 +3,7 @@
 
 const KINDS = ["intermediate", "gradient", "output", "workspace"];
 const OUTPUT = 2, WORKSPACE = 3;
+const FIXED = 1; // an offset that the graph wants; else it prefers it
 const FIRST_HALF = 1, SECOND_HALF = 2; // of the launch that writes it: see cli/model/model.h
 
 let plan; // see below
@@ -86,6 +87,26 @@ function unpackHolders(data) {
   for (const members of data.groups.values()) members.sort((a, b) => holder.offset[a] - holder.offset[b]);
 }
 
+// Values by what they are of: a list for each.
+function gathered(rows) {
+  const lists = new Map();
+  for (const [of, ...value] of rows) lists.set(of, [...(lists.get(of) || []), value]);
+  return lists;
+}
+
+function rowsOf(flat, width) {
+  return Array.from({ length: flat.length / width }, (_, i) => flat.slice(i * width, (i + 1) * width));
+}
+
+// What the graph says beside sizes. plan.arms.get(v): [conditional, arm] of launch v. plan.slices.get(h):
+// [name, offset, size]. plan.rules.get(h): { fixed, wanted }. plan.moves: [launch, from, to].
+function unpackWords(data) {
+  data.arms = gathered(rowsOf(data.arms, 3));
+  data.slices = gathered(data.slices);
+  data.rules = new Map(rowsOf(data.rules, 3).map(([h, rule, wanted]) => [h, { fixed: rule === FIXED, wanted }]));
+  data.moves = rowsOf(data.moves, 3);
+}
+
 // plan.launches, .holders: their numbers. plan.lists[s]: the launches of a stream. plan.waits.of(v):
 // the launches that launch v waits for; plan.waiters.of(v): the launches that wait for v;
 // plan.previous.of(v): the launches of the iteration before that v waits for. plan.again.get(v): the
@@ -111,12 +132,21 @@ function preparePlan(data) {
   data.hasCosts = data.launch.cost.some((cost) => cost > 0);
   for (const one of data.axes) unpackAxis(one, data.launches, data.launch.cost);
   unpackHolders(data);
+  unpackWords(data);
   return data;
 }
 
 const reservedOf = (h) => plan.holder.size[h] + plan.holder.padding[h];
 const endOf = (h) => plan.holder.offset[h] + reservedOf(h);
 const isPinned = (h) => plan.holder.kind[h] === OUTPUT;
+
+// The arms of two storages that are never both there: { conditional, arm, other }; null: they may be.
+function exclusion(h, k) {
+  for (const [conditional, arm] of plan.arms.get(plan.holder.writer[h]) || [])
+    for (const [same, other] of plan.arms.get(plan.holder.writer[k]) || [])
+      if (same === conditional && other !== arm) return { conditional, arm, other };
+  return null;
+}
 
 function touchesOf(h) {
   const touches = [];

@@ -22,6 +22,7 @@ function drawMap(g) {
     if (pale) drawHolders(g, strength, (h) => pale(h));
     drawHolders(g, 1, pale ? (h) => !pale(h) : () => true);
     if (state.show.groups) for (const members of plan.groups.values()) outlineGroup(g, members);
+    for (const [, from, to] of plan.moves) joinHolders(g, from, to, colours.ink, 1);
     drawSpaceEnds(g, layout.x, layout.width);
     if (axis.mark) drawMarkBand(g, part);
   });
@@ -112,9 +113,33 @@ function writeLabel(g, h, [x, y, width, height]) {
   write(g, fitted(g, whole, room) === whole ? whole : fitted(g, name, room), left + 5, (top + bottom) / 2 + 4, fills[classOf(h)].ink);
 }
 
+// A dashed line from the end of one to the begin of another: the same contents, or the same place.
+function joinHolders(g, from, to, colour, width) {
+  const middle = (h) => toY(plan.holder.offset[h] + plan.holder.size[h] / 2), x = toX(axis.to[from]), right = toX(axis.from[to]);
+  if (!isShown(from) || !isShown(to) || Math.max(x, right) < layout.x || Math.min(x, right) > layout.x + layout.width) return;
+  g.strokeStyle = colour;
+  g.lineWidth = width;
+  g.setLineDash([4, 3]);
+  g.beginPath();
+  g.moveTo(x, middle(from));
+  g.lineTo(right, middle(to));
+  g.stroke();
+  g.setLineDash([]);
+}
+
+// Members that are not back to back: each by itself, joined in the order in which they live.
+function outlineApart(g, members) {
+  const ordered = members.slice().sort((a, b) => axis.from[a] - axis.from[b]);
+  ordered.forEach((h, i) => {
+    outlineGroup(g, [h]);
+    if (i > 0) joinHolders(g, ordered[i - 1], h, colours.group, 1);
+  });
+}
+
 // Up the right ends of the members, down the left ones: they lie back to back.
 function outlineGroup(g, members) {
   const { offset, size } = plan.holder, points = [];
+  if (members.some((h, i) => i > 0 && offset[h] < endOf(members[i - 1]) - plan.holder.padding[members[i - 1]])) return outlineApart(g, members);
   if (members.every((h) => axis.from[h] > view.x1 || axis.to[h] < view.x0)) return;
   for (const h of members) points.push([toX(axis.to[h]), toY(offset[h])], [toX(axis.to[h]), toY(offset[h] + size[h])]);
   for (const h of members.slice().reverse()) points.push([toX(axis.from[h]), toY(offset[h] + size[h])], [toX(axis.from[h]), toY(offset[h])]);

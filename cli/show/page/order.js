@@ -89,7 +89,7 @@ function neighbours(self, direction) {
   const here = momentOf(self), last = 2 * plan.launches + 1;
   for (let h = 0; h < plan.holders; h++) {
     if (offset[h] >= end || endOf(h) <= begin) continue;
-    const there = momentOf(h), isOther = direction < 0 ? there >= here : there <= here;
+    const there = momentOf(h), isOther = (direction < 0 ? there >= here : there <= here) || exclusion(self, h) !== null;
     near.push({ holder: h, isOther, order: (isOther ? last : 0) + (direction < 0 ? last - there : there) });
   }
   near.sort((a, b) => a.order - b.order || a.holder - b.holder);
@@ -102,6 +102,16 @@ function neighbours(self, direction) {
     if (ranges.length === 0) break;
   }
   return found.sort((a, b) => a.isOther - b.isOther || b.bytes - a.bytes);
+}
+
+// Who has some of its bytes in other arms, where it is not there.
+function instead(self) {
+  const { offset } = plan.holder, found = [];
+  for (let h = 0; h < plan.holders && plan.arms.size; h++) {
+    const bytes = Math.min(endOf(self), endOf(h)) - Math.max(offset[self], offset[h]), arms = bytes > 0 ? exclusion(self, h) : null;
+    if (arms) found.push({ holder: h, bytes, ...arms });
+  }
+  return found;
 }
 
 function takeRange(ranges, begin, end) {

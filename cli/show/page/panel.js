@@ -84,19 +84,56 @@ function holderPanel(h) {
       fact("size", [bytesText(size[h]), element("span", { className: "faint" }, " " + countText(size[h]))]),
       padding[h] ? fact("padding behind it", countText(padding[h])) : "",
       hasSpaces() ? fact("memory space", spaceName(spaceOf(h))) : "",
-      fact("offset", countText(offsetOf(h))),
+      fact("offset", [countText(offsetOf(h)), element("span", { className: "faint" }, ruleText(h))]),
       group[h] ? fact("contiguous group", plural(plan.groups.get(group[h]).length, "member")) : "",
       fact("drawn", timeText(axis.from[h]) + " – " + timeText(axis.to[h])),
       axis.free[h] > axis.to[h] ? fact("then held until", timeText(axis.free[h])) : "",
     ),
+    armsNote(writer[h], "There"),
+    slicesPart(h),
+    movesPart(h),
     heading("Written and read by"),
     someOf(touches, 12, (touch) => table(row(launchLink(touch.launch), touch.writes ? (touch.launch === writer[h] ? "writes" : "writes again") : "reads"))),
     isPinned(h) ? note("An output: nobody in this iteration has its bytes after it.") : null,
+    insteadPart(h),
     heading("Same bytes before, and why its users are done"),
     before.map((item) => item.nodes),
     heading("Same bytes after"),
     after.length ? after.map((item) => item.nodes) : note("Nobody."),
     plan.streams.length > 1 ? [heading("In each stream, launches that may run while it lives"), meanwhileTable(state.meanwhile)] : null,
+  ];
+}
+
+function ruleText(h) {
+  const rule = plan.rules.get(h);
+  if (!rule) return "";
+  return rule.fixed ? " fixed by the graph" : rule.wanted === offsetOf(h) ? " preferred by the graph" : " the graph prefers " + countText(rule.wanted);
+}
+
+function armsNote(v, what) {
+  const arms = plan.arms.get(v);
+  return arms ? note(what + " only where " + arms.map(([conditional, arm]) => "conditional " + conditional + " takes arm " + arm).join(" and ") + ".") : null;
+}
+
+function slicesPart(h) {
+  const slices = plan.slices.get(h);
+  return slices ? [heading("Slices"), someOf(slices, 12, ([name, offset, size]) => table(row(name, countText(offset) + " – " + countText(offset + size))))] : null;
+}
+
+// Copies of it that are moves: the same contents in other bytes.
+function movesPart(h) {
+  const moves = plan.moves.filter(([, from, to]) => from === h || to === h);
+  if (!moves.length) return null;
+  return [heading("Moved"), moves.map(([v, from, to]) => element("div", null, from === h ? "to " : "from ", holderLink(from === h ? to : from), " by ", launchLink(v)))];
+}
+
+function insteadPart(h) {
+  const others = instead(h);
+  if (!others.length) return null;
+  return [
+    heading("Same bytes where another arm is taken"),
+    someOf(others, 8, ({ holder, bytes, conditional, other }) =>
+      element("div", null, holderLink(holder), " ", element("span", { className: "faint" }, bytesText(bytes) + ", where conditional " + conditional + " takes arm " + other))),
   ];
 }
 
@@ -124,6 +161,7 @@ function launchPanel(v) {
       plan.hasCosts ? fact("modelled cost", countText(cost[v]) + " ns") : "",
       fact("drawn", timeText(axis.begin[v]) + " – " + timeText(axis.end[v])),
     ),
+    armsNote(v, "Runs"),
     plan.again.has(v) ? againPart(v, written) : null,
     lists("Waits for", plan.waits.of(v)),
     lists("Waits for, of the iteration before", plan.previous.of(v)),
@@ -230,6 +268,8 @@ function legend() {
     hasSpaces() && state.space === null ? item("━ ", "where one memory space ends and the next begins: " + plan.spaces.map((_, s) => spaceName(s)).join(", ")) : null,
     padded ? item(swatch(colours.grid), "pale: padding to the alignment of " + plan.alignment) : null,
     plan.again.size ? item("◤ ", "work that is done again") : null,
+    plan.moves.length ? item("╌ ", "a move: the same contents in other bytes") : null,
+    plan.arms.size ? item("◊ ", "conditionals: all arms are drawn, and what is of different arms may lie over each other") : null,
     item(swatch(null, "free"), "free at this moment"));
 }
 

@@ -41,6 +41,18 @@ static bool meets_all(struct tarn_exact_dominated *dominated, struct tarn_block 
     return true;
 }
 
+/* Has the block no bytes that another one could have, but for lifetimes? */
+static bool is_solid(const struct tarn_blocks *blocks, struct tarn_block block)
+{
+    uint64_t end = 0;
+    for (uint32_t k = 0; k < block.members_count; k++) {
+        uint32_t a = block.members[k] - blocks->storages_begin;
+        if (blocks->within[a] != end) return false;
+        end += blocks->reserved[a];
+    }
+    return end == block.size;
+}
+
 static void take_to_bottom(struct tarn_exact_dominated *dominated)
 {
     const struct tarn_blocks *blocks = &dominated->problem->blocks;
@@ -48,7 +60,7 @@ static void take_to_bottom(struct tarn_exact_dominated *dominated)
     for (uint32_t b = 0; b < blocks->count; b++) {
         const struct tarn_block block = tarn_block_at(blocks, b);
         if (dominated->is_left_out[b] || block.size % alignment != 0) continue;
-        if (!meets_all(dominated, block)) continue;
+        if (!is_solid(blocks, block) || !meets_all(dominated, block)) continue;
         dominated->blocks[dominated->count++] = b;
         dominated->size += block.size;
     }

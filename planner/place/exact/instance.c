@@ -39,7 +39,10 @@ static void take_member(struct tarn_exact_builder *builder, uint32_t i, struct t
     uint32_t a = block.members[k];
     uint64_t *mask = builder->mask[k % 2];
     if (block.members_count > 1) look_around(builder, block, a, mask);
-    if (k == 0 || memcmp(mask, builder->mask[1 - k % 2], bytes) != 0) {
+    uint32_t before = k > 0 ? block.members[k - 1] : a;
+    bool is_behind =
+        k > 0 && blocks->within[a] == blocks->within[before] + blocks->reserved[before];
+    if (!is_behind || memcmp(mask, builder->mask[1 - k % 2], bytes) != 0) {
         uint32_t p = builder->pieces_count++;
         assert(k == 0 || instance->piece_block[p - 1] == i);
         builder->storage[p] = a;
@@ -118,7 +121,8 @@ static void find_unit(const struct tarn_exact_builder *builder)
         if (instance->alignment[i] > 1)
             unit = tarn_common_divisor(unit, (uint64_t)instance->alignment[i]);
     for (uint32_t p = 0; p < builder->pieces_count; p++)
-        unit = tarn_common_divisor(unit, (uint64_t)instance->piece_size[p]);
+        unit = tarn_common_divisor(tarn_common_divisor(unit, (uint64_t)instance->piece_size[p]),
+                                   (uint64_t)instance->piece_within[p]);
     instance->unit = unit == 0 ? 1 : unit;
 }
 

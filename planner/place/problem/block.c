@@ -129,15 +129,15 @@ uint64_t tarn_blocks_footprint(const struct tarn_blocks *blocks, const uint64_t 
 
 /* ---- Validity ---- */
 
-/* Members are storages of the blocks, the first one at the block's start, the others after each
- * other or overlapping, none after the last one. Adds their indices to *sum. */
+/* Members are storages of the blocks, the first one at the block's start, and the first or the last
+ * one ends last. Adds their indices to *sum. */
 static bool members_are_valid(const struct tarn_blocks *blocks, uint32_t b, uint64_t *sum)
 {
     uint64_t end = 0;
     for (uint32_t i = blocks->members_begin[b]; i < blocks->members_begin[b + 1]; i++) {
         uint32_t a = blocks->members[i] - blocks->storages_begin; /* wraps below the first */
         uint64_t own;
-        if (a >= blocks->storages_count || blocks->within[a] > end) return false;
+        if (a >= blocks->storages_count) return false;
         if (!tarn_size_add(blocks->within[a], blocks->reserved[a], &own)) return false;
         if (own > end) end = own;
         *sum += a;

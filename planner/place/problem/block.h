@@ -35,10 +35,13 @@ struct tarn_blocks {
 static inline struct tarn_block tarn_block_at(const struct tarn_blocks *blocks, uint32_t b)
 {
     uint32_t begin = blocks->members_begin[b], end = blocks->members_begin[b + 1];
+    uint32_t first = blocks->members[begin] - blocks->storages_begin;
     uint32_t last = blocks->members[end - 1] - blocks->storages_begin;
+    uint64_t size = blocks->within[last] + blocks->reserved[last];
+    if (blocks->reserved[first] > size) size = blocks->reserved[first];
     return (struct tarn_block){.members = blocks->members + begin,
                                .members_count = end - begin,
-                               .size = blocks->within[last] + blocks->reserved[last],
+                               .size = size,
                                .alignment = UINT64_C(1) << blocks->alignment_shift[b]};
 }
 

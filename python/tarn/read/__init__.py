@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 import tarn
 
-from .detect import FORMATS, TRACE, detect
+from .detect import FORMATS, TRACE, detect, unreadable
 from .network import Reading
 
 __all__ = ["FORMATS", "Reading", "costs", "detect", "executorch", "exported", "hlo", "onnx", "read",
@@ -36,6 +36,9 @@ def read(path: Path, format: Optional[str] = None,  # pylint: disable=redefined-
     if name == TRACE:
         raise tarn.UsageError(f"{os.fspath(path)} is a trace, which has times but no graph: "
                               "tarn.read.costs(trace, graph), or --costs-of GRAPH")
+    other = unreadable(path) if name is None else None
+    if other:
+        raise tarn.BadInput(f"{os.fspath(path)} seems to be {other[0]}: {other[1]}")
     if name is None:
         raise tarn.BadInput(f"{os.fspath(path)}: the format is not known; name it, one of "
                             f"{', '.join(FORMATS)}")

@@ -20,6 +20,9 @@ FORMATS = {
     "snapshot": "a memory snapshot of PyTorch",
 }
 TRACE = "trace"  # which has costs for a graph that is there
+_MODEL = "it has no graph; read the model that it belongs to"
+_EXPORT = "write the model with torch.export.save, or as ONNX, and read that"
+_PROTOBUF = "write the model as ONNX, TensorFlow Lite, StableHLO or HLO text, and read that"
 _LOOKED_AT = 1 << 16
 _MAGIC = {b"TFL3": "tflite", b"ET12": "executorch"}
 
@@ -34,6 +37,33 @@ def _varint(data: bytes, place: int) -> tuple[Optional[int], int]:
     return None, place
 
 
+def _is_readable(text: bytes) -> bool:
+    return all(byte >= 32 for byte in text)
+
+
+def _field(data: bytes, place: int, field: int) -> tuple[Optional[int], int]:
+    """The length of a message or text that is this field, and where it begins."""
+    key, place = _varint(data, place)
+    return _varint(data, place) if key == field << 3 | 2 else (None, place)
+
+
+def _is_tensor_flow(data: bytes) -> bool:
+    """SavedModel: version 1, then a MetaGraphDef, which begins with a message. GraphDef and
+    HloProto: a message that begins with two texts."""
+    size, place = _field(data, 2, 2)
+    if data.startswith(b"\x08\x01") and size is not None:
+        inner, _ = _field(data, place, 1)
+        if inner is not None:
+            return inner < size
+    size, place = _field(data, 0, 1)
+    for field in (1, 2):
+        inner, place = _field(data, place, field) if size is not None else (None, place)
+        if not inner or size is None or inner >= size or not _is_readable(data[place:place + inner]):
+            return False
+        place += inner
+    return True
+
+
 def _is_onnx(data: bytes) -> bool:
     """ModelProto: fields 1 (ir_version) and 5 are varints, the others texts and messages."""
     place = 0
@@ -45,6 +75,8 @@ def _is_onnx(data: bytes) -> bool:
             return False
         value, place = _varint(data, place)
         if value is None or key >> 3 == 1 and not 1 <= value <= 100:
+            return False
+        if key >> 3 in (2, 3, 4) and not _is_readable(data[place:place + value]):
             return False
         seen.add(key >> 3)
         place += value if key & 7 == 2 else 0
@@ -67,16 +99,49 @@ def _of_text(text: str) -> Optional[str]:
     return None
 
 
-def detect(path: Any) -> Optional[str]:
-    """The name of the format, one of FORMATS, or TRACE; None: not known."""
+def _first_bytes(path: Any) -> bytes:
     with open(path, "rb") as file:
         data = file.read(_LOOKED_AT)
         if data[:2] == b"\x1f\x8b":
             file.seek(0)
             with gzip.open(file) as unpacked:
                 data = unpacked.read(_LOOKED_AT)
+    return data
+
+
+def _unreadable(data: bytes) -> Optional[tuple[str, str]]:
+    """What a file is that has nothing to read, and what to do."""
+    first = data[30:30 + int.from_bytes(data[26:28], "little")] if data[:4] == b"PK\3\4" else b""
+    if first.endswith(b".npy") or data.startswith(b"\x93NUMPY"):
+        return "an array of NumPy", _MODEL
+    if first.endswith(b"/data.pkl") or data[1:].startswith(b"\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19"):
+        return "tensors that torch.save wrote", _MODEL
+    if first and b"/code/__torch__" in data:
+        return "a program of TorchScript", _EXPORT
+    if data[8:10] == b'{"' and data[5:8] == bytes(3):
+        return "weights in the format of safetensors", _MODEL
+    if data.startswith(b"GGUF"):
+        return "weights in GGUF", _MODEL
+    if data.startswith(b"\x89HDF\r\n"):
+        return "an HDF5 file, as Keras writes weights", _MODEL
+    if _is_tensor_flow(data):
+        return "a protobuf of TensorFlow or XLA", _PROTOBUF
+    return None
+
+
+def unreadable(path: Any) -> Optional[tuple[str, str]]:
+    """What a file without a format of FORMATS seems to be, and what to do instead; None: nothing
+    known."""
+    return _unreadable(_first_bytes(path))
+
+
+def detect(path: Any) -> Optional[str]:
+    """The name of the format, one of FORMATS, or TRACE; None: not known."""
+    data = _first_bytes(path)
     if data[4:8] in _MAGIC:
         return _MAGIC[data[4:8]]
+    if _unreadable(data):
+        return None
     if data.startswith(b"PK\x03\x04"):
         return "exported"
     if len(data) > 2 and data[0] == 0x80 and 2 <= data[1] <= 5:

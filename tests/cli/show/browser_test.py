@@ -519,6 +519,51 @@ def paper_gets_the_whole_picture_in_light_colours():
     assert page.pdf().startswith(b"%PDF") and ink(page) == before
 
 
+def panel_of(page, name):
+    page.run(f"tarn.choose({{ holder: tarn.plan.holder.name.indexOf({json.dumps(name)}) }})")
+    return page.run("document.getElementById('panel').textContent")
+
+
+def words_of_the_graph_are_told():
+    data = os.path.join(SOURCE, "tests/data/valid")
+    page = opened(os.path.join(data, "conditional.json"))
+    panel = panel_of(page, "a")
+    assert "There only where conditional 0 takes arm 0." in panel and "Same bytes where another arm is taken" in panel, panel
+    assert "where conditional 0 takes arm 1" in panel and "There is no way" not in panel, panel
+    certified = page.run("[...tarn.plan.holder.certified].reduce((sum, one, h) => sum + one * (tarn.plan.holder.size[h] + tarn.plan.holder.padding[h]), 0)")
+    assert certified == page.run("tarn.plan.bound")
+    page.run("tarn.choose(null)")
+    assert "all arms are drawn" in page.run("document.getElementById('panel').textContent")
+    panel = panel_of(opened(os.path.join(data, "slices.json")), "both")
+    assert "Slices" in panel and "both.right32 – 96" in panel, panel
+    panel = panel_of(opened(os.path.join(data, "fixed_offsets.json")), "x")
+    assert "fixed by the graph" in panel or "preferred by the graph" in panel or "the graph prefers" in panel, panel
+
+
+def gaps_and_moves_are_joined_by_lines():
+    with open("gaps.csv", "w", encoding="utf-8") as file:
+        file.write("id,lower,upper,size,gaps\na,0,9,4096,3-5\nb,3,5,4096,\n")
+    page = opened("gaps.csv")
+    page.run("tarn.setAxis('order')")
+    assert "contiguous group2 members" in panel_of(page, "a@5")
+    moves = os.path.join(SOURCE, "examples/graphs/offload.json")
+    with open(moves, encoding="utf-8") as file:
+        graph = json.load(file)
+    for op in graph["ops"]:  # the copies of the example, as moves
+        sizes = [graph["tensors"][t]["size"] for t in op["inputs"] + op["outputs"]]
+        spaces = [graph["tensors"][t].get("space", 0) for t in op["inputs"] + op["outputs"]]
+        if len(op["inputs"]) == len(op["outputs"]) == 1 and sizes[0] == sizes[1] and spaces[0] != spaces[1] and not op.get("workspace"):
+            op["move"] = True
+    with open("moves.json", "w", encoding="utf-8") as file:
+        json.dump(graph, file)
+    page = opened("moves.json")
+    moved = page.run("tarn.plan.moves.map(([v, from, to]) => [tarn.plan.holder.name[from], tarn.plan.holder.name[to]])")
+    assert moved, "the example has no moves"
+    for one, other in moved:
+        assert "Moved" in panel_of(page, one) and other in panel_of(page, one)
+        assert one in panel_of(page, other)
+
+
 def no_page_complains_or_loads_anything():
     assert len(pages) >= 10
     for page in pages:
