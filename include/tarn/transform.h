@@ -291,14 +291,16 @@ struct tarn_offload_options {
 
 /* The stages of the search for better orders, which can be switched off. */
 enum tarn_reorder_stage {
-    TARN_REORDER_GREEDY,  /* ready segments that free as much as they take, under a limit on
-                           * memory */
-    TARN_REORDER_WINDOWS, /* complete search around the highest step */
-    TARN_REORDER_CUTS,    /* run the ops before the highest step that the minimum cut there puts
-                           * before it */
-    TARN_REORDER_CASES,   /* the bound by case distinction if minimum cuts leave a gap, and orders
-                           * found by it */
-    TARN_REORDER_WITNESS, /* several streams: away from the heaviest antichain */
+    TARN_REORDER_GREEDY,   /* ready segments that free as much as they take, under a limit on
+                            * memory */
+    TARN_REORDER_WINDOWS,  /* complete search around the highest step */
+    TARN_REORDER_CUTS,     /* run the ops before the highest step that the minimum cut there puts
+                            * before it */
+    TARN_REORDER_CASES,    /* the bound by case distinction if minimum cuts leave a gap, and orders
+                            * found by it */
+    TARN_REORDER_WITNESS,  /* several streams: away from the heaviest antichain */
+    TARN_REORDER_RESTARTS, /* several streams: a bound by ops that run beside each other in every
+                            * order, and all of it from other orders while that leaves a gap */
     TARN_REORDER_STAGES
 };
 

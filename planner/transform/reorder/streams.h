@@ -9,25 +9,6 @@
 #include "streams/graph/graph.h"
 #include "streams/order/antichain.h"
 
-struct tarn_reorder_weights {
-    uint32_t tries;           /* changes to look at */
-    struct tarn_steps *steps; /* one for each change */
-    double slowdown_max;      /* share by which the modelled critical path may grow; < 0: any */
-    /* Filled in: the heaviest antichain of the first order, of the best one between the two, and
-     * of the result; the critical path of the first and of the result; changes looked at. */
-    uint64_t before, start, after;
-    uint64_t before_ns, after_ns;
-    uint32_t tried;
-};
-
-/* order: two legal orders of all ops; the first one is the order of the given graph. Afterwards the
- * second one is the best order found from either or between them, never worse than the first.
- * reserved: planned storage -> bytes, the sum fits in 64 bits. The region is left as it was.
- * TARN_SYSTEM: no memory. */
-enum tarn_status tarn_reorder_streams(struct tarn_region *region, const struct tarn_graph *graph,
-                                      const uint64_t *reserved, uint32_t *const order[2],
-                                      struct tarn_reorder_weights *weights);
-
 /* Lower bound and duration of a graph of several streams whose ops are listed in another order: its
  * heaviest antichain, and its makespan. */
 
@@ -64,5 +45,55 @@ enum tarn_status tarn_weighing_weigh(struct tarn_weighing *weighing, const uint3
 
 /* The modelled critical path of the order that was taken last. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_weighing_time(struct tarn_weighing *weighing, uint64_t *ns);
+
+/* ---- The search ---- */
+
+enum { TARN_REORDER_MEMBERS_MAX = 12 };
+
+struct tarn_reorder_weights {
+    uint32_t tries;           /* changes to look at, from each start */
+    struct tarn_steps *steps; /* one for each change */
+    double slowdown_max;      /* share by which the modelled critical path may grow; < 0: any */
+    /* Filled in: the heaviest antichain of the given order, of the best order between it and the
+     * first one that it was tried with, and of the best order; the critical path of the given
+     * order; changes looked at. */
+    uint64_t before, start, after;
+    uint64_t before_ns;
+    uint32_t tried;
+};
+
+struct tarn_reorder_streams {
+    struct tarn_weighing weighing;
+    struct tarn_reorder_weights *weights;
+    uint32_t *kept; /* the best order of all; its heaviest antichain is weights->after */
+    /* Of the start that is searched from: */
+    uint32_t *best;    /* the best order, of all ops */
+    uint64_t weight;   /* its heaviest antichain, bytes; UINT64_MAX: there is none yet */
+    uint32_t *attempt; /* an order that is tried */
+    bool *mark;        /* op -> is it moved by the change that is made? */
+    uint32_t *room;    /* ops that are put off; in mix, op -> parts of a place */
+    uint64_t *key;     /* the keys by which mix sorts */
+    uint32_t tries;    /* changes that may still be looked at */
+    bool is_over;      /* the search was ended */
+    uint32_t starts;   /* searched from so far */
+    uint32_t members[TARN_REORDER_MEMBERS_MAX]; /* of the best order's antichain, heaviest first */
+    uint32_t members_count;
+    uint32_t *threshold; /* stream -> the place of that antichain */
+};
+
+/* given: the order of the graph, a legal order of all ops, which is the best so far. reserved:
+ * planned storage -> bytes, the sum fits in 64 bits. Arrays from the region. TARN_SYSTEM: no
+ * memory; *search can be finished in any case. */
+enum tarn_status tarn_reorder_streams_init(struct tarn_reorder_streams *search,
+                                           struct tarn_region *region,
+                                           const struct tarn_graph *graph, const uint64_t *reserved,
+                                           const uint32_t *given,
+                                           struct tarn_reorder_weights *weights);
+void tarn_reorder_streams_finish(struct tarn_reorder_streams *search);
+
+/* Searches from two legal orders and the orders between them. *better: a better order than the best
+ * one was found, and kept. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_reorder_streams_run(struct tarn_reorder_streams *search,
+                                          const uint32_t *const order[2], bool *better);
 
 #endif
