@@ -13,6 +13,7 @@
 #include "restarts.h"
 #include "rounds.h"
 #include "streams.h"
+#include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/order/reserved.h"
@@ -29,10 +30,17 @@ const char *tarn_reorder_stage_text(enum tarn_reorder_stage stage)
     return (unsigned)stage < TARN_REORDER_STAGES ? words[stage] : "";
 }
 
+/* Of several streams every weight is a multiple of the alignment, see gap_bound.h. */
+static uint64_t round_up(uint64_t bound, uint64_t alignment)
+{
+    return bound + (-bound & (alignment - 1));
+}
+
 /* For several streams: a bound by ops that run beside each other, and from other starts while that
  * leaves a gap. */
 static enum tarn_status restart(struct tarn_reordering *reordering, const struct tarn_graph *graph,
-                                const uint64_t *reserved, uint32_t effort,
+                                const uint64_t *reserved,
+                                const struct tarn_reorder_options *options,
                                 struct tarn_reorder_streams *search)
 {
     struct tarn_order_certificate certificate;
@@ -47,8 +55,9 @@ static enum tarn_status restart(struct tarn_reordering *reordering, const struct
     if (status != TARN_OK) return status;
     assert(certificate.bound <= weight);
     assert(graph->ops_count > 1000 || tarn_order_certificate_holds(&certificate, graph, reserved));
-    if (certificate.bound > report->bound) report->bound = certificate.bound;
-    status = tarn_reorder_restarts(reordering, search, report->bound, effort, &gain->tries);
+    report->bound = tarn_larger(report->bound, round_up(certificate.bound, options->alignment));
+    status =
+        tarn_reorder_restarts(reordering, search, report->bound, options->effort, &gain->tries);
     gain->bytes = weight - weights->after;
     weights->tried = tried;
     return status;
@@ -69,14 +78,15 @@ static enum tarn_status weigh(struct tarn_reordering *reordering, const struct t
     struct tarn_reorder_streams search;
     struct tarn_reorder_report *report = &reordering->report;
     bool better;
-    enum tarn_status status = tarn_reorder_streams_init(&search, reordering->region, graph,
-                                                        reserved, graph->order, &weights);
+    enum tarn_status status = tarn_reorder_streams_init(
+        &search, reordering->region, graph, reserved, options->alignment, graph->order, &weights);
     if (status == TARN_OK)
         status = tarn_reorder_streams_run(&search, (const uint32_t *const[]){graph->order, list},
                                           &better);
     report->gains[TARN_REORDER_WITNESS].bytes = weights.start - weights.after;
+    report->bound = round_up(report->bound, options->alignment);
     if (status == TARN_OK && tarn_reordering_has(reordering, TARN_REORDER_RESTARTS))
-        status = restart(reordering, graph, reserved, options->effort, &search);
+        status = restart(reordering, graph, reserved, options, &search);
     if (status == TARN_OK) {
         memcpy(list, search.kept, graph->ops_count * sizeof *list);
         tarn_weighing_take(&search.weighing, list);

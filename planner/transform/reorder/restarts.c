@@ -17,8 +17,12 @@
 #include "streams/base/random.h"
 
 /* Ops of all starts together, and the fewest and the most starts, at the default effort. */
-#define OPS_OF_ALL 60000
-enum { STARTS_MIN = 10, STARTS_MAX = 60, EFFORT_DEFAULT = 200, HEAVIEST = 4 };
+#define OPS_OF_ALL 200000
+enum { STARTS_MIN = 10, STARTS_MAX = 200, EFFORT_DEFAULT = 200, HEAVIEST = 4 };
+
+/* Rounds for one stream after noise, but for every fourth start, which has none: more of them bring
+ * every start to the same order for one stream. */
+enum { NOISE_ROUNDS = 2 };
 
 static const uint32_t distances[] = {5, 20, 80, 300};
 
@@ -51,8 +55,8 @@ static bool is_over(const struct restarts *restarts)
            tarn_steps_is_over(&restarts->reordering->steps);
 }
 
-/* Searches from the order. */
-static enum tarn_status begin(struct restarts *restarts, bool *better)
+/* Searches from the order, with so many rounds for one stream first. */
+static enum tarn_status begin(struct restarts *restarts, uint32_t rounds, bool *better)
 {
     struct tarn_reordering *reordering = restarts->reordering;
     const struct tarn_reorder_model *model = reordering->model;
@@ -67,7 +71,7 @@ static enum tarn_status begin(struct restarts *restarts, bool *better)
     }
     assert(count == model->nodes_count);
     tarn_reordering_restart(reordering, restarts->nodes);
-    enum tarn_status status = tarn_reordering_run(reordering, restarts->effort);
+    enum tarn_status status = tarn_reordering_run(reordering, rounds);
     if (status == TARN_OK) status = tarn_reorder_list(model, reordering->best, restarts->list);
     if (status != TARN_OK) return status;
     return tarn_reorder_streams_run(
@@ -149,7 +153,7 @@ static enum tarn_status begin_last(struct restarts *restarts, const uint32_t *ba
     for (uint32_t i = 0; i < graph->ops_count; i++)
         if (restarts->mark[graph->ops[list[i].op].stream]) restarts->order[count++] = list[i].op;
     tarn_region_release(region, mark);
-    return begin(restarts, better);
+    return begin(restarts, restarts->effort, better);
 }
 
 /* ---- First ---- */
@@ -170,7 +174,7 @@ static enum tarn_status begin_first(struct restarts *restarts, const uint32_t *b
     for (uint32_t part = 0; part < 2; part++)
         for (uint32_t i = 0; i < graph->ops_count; i++)
             if (restarts->mark[base[i]] == (part == 0)) restarts->order[count++] = base[i];
-    return begin(restarts, better);
+    return begin(restarts, restarts->effort, better);
 }
 
 /* ---- Noise ---- */
@@ -198,7 +202,9 @@ static enum tarn_status begin_noise(struct restarts *restarts, const uint32_t *b
             if (--restarts->waits[after->ops[i]] == 0) tarn_heap_push(&heap, after->ops[i]);
     }
     assert(count == graph->ops_count);
-    return begin(restarts, better);
+    uint32_t rounds = restarts->starts % 4 == 3 ? 0 : NOISE_ROUNDS;
+    if (rounds > restarts->effort) rounds = restarts->effort;
+    return begin(restarts, rounds, better);
 }
 
 /* ---- All ---- */

@@ -94,7 +94,7 @@ static void mix(struct tarn_reorder_streams *search, const uint32_t *const order
 static void find_members(struct tarn_reorder_streams *search)
 {
     const struct tarn_weighing *weighing = &search->weighing;
-    memcpy(search->threshold, weighing->antichain.threshold,
+    memcpy(search->threshold, weighing->bound.threshold,
            weighing->graph.streams_count * sizeof *search->threshold);
     uint32_t count =
         tarn_antichain_heaviest(search->threshold, &weighing->reuse, weighing->reserved,
@@ -207,7 +207,7 @@ static enum tarn_status start(struct tarn_reorder_streams *search, const uint32_
 enum tarn_status tarn_reorder_streams_init(struct tarn_reorder_streams *search,
                                            struct tarn_region *region,
                                            const struct tarn_graph *graph, const uint64_t *reserved,
-                                           const uint32_t *given,
+                                           uint64_t alignment, const uint32_t *given,
                                            struct tarn_reorder_weights *weights)
 {
     size_t count = graph->ops_count;
@@ -221,7 +221,8 @@ enum tarn_status tarn_reorder_streams_init(struct tarn_reorder_streams *search,
         .room = tarn_region_take(region, count, sizeof *search->room),
         .key = tarn_region_take(region, count, sizeof *search->key),
     };
-    enum tarn_status status = tarn_weighing_init(&search->weighing, region, graph, reserved);
+    enum tarn_status status =
+        tarn_weighing_init(&search->weighing, region, graph, reserved, alignment);
     if (region->is_exhausted) status = TARN_SYSTEM;
     if (status == TARN_OK) status = tarn_weighing_weigh(&search->weighing, given, &weights->before);
     if (status == TARN_OK) status = tarn_weighing_time(&search->weighing, &weights->before_ns);

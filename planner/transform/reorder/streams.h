@@ -1,5 +1,6 @@
-/* Reorders several streams. An order is judged by the heaviest antichain of the graph with this
- * order in its streams, not by the bytes alive in one step of the list. */
+/* Reorders several streams. An order is judged by its weight: what no plan of the graph with this
+ * order in its streams can be below. That is the heaviest antichain, with the gaps of contiguous
+ * groups that it cannot fill; the bytes alive in one step of the list do not count. */
 #ifndef TARN_PLANNER_TRANSFORM_REORDER_STREAMS_H
 #define TARN_PLANNER_TRANSFORM_REORDER_STREAMS_H
 
@@ -7,10 +8,9 @@
 #include "planner/transform/steps.h"
 #include "streams/base/region.h"
 #include "streams/graph/graph.h"
-#include "streams/order/antichain.h"
+#include "streams/order/gap_bound.h"
 
-/* Lower bound and duration of a graph of several streams whose ops are listed in another order: its
- * heaviest antichain, and its makespan. */
+/* Weight and duration of a graph of several streams whose ops are listed in another order. */
 
 /* A list of all ops gives every stream its order; data, control and hazards between streams are the
  * same for all lists. */
@@ -19,6 +19,7 @@ struct tarn_weighing {
                                 between streams are the hazards, too */
     struct tarn_region *region;
     const uint64_t *reserved; /* planned storage -> bytes */
+    uint64_t alignment;       /* of the plan */
     struct tarn_constraints constraints;
     uint32_t *places; /* the ops of all streams, one stream after the other */
     uint32_t *users;  /* of all storages, one after the other */
@@ -26,19 +27,20 @@ struct tarn_weighing {
     /* Of the order that was weighed last, in a region of their own: */
     struct tarn_region witness;
     struct tarn_reuse reuse;
-    struct tarn_antichain antichain;
+    struct tarn_gap_bound bound;
 };
 
 /* Arrays from the region; reserved: their sum fits in 64 bits. TARN_SYSTEM: no memory; *weighing
  * can be finished in any case. */
 enum tarn_status tarn_weighing_init(struct tarn_weighing *weighing, struct tarn_region *region,
-                                    const struct tarn_graph *graph, const uint64_t *reserved);
+                                    const struct tarn_graph *graph, const uint64_t *reserved,
+                                    uint64_t alignment);
 void tarn_weighing_finish(struct tarn_weighing *weighing);
 
 /* Gives the view this order, which must be legal and stay in memory. */
 void tarn_weighing_take(struct tarn_weighing *weighing, const uint32_t *order);
 
-/* Takes the order and leaves the witness in `reuse` and `antichain`; *weight: bytes. TARN_SYSTEM:
+/* Takes the order and leaves the witness in `reuse` and `bound`; *weight: bytes. TARN_SYSTEM:
  * no memory. */
 enum tarn_status tarn_weighing_weigh(struct tarn_weighing *weighing, const uint32_t *order,
                                      uint64_t *weight);
@@ -82,12 +84,12 @@ struct tarn_reorder_streams {
 };
 
 /* given: the order of the graph, a legal order of all ops, which is the best so far. reserved:
- * planned storage -> bytes, the sum fits in 64 bits. Arrays from the region. TARN_SYSTEM: no
- * memory; *search can be finished in any case. */
+ * planned storage -> bytes, the sum fits in 64 bits. alignment: of the plan. Arrays from the
+ * region. TARN_SYSTEM: no memory; *search can be finished in any case. */
 enum tarn_status tarn_reorder_streams_init(struct tarn_reorder_streams *search,
                                            struct tarn_region *region,
                                            const struct tarn_graph *graph, const uint64_t *reserved,
-                                           const uint32_t *given,
+                                           uint64_t alignment, const uint32_t *given,
                                            struct tarn_reorder_weights *weights);
 void tarn_reorder_streams_finish(struct tarn_reorder_streams *search);
 
