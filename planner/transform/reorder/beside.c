@@ -21,14 +21,14 @@
 #include "flow.h"
 
 enum {
-    OPS_MAX = 120,     /* with the most bytes */
-    OTHERS_MAX = 200,  /* of the other ops, evenly spread */
-    SINGLES_MAX = 40,  /* to which ends are added: the best of those ops */
-    HEAVY_MAX = 60,    /* and the first of those with the most bytes */
-    CUTS_MAX = 12,     /* sets that get cuts */
-    EXCHANGED_MAX = 3, /* of them, those whose ops are exchanged */
-    ROUNDS = 2,        /* of exchanges */
-    OFFERS_MAX = 3,    /* ops for one place that get cuts */
+    OPS_MAX = 400,     /* with the most bytes */
+    OTHERS_MAX = 600,  /* of the other ops, evenly spread */
+    SINGLES_MAX = 100, /* to which ends are added: the best of those ops */
+    HEAVY_MAX = 200,   /* and the first of those with the most bytes */
+    CUTS_MAX = 40,     /* sets that get cuts */
+    EXCHANGED_MAX = 8, /* of them, those whose ops are exchanged */
+    ROUNDS = 4,        /* of exchanges */
+    OFFERS_MAX = 6,    /* ops for one place that get cuts */
 };
 
 /* Visits of storages and of words that the search may take; about half a second. */

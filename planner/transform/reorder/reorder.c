@@ -36,8 +36,8 @@ static uint64_t round_up(uint64_t bound, uint64_t alignment)
     return bound + (-bound & (alignment - 1));
 }
 
-/* For several streams: a bound by ops that run beside each other, and from other starts while that
- * leaves a gap. */
+/* For several streams: a bound by ops that run beside each other, if its certificate holds, and
+ * from other starts while that leaves a gap. */
 static enum tarn_status restart(struct tarn_reordering *reordering, const struct tarn_graph *graph,
                                 const uint64_t *reserved,
                                 const struct tarn_reorder_options *options,
@@ -53,9 +53,10 @@ static enum tarn_status restart(struct tarn_reordering *reordering, const struct
     enum tarn_status status = tarn_beside_bound(&certificate, reordering->region, graph, reserved,
                                                 weight, &reordering->steps);
     if (status != TARN_OK) return status;
-    assert(certificate.bound <= weight);
-    assert(graph->ops_count > 1000 || tarn_order_certificate_holds(&certificate, graph, reserved));
-    report->bound = tarn_larger(report->bound, round_up(certificate.bound, options->alignment));
+    bool holds = tarn_order_certificate_holds(&certificate, graph, reserved);
+    assert(!holds || certificate.bound <= weight); /* the check may lack memory */
+    if (holds)
+        report->bound = tarn_larger(report->bound, round_up(certificate.bound, options->alignment));
     status =
         tarn_reorder_restarts(reordering, search, report->bound, options->effort, &gain->tries);
     gain->bytes = weight - weights->after;

@@ -6,19 +6,22 @@
  *     first   an op that uses the most bytes, and all that it waits for, run first
  *     noise   every op is moved by a random distance, as far as the arcs allow
  *
- * Cost: the rounds for one stream and the search for several, for each start. */
+ * Cost: the rounds for one stream and the search for several, for each start; the number of starts
+ * is limited by the visits that these take. */
 #include "restarts.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "streams/base/checked.h"
 #include "streams/base/heap.h"
 #include "streams/base/random.h"
 
-/* Ops of all starts together, and the fewest and the most starts, at the default effort. */
-#define OPS_OF_ALL 200000
-enum { STARTS_MIN = 10, STARTS_MAX = 200, EFFORT_DEFAULT = 200, HEAVIEST = 4 };
+/* At the default effort: visits after which no start is made, but a few starts in any case; and the
+ * most starts. A round for one stream counts as so many visits of each op. */
+#define VISITS_MAX UINT64_C(120000000)
+enum { STARTS_MIN = 10, STARTS_MAX = 300, ROUND_VISITS = 16, EFFORT_DEFAULT = 200, HEAVIEST = 4 };
 
 /* Rounds for one stream after noise, but for every fourth start, which has none: more of them bring
  * every start to the same order for one stream. */
@@ -32,18 +35,19 @@ struct restarts {
     const struct tarn_graph *graph;
     const uint32_t *given; /* the order that came in */
     uint64_t bound;
-    uint32_t effort, left; /* starts that may still be made */
-    uint32_t starts;
-    uint32_t *order;     /* of ops: the start */
-    uint32_t *nodes;     /* the same of nodes */
-    uint32_t *list;      /* the best order for one stream */
-    uint64_t *key;       /* op -> what it is sorted by */
-    uint32_t *waits;     /* op -> ops that it still waits for */
-    uint32_t *items;     /* of a heap */
-    uint32_t *root;      /* op -> an op of its component */
-    uint64_t *own;       /* op -> bytes of the storages that it uses */
-    uint64_t *temporary; /* op -> of those, bytes that only its own stream uses */
-    bool *mark;          /* op, stream */
+    uint32_t effort;
+    uint32_t starts, starts_max;
+    uint64_t visits, visits_max; /* of the rounds; of them and of orders that are weighed */
+    uint32_t *order;             /* of ops: the start */
+    uint32_t *nodes;             /* the same of nodes */
+    uint32_t *list;              /* the best order for one stream */
+    uint64_t *key;               /* op -> what it is sorted by */
+    uint32_t *waits;             /* op -> ops that it still waits for */
+    uint32_t *items;             /* of a heap */
+    uint32_t *root;              /* op -> an op of its component */
+    uint64_t *own;               /* op -> bytes of the storages that it uses */
+    uint64_t *temporary;         /* op -> of those, bytes that only its own stream uses */
+    bool *mark;                  /* op, stream */
     uint32_t heaviest[HEAVIEST];
     uint32_t heaviest_count;
     uint64_t random;
@@ -51,8 +55,12 @@ struct restarts {
 
 static bool is_over(const struct restarts *restarts)
 {
-    return restarts->left == 0 || restarts->search->weights->after <= restarts->bound ||
-           tarn_steps_is_over(&restarts->reordering->steps);
+    const struct tarn_reorder_streams *search = restarts->search;
+    if (search->weights->after <= restarts->bound) return true;
+    if (tarn_steps_is_over(&restarts->reordering->steps)) return true;
+    return restarts->starts >= restarts->starts_max ||
+           (restarts->starts >= STARTS_MIN &&
+            restarts->visits + search->weighing.work >= restarts->visits_max);
 }
 
 /* Searches from the order, with so many rounds for one stream first. */
@@ -63,7 +71,6 @@ static enum tarn_status begin(struct restarts *restarts, uint32_t rounds, bool *
     uint32_t count = 0;
     *better = false;
     if (is_over(restarts)) return TARN_OK;
-    restarts->left--;
     restarts->starts++;
     for (uint32_t i = 0; i < restarts->graph->ops_count; i++) {
         uint32_t v = restarts->order[i], node = model->node_of[v];
@@ -71,7 +78,9 @@ static enum tarn_status begin(struct restarts *restarts, uint32_t rounds, bool *
     }
     assert(count == model->nodes_count);
     tarn_reordering_restart(reordering, restarts->nodes);
+    uint32_t before = reordering->report.rounds;
     enum tarn_status status = tarn_reordering_run(reordering, rounds);
+    restarts->visits += (uint64_t)(reordering->report.rounds - before) * ROUND_VISITS * count;
     if (status == TARN_OK) status = tarn_reorder_list(model, reordering->best, restarts->list);
     if (status != TARN_OK) return status;
     return tarn_reorder_streams_run(
@@ -180,7 +189,7 @@ static enum tarn_status begin_first(struct restarts *restarts, const uint32_t *b
 /* ---- Noise ---- */
 
 static enum tarn_status begin_noise(struct restarts *restarts, const uint32_t *base,
-                                    uint32_t distance, bool *better)
+                                    uint32_t distance, uint32_t rounds, bool *better)
 {
     const struct tarn_graph *graph = restarts->graph;
     const struct tarn_constraints *constraints = &restarts->search->weighing.constraints;
@@ -202,8 +211,6 @@ static enum tarn_status begin_noise(struct restarts *restarts, const uint32_t *b
             if (--restarts->waits[after->ops[i]] == 0) tarn_heap_push(&heap, after->ops[i]);
     }
     assert(count == graph->ops_count);
-    uint32_t rounds = restarts->starts % 4 == 3 ? 0 : NOISE_ROUNDS;
-    if (rounds > restarts->effort) rounds = restarts->effort;
     return begin(restarts, rounds, better);
 }
 
@@ -226,7 +233,9 @@ static enum tarn_status run(struct restarts *restarts)
     }
     for (uint32_t k = 0; status == TARN_OK && !is_over(restarts); k++) {
         uint32_t distance = distances[k / 2 % (sizeof distances / sizeof *distances)];
-        status = begin_noise(restarts, base_of(restarts, k), distance, &better);
+        uint32_t rounds = k % 4 == 0 ? 0 : NOISE_ROUNDS;
+        if (rounds > restarts->effort) rounds = restarts->effort;
+        status = begin_noise(restarts, base_of(restarts, k), distance, rounds, &better);
         if (status == TARN_OK && better)
             status = begin_last(restarts, base_of(restarts, 0), &better);
     }
@@ -260,15 +269,6 @@ static void find_bytes(struct restarts *restarts)
     }
 }
 
-static uint32_t starts_of(uint32_t ops, uint32_t effort)
-{
-    uint64_t starts = OPS_OF_ALL / (ops + 1);
-    if (starts < STARTS_MIN) starts = STARTS_MIN;
-    if (starts > STARTS_MAX) starts = STARTS_MAX;
-    starts = starts * effort / EFFORT_DEFAULT;
-    return starts < UINT32_MAX ? (uint32_t)starts : UINT32_MAX;
-}
-
 enum tarn_status tarn_reorder_restarts(struct tarn_reordering *reordering,
                                        struct tarn_reorder_streams *search, uint64_t bound,
                                        uint32_t effort, uint32_t *starts)
@@ -284,7 +284,9 @@ enum tarn_status tarn_reorder_restarts(struct tarn_reordering *reordering,
         .given = graph->order,
         .bound = bound,
         .effort = effort,
-        .left = starts_of(graph->ops_count, effort),
+        .starts_max =
+            (uint32_t)tarn_smaller((uint64_t)STARTS_MAX * effort / EFFORT_DEFAULT, UINT32_MAX),
+        .visits_max = search->weighing.work + VISITS_MAX / EFFORT_DEFAULT * effort,
         .order = tarn_region_take(region, count, sizeof *restarts.order),
         .nodes = tarn_region_take(region, count, sizeof *restarts.nodes),
         .list = tarn_region_take(region, count, sizeof *restarts.list),

@@ -28,6 +28,7 @@ struct tarn_weighing {
     struct tarn_region witness;
     struct tarn_reuse reuse;
     struct tarn_gap_bound bound;
+    uint64_t work; /* visits of all orders weighed so far, each of a few nanoseconds */
 };
 
 /* Arrays from the region; reserved: their sum fits in 64 bits. TARN_SYSTEM: no memory; *weighing
