@@ -12,6 +12,7 @@
 
 #include "planner/transform/reorder/before.h"
 #include "planner/transform/reorder/beside.h"
+#include "planner/transform/reorder/reorder.h"
 #include "support/arcs_oracle.h"
 #include "support/heaviest.h"
 #include "support/random_graph.h"
@@ -176,6 +177,50 @@ static void what_comes_before_in_some_order_is_found(void **state)
     }
 }
 
+/* ---- Orders ---- */
+
+static uint64_t weight_of(struct tarn_graph *graph, uint32_t left_out, bool keep_time,
+                          struct tarn_reorder_report *report)
+{
+    struct tarn_graph *result;
+    assert_int_equal(tarn_reorder_without(graph,
+                                          TARN_REORDER_OPTIONS(.alignment = 1, .report = report,
+                                                               .keep_time = keep_time),
+                                          left_out, &result, NULL),
+                     TARN_OK);
+    assert_int_equal(heaviest_antichain(result), report->peak_after);
+    tarn_graph_destroy(result);
+    return report->peak_after;
+}
+
+static void other_starts_find_the_lightest_order(void **state)
+{
+    uint32_t graphs = 0, met = 0, met_without = 0, proved = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(3000); seed++) {
+        struct world world;
+        struct tarn_reorder_report report, timely;
+        if (!world_init(&world, seed)) continue;
+        if (world.graph->groups_count == 0) {
+            uint64_t without = weight_of(world.graph, 1u << TARN_REORDER_RESTARTS, false, &report);
+            uint64_t with = weight_of(world.graph, 0, false, &report);
+            assert_true(with >= world.optimum && with <= without);
+            assert_true(report.bound <= world.optimum);
+            assert_true(weight_of(world.graph, 0, true, &timely) <= timely.peak_before);
+            assert_true(timely.critical_path_ns <= timely.critical_path_before_ns);
+            graphs++;
+            met += with == world.optimum;
+            met_without += without == world.optimum;
+            proved += with == report.bound;
+        }
+        tarn_graph_destroy(world.graph);
+    }
+    print_message("# %u graphs: the lightest order in %u, without other starts in %u, proved %u\n",
+                  graphs, met, met_without, proved);
+    assert_true(graphs - met <= graphs / 200 && met_without < met);
+    assert_true(proved > graphs * 3 / 4);
+}
+
 /* ---- Certificates ---- */
 
 static void damage(struct tarn_order_certificate *certificate, const struct tarn_graph *graph,
@@ -252,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bound_is_never_above_the_lightest_order),
         cmocka_unit_test(what_comes_before_in_some_order_is_found),
+        cmocka_unit_test(other_starts_find_the_lightest_order),
         cmocka_unit_test(checker_accepts_bounds_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
