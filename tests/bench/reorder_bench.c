@@ -8,20 +8,18 @@
  * and on how many of them the peak is higher than with all stages.
  * GRAPH is a file; or STORAGESxSTREAMS, for example 50000x1: a generated training step of that many
  * planned storages; or random:SEED: 14 to 60 random ops in two to four streams; or
- * SCHEDULE:STAGESxMICROBATCHES, for example 1F1B:4x12; or KIND:STORAGESxSTREAMS:SEED, for example
- * wide:400x4:1, see rough_graph.h. Sizes are exact (alignment 1). A table in Markdown, or
- * comma-separated values. */
+ * a pipeline or a rough graph, see named_graph.h. Sizes are exact (alignment 1). A table in
+ * Markdown, or comma-separated values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "dnn_graph.h"
-#include "pipeline_graph.h"
+#include "named_graph.h"
 #include "planner/transform/recipe.h"
 #include "planner/transform/reorder/beside.h"
 #include "planner/transform/reorder/reorder.h"
-#include "rough_graph.h"
 #include "streams/order/reserved.h"
 #include "support/random_graph.h"
 #include "tarn.h"
@@ -61,29 +59,9 @@ static struct tarn_graph *random_graph_of(uint32_t seed)
     return random_graph(&options);
 }
 
-/* A pipeline or a rough graph; NULL: the path names none. */
-static struct tarn_graph *take_generated(const char *path)
-{
-    uint32_t a, b, seed;
-    char name[32], end;
-    if (sscanf(path, "%31[^:]:%ux%u:%u%c", name, &a, &b, &seed, &end) == 4) {
-        for (int kind = 0; kind < ROUGH_KINDS; kind++)
-            if (strcmp(name, rough_kind_name((enum rough_kind)kind)) == 0)
-                return rough_graph(
-                    &(struct rough_graph_options){(enum rough_kind)kind, a, b, seed});
-    }
-    if (sscanf(path, "%31[^:]:%ux%u%c", name, &a, &b, &end) == 3) {
-        for (int schedule = 0; schedule < PIPELINE_SCHEDULES; schedule++)
-            if (strcmp(name, pipeline_schedule_name((enum pipeline_schedule)schedule)) == 0)
-                return pipeline_graph(
-                    &(struct pipeline_graph_options){(enum pipeline_schedule)schedule, a, b, 2});
-    }
-    return NULL;
-}
-
 static struct tarn_graph *take_graph(const char *path)
 {
-    struct tarn_graph *graph = take_generated(path);
+    struct tarn_graph *graph = named_graph(path);
     struct tarn_error error;
     uint32_t storages, streams, seed;
     char end;
