@@ -2,17 +2,23 @@
  * once, so the lowest peak is the lowest footprint. A group is different: its members lie side by
  * side whenever they are born, so an order that spreads their lives out may need more than it
  * saves; and so are waits between streams that are still to be added. Orders of several kinds are
- * made, one after another, and each is placed without any search; the best so far stays. Source: B.
- * Steiner et al., "MODeL: memory optimizations for deep learning", section 4. Cost: a reordering
- * and a quick plan for each kind. */
+ * made, one after another, and each is placed without any search; the best so far stays. If another
+ * one has a lower bound than that footprint, a search may still place it better: both are then
+ * placed by all stages. Source: B. Steiner et al., "MODeL: memory optimizations for deep learning",
+ * section 4. Cost: a reordering and a quick plan for each kind, and two plans without local search.
+ */
 #include "pipeline.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "planner/transform/reorder/reorder.h"
+#include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "tarn/transform.h"
+
+/* Graphs with more storages are placed by the quick plan only. */
+enum { STORAGES_MAX = 20000 };
 
 struct joint {
     const struct tarn_plan_settings *settings;
@@ -23,7 +29,12 @@ struct joint {
     bool lowest_will_do;           /* the final plan may be made by the method of `quick` */
     struct tarn_planned best;      /* its plan, if it has one, is not of the coupled graph */
     uint64_t footprint;            /* of the best */
+    uint64_t bound;                /* and its bound */
     struct tarn_reorder_report report;
+    /* Of the others, the one with the lowest bound; NULL: there is none. */
+    struct tarn_graph *other;
+    uint64_t other_bound;
+    struct tarn_reorder_report other_report;
 };
 
 static bool is_method(const struct tarn_plan_options *plan, const char *method)
@@ -73,17 +84,17 @@ static struct tarn_transform_control within(const struct joint *joint,
 
 /* The plan by which an order is compared. */
 static enum tarn_status make_plan(const struct joint *joint, struct tarn_graph *graph,
-                                  struct tarn_plan **plan, struct tarn_error *error)
+                                  const struct tarn_plan_options *options, struct tarn_plan **plan,
+                                  struct tarn_error *error)
 {
     struct tarn_graph *coupled = NULL;
     struct tarn_transform_control control = within(joint, &joint->settings->couple_control);
     struct tarn_couple_options couple = joint->couple;
-    if (!joint->couples)
-        return tarn_plan_make(graph, &joint->quick, TARN_ALL_UNLIMITED, plan, error);
+    if (!joint->couples) return tarn_plan_make(graph, options, TARN_ALL_UNLIMITED, plan, error);
     couple.control = &control;
     enum tarn_status status = tarn_graph_couple(graph, &couple, &coupled, error);
     if (status == TARN_OK)
-        status = tarn_plan_make(coupled, &joint->quick, TARN_ALL_UNLIMITED, plan, error);
+        status = tarn_plan_make(coupled, options, TARN_ALL_UNLIMITED, plan, error);
     tarn_graph_destroy(coupled);
     return status;
 }
@@ -95,63 +106,134 @@ static bool is_final(const struct joint *joint, const struct tarn_graph *graph,
     return joint->lowest_will_do && plan->graph == graph && plan->footprint == plan->claim.bound;
 }
 
-/* Keeps the better of the graph and the best one so far, and drops the one with the larger
- * footprint. */
-static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph, bool *better,
-                              struct tarn_error *error)
+/* Takes the graph over, as the one to look at again, if its bound is lower. */
+static void offer_other(struct joint *joint, struct tarn_graph *graph, uint64_t bound,
+                        const struct tarn_reorder_report *report)
+{
+    if (!graph || (joint->other && joint->other_bound <= bound)) {
+        tarn_graph_destroy(graph);
+        return;
+    }
+    tarn_graph_destroy(joint->other);
+    joint->other = graph;
+    joint->other_bound = bound;
+    joint->other_report = *report;
+}
+
+static void take_best(struct joint *joint, struct tarn_planned made,
+                      const struct tarn_reorder_report *report)
+{
+    struct tarn_planned worse = joint->best;
+    uint64_t bound = joint->bound;
+    struct tarn_reorder_report worse_report = joint->report;
+    joint->footprint = tarn_plan_footprint(made.plan);
+    joint->bound = made.plan->claim.bound;
+    joint->report = *report;
+    if (!is_final(joint, made.graph, made.plan)) {
+        tarn_plan_destroy(made.plan);
+        made.plan = NULL;
+    }
+    joint->best = made;
+    tarn_plan_destroy(worse.plan);
+    offer_other(joint, worse.graph, bound, &worse_report);
+}
+
+/* Keeps the better of the graph and the best one so far. */
+static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph,
+                              const struct tarn_reorder_report *report, struct tarn_error *error)
 {
     assert(graph != joint->best.graph || joint->footprint < UINT64_MAX);
     struct tarn_planned made = {.graph = graph};
-    *better = false;
-    if (graph == joint->best.graph) { /* it came in, and has been placed */
+    if (graph == joint->best.graph || graph == joint->other) { /* it came in, and has been placed */
         tarn_graph_destroy(graph);
         return TARN_OK;
     }
-    enum tarn_status status = make_plan(joint, graph, &made.plan, error);
-    *better = status == TARN_OK && tarn_plan_footprint(made.plan) < joint->footprint;
-    if (*better) {
-        struct tarn_planned worse = joint->best;
-        joint->footprint = tarn_plan_footprint(made.plan);
-        if (!is_final(joint, graph, made.plan)) {
-            tarn_plan_destroy(made.plan);
-            made.plan = NULL;
-        }
-        joint->best = made;
-        made = worse;
+    enum tarn_status status = make_plan(joint, graph, &joint->quick, &made.plan, error);
+    if (status == TARN_OK && tarn_plan_footprint(made.plan) < joint->footprint) {
+        take_best(joint, made, report);
+        return TARN_OK;
     }
-    tarn_planned_finish(&made);
+    if (status == TARN_OK) {
+        uint64_t bound = made.plan->claim.bound;
+        tarn_plan_destroy(made.plan);
+        offer_other(joint, graph, bound, report);
+    } else {
+        tarn_planned_finish(&made);
+    }
     return status;
 }
+
+/* Kinds of orders: what is left out, and whether the time is kept in any case. */
+static const struct kind {
+    uint32_t left_out;
+    bool keep_time;
+} kinds[] = {
+    {0, false},
+    {1u << TARN_REORDER_RESTARTS, false},
+    {1u << TARN_REORDER_RESTARTS | 1u << TARN_REORDER_WITNESS, false},
+    {1u << TARN_REORDER_RESTARTS, true},
+    {1u << TARN_REORDER_RESTARTS | 1u << TARN_REORDER_WITNESS, true},
+};
 
 static enum tarn_status try_kinds(struct joint *joint, struct tarn_graph *graph,
                                   struct tarn_error *error)
 {
     const struct tarn_reorder_options *options = &joint->settings->reorder;
     enum tarn_status status = TARN_OK;
-    for (uint32_t kind = 0; kind < 4 && status == TARN_OK; kind++) {
+    uint64_t bound = 0;
+    bool restarted = false; /* the first kind found its order by another start */
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && status == TARN_OK; k++) {
         struct tarn_graph *result;
         struct tarn_reorder_report report;
         struct tarn_reorder_options own = *options;
-        bool better;
         struct tarn_transform_control control = within(joint, &joint->settings->reorder_control);
-        uint32_t left_out = kind & 1 ? 1u << TARN_REORDER_WITNESS : 0;
+        if (kinds[k].keep_time && options->keep_time) break;
+        if (k == 1 && !restarted) continue;
         own.control = &control;
-        if (kind & 2) own.keep_time = true;
-        if (kind > 0 && left_out == 0 && own.keep_time == options->keep_time) continue;
+        own.keep_time |= kinds[k].keep_time;
         own.report = &report;
         own.report_size = sizeof report;
-        status = tarn_reorder_without(graph, &own, left_out, &result, error);
-        if (status == TARN_OK) status = offer(joint, result, &better, error);
-        if (status == TARN_OK && (better || kind == 0)) joint->report = report;
+        status = tarn_reorder_without(graph, &own, kinds[k].left_out, &result, error);
+        if (status != TARN_OK) return status;
+        if (k == 0) joint->report = report;
+        restarted = k == 0 && report.gains[TARN_REORDER_RESTARTS].bytes > 0;
+        bound = tarn_larger(bound, report.bound);
+        status = offer(joint, result, &report, error);
         if (!joint->couples && joint->footprint <= report.peak_after) break; /* no loss */
     }
+    joint->report.bound = joint->other_report.bound = bound;
+    return status;
+}
+
+/* Places the best and the other one by all stages, and keeps the better one. */
+static enum tarn_status compare_closely(struct joint *joint, struct tarn_error *error)
+{
+    struct tarn_plan_options options = joint->quick;
+    options.method = joint->settings->plan.method;
+    struct tarn_plan *best = NULL, *other = NULL;
+    bool is_large = joint->best.graph->planned_count > STORAGES_MAX;
+    if (!joint->other || joint->other_bound >= joint->footprint || is_large ||
+        is_method(&joint->settings->plan, "lowest") || tarn_deadline_is_over(&joint->deadline))
+        return TARN_OK;
+    enum tarn_status status = TARN_OK;
+    if (!joint->best.plan) status = make_plan(joint, joint->best.graph, &options, &best, error);
+    if (best) joint->footprint = tarn_smaller(joint->footprint, tarn_plan_footprint(best));
+    if (status == TARN_OK && joint->footprint > joint->other_bound)
+        status = make_plan(joint, joint->other, &options, &other, error);
+    if (other && tarn_plan_footprint(other) < joint->footprint) {
+        tarn_planned_finish(&joint->best);
+        joint->best = (struct tarn_planned){.graph = joint->other};
+        joint->other = NULL;
+        joint->report = joint->other_report;
+    }
+    tarn_plan_destroy(best);
+    tarn_plan_destroy(other);
     return status;
 }
 
 static enum tarn_status try_orders(struct joint *joint, struct tarn_graph *graph,
                                    struct tarn_error *error)
 {
-    bool better;
     if (!has_groups(graph) && !(joint->couples && graph->streams_count > 1)) {
         struct tarn_transform_control control = within(joint, &joint->settings->reorder_control);
         struct tarn_reorder_options own = joint->settings->reorder;
@@ -160,8 +242,10 @@ static enum tarn_status try_orders(struct joint *joint, struct tarn_graph *graph
         own.report_size = sizeof joint->report;
         return tarn_graph_reorder(graph, &own, &joint->best.graph, error);
     }
-    enum tarn_status status = offer(joint, tarn_graph_retain(graph), &better, error);
-    return status == TARN_OK ? try_kinds(joint, graph, error) : status;
+    enum tarn_status status =
+        offer(joint, tarn_graph_retain(graph), &(struct tarn_reorder_report){0}, error);
+    if (status == TARN_OK) status = try_kinds(joint, graph, error);
+    return status == TARN_OK ? compare_closely(joint, error) : status;
 }
 
 void tarn_joint_tell_kept(struct tarn_reorder_report *report)
@@ -180,6 +264,7 @@ enum tarn_status tarn_joint_reorder(struct tarn_graph *graph,
     enum tarn_status status = init(&joint, graph, settings, seconds, error);
     if (status != TARN_OK) return status;
     status = try_orders(&joint, graph, error);
+    tarn_graph_destroy(joint.other);
     if (joint.best.graph == graph) tarn_joint_tell_kept(&joint.report);
     if (status == TARN_OK) {
         *report = joint.report;

@@ -287,18 +287,21 @@ struct tarn_offload_options {
 /* ---- Reorder ----
  * Finds an order of the ops in which fewer bytes are alive at once. The input order is always among
  * the candidates: the peak never rises. The result is compared with a lower bound on the peak of
- * every order, from minimum cuts (see planner/transform/reorder/bound.h). */
+ * every order, from minimum cuts (see planner/transform/reorder/bound.h, and beside.h there for
+ * several streams). */
 
 /* The stages of the search for better orders, which can be switched off. */
 enum tarn_reorder_stage {
-    TARN_REORDER_GREEDY,  /* ready segments that free as much as they take, under a limit on
-                           * memory */
-    TARN_REORDER_WINDOWS, /* complete search around the highest step */
-    TARN_REORDER_CUTS,    /* run the ops before the highest step that the minimum cut there puts
-                           * before it */
-    TARN_REORDER_CASES,   /* the bound by case distinction if minimum cuts leave a gap, and orders
-                           * found by it */
-    TARN_REORDER_WITNESS, /* several streams: away from the heaviest antichain */
+    TARN_REORDER_GREEDY,   /* ready segments that free as much as they take, under a limit on
+                            * memory */
+    TARN_REORDER_WINDOWS,  /* complete search around the highest step */
+    TARN_REORDER_CUTS,     /* run the ops before the highest step that the minimum cut there puts
+                            * before it */
+    TARN_REORDER_CASES,    /* the bound by case distinction if minimum cuts leave a gap, and orders
+                            * found by it */
+    TARN_REORDER_WITNESS,  /* several streams: away from the heaviest antichain */
+    TARN_REORDER_RESTARTS, /* several streams: a bound by ops that run beside each other in every
+                            * order, and all of it from other orders while that leaves a gap */
     TARN_REORDER_STAGES
 };
 
@@ -312,9 +315,9 @@ struct tarn_reorder_gain {
 };
 
 struct tarn_reorder_report {
-    /* One stream: the maximum of bytes reserved at once. Several: the heaviest antichain, a lower
-     * bound for every plan. With a budget: of the order that the budget starts from; if the input
-     * order was kept, both are equal. */
+    /* One stream: the maximum of bytes reserved at once. Several: the heaviest antichain, with the
+     * gaps of contiguous groups that it cannot fill, a lower bound for every plan. With a budget:
+     * of the order that the budget starts from; if the input order was kept, both are equal. */
     uint64_t peak_before, peak_after;
     uint64_t bound;  /* no order has a lower peak; 0: not computed */
     uint32_t rounds; /* of improvement */

@@ -21,7 +21,7 @@
 #include "streams/base/error.h"
 
 enum { SEARCHES_FULL = 2, LEAST_FULL = 2, SEARCHES_FOURTH = 4 };
-enum { STEPS = 24, PROBES = 2, PROBED_OPS = 512 };
+enum { STEPS = 192, PROBES = 6, PROBED_OPS = 512 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 
 static bool is_over(const struct tarn_budgeting *budgeting)
@@ -367,7 +367,7 @@ static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tar
         uint64_t target = step_number * step;
         if (is_over(budgeting) || best->time_ns <= budgeting->before_ns) break;
         if (target < budgeting->smallest) break;
-        budgeting->searches = SEARCHES_FULL;
+        budgeting->searches = 0;
         tarn_policy_reset(&budgeting->policy, &budgeting->model);
         status = try_target(budgeting, target, false, best, &next);
     }

@@ -604,9 +604,44 @@ static void a_larger_budget_is_rarely_slower(void **state)
     assert_true(kept * 4 > DRAWS(60) && slower * 10 <= kept);
 }
 
+/* Just above the least footprint, where a few bytes more or less decide what fits: a larger budget
+ * is rarely slower, and never by a third. */
+static void budgets_near_each_other_take_nearly_the_same_time(void **state)
+{
+    uint32_t asked = 0, slower = 0;
+    double worst = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS(90); seed++) {
+        struct tarn_graph *graph = random_training(
+            &(struct random_training_options){.seed = seed,
+                                              .ops = 8 + (uint32_t)(seed % 17),
+                                              .branch_share = seed % 2 ? 30 : 0,
+                                              .passes = 1 + (uint32_t)(seed % 3 / 2),
+                                              .streams = 1 + (uint32_t)(seed % 5 / 4)});
+        uint64_t footprint = budget_footprint_of(graph), fastest = UINT64_MAX;
+        struct tarn_budget_report report;
+        struct tarn_error error;
+        assert_int_equal(plan_within(graph, 1, &report, &error), TARN_DOES_NOT_FIT);
+        uint64_t least = report.footprint;
+        for (uint64_t k = 0; k < 8; k++) {
+            require(plan_within(graph, least + (footprint - least) * k / 64, &report, &error),
+                    &error);
+            double by = (double)report.time_ns / (double)fastest - 1;
+            slower += k > 0 && by > 0;
+            asked += k > 0;
+            if (by > worst) worst = by;
+            if (report.time_ns < fastest) fastest = report.time_ns;
+        }
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u of %u slower, at worst by %.1f %%\n", slower, asked, 100 * worst);
+    assert_true(slower * 10 <= asked && worst < 1.0 / 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(budgets_near_each_other_take_nearly_the_same_time),
         cmocka_unit_test(a_larger_budget_is_rarely_slower),
         cmocka_unit_test(what_may_run_again_follows_from_structure_and_class_alone),
         cmocka_unit_test(kinds_that_are_not_known_run_once_if_that_is_asked),

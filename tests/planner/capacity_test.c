@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "bench/rough_graph.h"
+#include "streams/plan/plan.h"
 #include "support/budget_plan.h"
 #include "support/random_graph.h"
 #include "support/random_training.h"
@@ -262,6 +264,47 @@ static void a_second_space_that_is_too_small_is_named(void **state)
     assert_true(named > 0);
 }
 
+/* ---- Without a budget ---- */
+
+/* Placements that the default search leaves above the bound, of several families: a capacity that
+ * is met stays met when it grows, whatever stage meets it, and a plan keeps to it. */
+static void what_fits_fits_a_larger_capacity(void **state)
+{
+    static const enum rough_kind kinds[] = {ROUGH_LOOSE, ROUGH_MESH, ROUGH_GROUPS, ROUGH_INTERVALS};
+    uint32_t refused = 0, met = 0;
+    (void)state;
+    for (uint32_t seed = 0; seed < DRAWS(24); seed++) {
+        struct rough_graph_options options = {kinds[seed % 4], 30 + seed * 5, 1 + seed % 4, seed};
+        struct tarn_graph *graph = rough_graph(&options);
+        struct tarn_plan_options *plan_options =
+            TARN_PLAN_OPTIONS(.threads = 1, .effort = TARN_NO_EFFORT, .method = "lowest");
+        struct tarn_plan_summary first = summary_of(graph, plan_options);
+        bool has_fitted = false;
+        plan_options->effort = EFFORT;
+        plan_options->method = NULL;
+        for (uint64_t k = 0; k <= 6; k++) {
+            struct tarn_plan *plan;
+            struct tarn_error error;
+            plan_options->capacity = first.bound + (first.footprint - first.bound) * k / 6;
+            enum tarn_status status = tarn_plan_create(graph, plan_options, &plan, &error);
+            if (status != TARN_OK) {
+                assert_int_equal(status, TARN_DOES_NOT_FIT);
+                assert_false(has_fitted);
+                refused++;
+                continue;
+            }
+            assert_true(tarn_plan_footprint(plan) <= plan_options->capacity);
+            has_fitted = true;
+            met++;
+            tarn_plan_destroy(plan);
+        }
+        assert_true(has_fitted);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u met, %u refused\n", met, refused);
+    assert_true(met > DRAWS(24));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +313,7 @@ int main(void)
         cmocka_unit_test(waits_aim_at_the_smaller_capacity),
         cmocka_unit_test(a_second_space_without_room_to_spare_is_kept_to),
         cmocka_unit_test(a_second_space_that_is_too_small_is_named),
+        cmocka_unit_test(what_fits_fits_a_larger_capacity),
     };
     return cmocka_run_group_tests_name("capacity", tests, NULL, NULL);
 }

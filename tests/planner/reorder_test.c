@@ -17,6 +17,7 @@
 #include "planner/transform/reorder/reorder.h"
 #include "streams/order/peak.h"
 #include "streams/plan/plan.h"
+#include "support/arcs_oracle.h"
 #include "support/heaviest.h"
 #include "support/random_graph.h"
 #include "tarn.h"
@@ -40,32 +41,6 @@ struct oracle {
     uint64_t alive[SETS]; /* bytes alive after exactly these ops */
     uint64_t best[SETS];  /* least peak of an order of these ops; UINT64_MAX: not closed */
 };
-
-static bool touches(const struct tarn_graph *graph, uint32_t v, uint32_t storage, bool write)
-{
-    const struct tarn_graph_op *op = &graph->ops[v];
-    if (op->view) return false;
-    for (uint32_t k = 0; !write && k < op->inputs_count; k++)
-        if (graph->tensors[op->inputs[k]].storage == storage) return true;
-    for (uint32_t k = 0; k < op->outputs_count; k++)
-        if (graph->tensors[tarn_outputs(op)[k]].storage == storage) return true;
-    return false;
-}
-
-static bool is_ordered(const struct tarn_graph *graph, uint32_t u, uint32_t v)
-{
-    const struct tarn_graph_op *op = &graph->ops[v];
-    const struct tarn_op_extra *extra = tarn_extra(op);
-    for (uint32_t k = 0; k < extra->control_count; k++)
-        if (extra->control[k] == u) return true;
-    for (uint32_t k = 0; k < op->inputs_count; k++)
-        if (graph->tensors[op->inputs[k]].producer == u) return true;
-    for (uint32_t a = 0; a < graph->storages_count; a++) {
-        if (touches(graph, u, a, true) && touches(graph, v, a, false)) return true;
-        if (touches(graph, u, a, false) && touches(graph, v, a, true)) return true;
-    }
-    return false;
-}
 
 static uint64_t alive_after(const struct tarn_graph *graph, uint32_t set)
 {
@@ -110,7 +85,7 @@ static void oracle_init(struct oracle *oracle, const struct tarn_graph *graph)
     oracle->graph = graph;
     for (uint32_t v = 0; v < graph->ops_count; v++)
         for (uint32_t u = 0; u < v; u++)
-            if (is_ordered(graph, u, v)) oracle->before[v] |= 1u << u | oracle->before[u];
+            if (must_come_before(graph, u, v)) oracle->before[v] |= 1u << u | oracle->before[u];
     for (uint32_t a = 0; a < graph->planned_count; a++)
         oracle->made[graph->storages[a].producer] += graph->storages[a].size;
     fill_best(oracle);

@@ -5,11 +5,15 @@
 
 #include <assert.h>
 #include <float.h>
+#include <string.h>
 
+#include "beside.h"
 #include "planner/transform/heartbeat.h"
 #include "planner/transform/recipe.h"
+#include "restarts.h"
 #include "rounds.h"
 #include "streams.h"
+#include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
 #include "streams/order/reserved.h"
@@ -21,9 +25,43 @@ const char *tarn_reorder_stage_text(enum tarn_reorder_stage stage)
     static const char *const words[] = {
         [TARN_REORDER_GREEDY] = "greedy",   [TARN_REORDER_WINDOWS] = "windows",
         [TARN_REORDER_CUTS] = "cuts",       [TARN_REORDER_CASES] = "cases",
-        [TARN_REORDER_WITNESS] = "witness",
+        [TARN_REORDER_WITNESS] = "witness", [TARN_REORDER_RESTARTS] = "restarts",
     };
     return (unsigned)stage < TARN_REORDER_STAGES ? words[stage] : "";
+}
+
+/* Of several streams every weight is a multiple of the alignment, see gap_bound.h. */
+static uint64_t round_up(uint64_t bound, uint64_t alignment)
+{
+    return bound + (-bound & (alignment - 1));
+}
+
+/* For several streams: a bound by ops that run beside each other, if its certificate holds, and
+ * from other starts while that leaves a gap. */
+static enum tarn_status restart(struct tarn_reordering *reordering, const struct tarn_graph *graph,
+                                const uint64_t *reserved,
+                                const struct tarn_reorder_options *options,
+                                struct tarn_reorder_streams *search)
+{
+    struct tarn_order_certificate certificate;
+    struct tarn_reorder_report *report = &reordering->report;
+    struct tarn_reorder_gain *gain = &report->gains[TARN_REORDER_RESTARTS];
+    struct tarn_reorder_weights *weights = search->weights;
+    uint64_t weight = weights->after;
+    uint32_t tried = weights->tried;
+    if (weight == report->bound || tarn_steps_is_over(&reordering->steps)) return TARN_OK;
+    enum tarn_status status = tarn_beside_bound(&certificate, reordering->region, graph, reserved,
+                                                weight, &reordering->steps);
+    if (status != TARN_OK) return status;
+    bool holds = tarn_order_certificate_holds(&certificate, graph, reserved);
+    assert(!holds || certificate.bound <= weight); /* the check may lack memory */
+    if (holds)
+        report->bound = tarn_larger(report->bound, round_up(certificate.bound, options->alignment));
+    status =
+        tarn_reorder_restarts(reordering, search, report->bound, options->effort, &gain->tries);
+    gain->bytes = weight - weights->after;
+    weights->tried = tried;
+    return status;
 }
 
 /* For several streams: from the best list on, by the heaviest antichain. */
@@ -31,9 +69,6 @@ static enum tarn_status weigh(struct tarn_reordering *reordering, const struct t
                               const uint64_t *reserved, const struct tarn_reorder_options *options,
                               uint32_t *list)
 {
-    uint32_t *came_in =
-        tarn_region_copy(reordering->region, graph->order, graph->ops_count, sizeof *came_in);
-    if (!came_in) return TARN_SYSTEM;
     struct tarn_reorder_weights weights = {
         .tries = tarn_reordering_has(reordering, TARN_REORDER_WITNESS) ? options->effort : 0,
         .slowdown_max = options->keep_time          ? 0
@@ -41,15 +76,29 @@ static enum tarn_status weigh(struct tarn_reordering *reordering, const struct t
                                                     : -1,
         .steps = &reordering->steps,
     };
-    enum tarn_status status = tarn_reorder_streams(reordering->region, graph, reserved,
-                                                   (uint32_t *const[]){came_in, list}, &weights);
+    struct tarn_reorder_streams search;
     struct tarn_reorder_report *report = &reordering->report;
-    report->gains[TARN_REORDER_WITNESS].tries = weights.tried;
+    bool better;
+    enum tarn_status status = tarn_reorder_streams_init(
+        &search, reordering->region, graph, reserved, options->alignment, graph->order, &weights);
+    if (status == TARN_OK)
+        status = tarn_reorder_streams_run(&search, (const uint32_t *const[]){graph->order, list},
+                                          &better);
     report->gains[TARN_REORDER_WITNESS].bytes = weights.start - weights.after;
+    report->bound = round_up(report->bound, options->alignment);
+    if (status == TARN_OK && tarn_reordering_has(reordering, TARN_REORDER_RESTARTS))
+        status = restart(reordering, graph, reserved, options, &search);
+    if (status == TARN_OK) {
+        memcpy(list, search.kept, graph->ops_count * sizeof *list);
+        tarn_weighing_take(&search.weighing, list);
+        assert(tarn_graph_is_valid(&search.weighing.graph));
+        status = tarn_weighing_time(&search.weighing, &report->critical_path_ns);
+    }
+    report->gains[TARN_REORDER_WITNESS].tries = weights.tried;
     report->peak_before = weights.before;
     report->peak_after = weights.after;
     report->critical_path_before_ns = weights.before_ns;
-    report->critical_path_ns = weights.after_ns;
+    tarn_reorder_streams_finish(&search);
     return status;
 }
 

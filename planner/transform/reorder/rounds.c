@@ -254,15 +254,24 @@ enum tarn_status tarn_reordering_run(struct tarn_reordering *reordering, uint32_
 {
     bool better = true;
     enum tarn_status status = TARN_OK;
+    uint32_t rounds_max = reordering->report.rounds + effort;
     while (status == TARN_OK && better && reordering->score.peak > reordering->least &&
-           reordering->report.rounds < effort &&
+           reordering->report.rounds < rounds_max &&
            tarn_steps_next(&reordering->steps, reordering->score.peak)) {
         reordering->report.rounds++;
         status = improve(reordering, &better);
-        if (status == TARN_OK && !better && reordering->score.peak > reordering->least)
+        if (status == TARN_OK && !better && reordering->score.peak > reordering->least &&
+            !reordering->is_restarted)
             status = prove(reordering, &better);
     }
     return status;
+}
+
+void tarn_reordering_restart(struct tarn_reordering *reordering, const uint32_t *order)
+{
+    memcpy(reordering->best, order, reordering->model->nodes_count * sizeof *reordering->best);
+    reordering->score = score_of(reordering, reordering->best, reordering->step);
+    reordering->is_restarted = true;
 }
 
 /* ---- Memory ---- */

@@ -31,6 +31,7 @@ struct tarn_reordering {
     uint64_t *trial;   /* the same for `late` */
     uint8_t *cut;      /* node -> its side of the minimum cut at the highest step (bound.h) */
     struct tarn_reorder_score score; /* of the best order */
+    bool is_restarted;               /* the bound is not looked at any more, but by single cuts */
     struct tarn_reorder_report report;
 };
 
@@ -42,6 +43,9 @@ void tarn_reordering_finish(struct tarn_reordering *reordering);
 
 /* Is the stage not left out? */
 bool tarn_reordering_has(const struct tarn_reordering *reordering, enum tarn_reorder_stage stage);
+
+/* Goes on from another order, which is legal. */
+void tarn_reordering_restart(struct tarn_reordering *reordering, const uint32_t *order);
 
 /* Improves `best`, and raises `least`, for at most `effort` rounds. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_reordering_run(struct tarn_reordering *reordering, uint32_t effort);

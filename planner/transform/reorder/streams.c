@@ -11,27 +11,12 @@
 #include <string.h>
 
 /* Orders between two, with a limit of time more of them, since most of the best take too long. */
-enum { MEMBERS_MAX = 12, PARTS = 8, PARTS_WITHIN_TIME = 32 };
-
-struct search {
-    struct tarn_weighing *weighing;
-    struct tarn_reorder_weights *weights;
-    uint32_t *best;                /* the best order so far, of all ops */
-    uint64_t weight;               /* its heaviest antichain, bytes */
-    uint32_t *attempt;             /* an order that is tried */
-    bool *mark;                    /* op -> is it moved by the change that is made? */
-    uint32_t *room;                /* ops that are put off; in mix, op -> parts of a place */
-    uint64_t *key;                 /* the keys by which mix sorts */
-    uint32_t tries;                /* changes that may still be looked at */
-    uint32_t given_up;             /* of them, those that were not when the search was ended */
-    uint32_t members[MEMBERS_MAX]; /* of the best order's antichain, the heaviest first */
-    uint32_t members_count;
-    uint32_t *threshold; /* stream -> the place of that antichain */
-};
+enum { PARTS = 8, PARTS_WITHIN_TIME = 32 };
 
 /* ---- Changes ---- */
 
-static bool has_marked(const struct search *search, const struct tarn_arcs *arcs, uint32_t v)
+static bool has_marked(const struct tarn_reorder_streams *search, const struct tarn_arcs *arcs,
+                       uint32_t v)
 {
     for (uint32_t i = arcs->begin[v]; i < arcs->begin[v + 1]; i++) {
         if (search->mark[arcs->ops[i]]) return true;
@@ -47,17 +32,18 @@ static int compare_keys(const void *a, const void *b)
 
 /* Puts `early`, and all ops between that come after it, after `late`. False: late comes after
  * early. */
-static bool put_off(struct search *search, const uint32_t *order, uint32_t early, uint32_t late)
+static bool put_off(struct tarn_reorder_streams *search, const uint32_t *order, uint32_t early,
+                    uint32_t late)
 {
-    uint32_t begin = search->weighing->rank[early], end = search->weighing->rank[late],
-             kept = begin, put = 0;
+    uint32_t begin = search->weighing.rank[early], end = search->weighing.rank[late], kept = begin,
+             put = 0;
     if (begin >= end) return false;
-    memset(search->mark, 0, search->weighing->graph.ops_count * sizeof *search->mark);
-    memcpy(search->attempt, order, search->weighing->graph.ops_count * sizeof *order);
+    memset(search->mark, 0, search->weighing.graph.ops_count * sizeof *search->mark);
+    memcpy(search->attempt, order, search->weighing.graph.ops_count * sizeof *order);
     for (uint32_t i = begin; i <= end; i++) {
         uint32_t v = order[i];
         search->mark[v] =
-            v == early || has_marked(search, &search->weighing->constraints.predecessors, v);
+            v == early || has_marked(search, &search->weighing.constraints.predecessors, v);
         if (search->mark[v])
             search->room[put++] = v;
         else
@@ -69,17 +55,17 @@ static bool put_off(struct search *search, const uint32_t *order, uint32_t early
 
 /* Puts `late`, and all between that comes before it, before `early`. False: early comes before it.
  */
-static bool pull(struct search *search, const uint32_t *order, uint32_t early, uint32_t late)
+static bool pull(struct tarn_reorder_streams *search, const uint32_t *order, uint32_t early,
+                 uint32_t late)
 {
-    uint32_t begin = search->weighing->rank[early], end = search->weighing->rank[late],
-             place = begin;
+    uint32_t begin = search->weighing.rank[early], end = search->weighing.rank[late], place = begin;
     if (begin >= end) return false;
-    memset(search->mark, 0, search->weighing->graph.ops_count * sizeof *search->mark);
-    memcpy(search->attempt, order, search->weighing->graph.ops_count * sizeof *order);
+    memset(search->mark, 0, search->weighing.graph.ops_count * sizeof *search->mark);
+    memcpy(search->attempt, order, search->weighing.graph.ops_count * sizeof *order);
     for (uint32_t i = end + 1; i-- > begin;) {
         uint32_t v = order[i];
         search->mark[v] =
-            v == late || has_marked(search, &search->weighing->constraints.successors, v);
+            v == late || has_marked(search, &search->weighing.constraints.successors, v);
     }
     for (uint32_t part = 0; part < 2; part++) {
         for (uint32_t i = begin; i <= end; i++) {
@@ -91,9 +77,10 @@ static bool pull(struct search *search, const uint32_t *order, uint32_t early, u
 
 /* Makes an order between two orders: every op at the weighted mean of its places, with `part` of
  * `parts` of the second. An op that comes first in both orders comes first. */
-static void mix(struct search *search, uint32_t *const order[2], uint32_t part, uint32_t parts)
+static void mix(struct tarn_reorder_streams *search, const uint32_t *const order[2], uint32_t part,
+                uint32_t parts)
 {
-    uint32_t count = search->weighing->graph.ops_count;
+    uint32_t count = search->weighing.graph.ops_count;
     for (uint32_t i = 0; i < count; i++) search->room[order[0][i]] = (parts - part) * i;
     for (uint32_t i = 0; i < count; i++) search->room[order[1][i]] += part * i;
     for (uint32_t i = 0; i < count; i++)
@@ -104,41 +91,43 @@ static void mix(struct search *search, uint32_t *const order[2], uint32_t part, 
 
 /* ---- The search ---- */
 
-static void find_members(struct search *search)
+static void find_members(struct tarn_reorder_streams *search)
 {
-    const struct tarn_weighing *weighing = search->weighing;
-    memcpy(search->threshold, weighing->antichain.threshold,
+    const struct tarn_weighing *weighing = &search->weighing;
+    memcpy(search->threshold, weighing->bound.threshold,
            weighing->graph.streams_count * sizeof *search->threshold);
-    uint32_t count = tarn_antichain_heaviest(search->threshold, &weighing->reuse,
-                                             weighing->reserved, search->members, MEMBERS_MAX);
-    search->members_count = count < MEMBERS_MAX ? count : MEMBERS_MAX;
+    uint32_t count =
+        tarn_antichain_heaviest(search->threshold, &weighing->reuse, weighing->reserved,
+                                search->members, TARN_REORDER_MEMBERS_MAX);
+    search->members_count = count < TARN_REORDER_MEMBERS_MAX ? count : TARN_REORDER_MEMBERS_MAX;
 }
 
 /* Is an order of that weight, the one weighed last, better than the best? */
-static enum tarn_status judge(const struct search *search, uint64_t weight, bool *better)
+static enum tarn_status judge(struct tarn_reorder_streams *search, uint64_t weight, bool *better)
 {
     uint64_t ns;
     *better = weight < search->weight;
     const struct tarn_reorder_weights *weights = search->weights;
     if (!*better || weights->slowdown_max < 0) return TARN_OK;
-    enum tarn_status status = tarn_weighing_time(search->weighing, &ns);
+    enum tarn_status status = tarn_weighing_time(&search->weighing, &ns);
     double most = (double)weights->before_ns * (1 + weights->slowdown_max);
     *better = status == TARN_OK && (ns <= weights->before_ns || (double)ns <= most);
     return status;
 }
 
 /* Weighs the attempt; the best order's ranks are back afterwards. */
-static enum tarn_status try_attempt(struct search *search, bool *better)
+static enum tarn_status try_attempt(struct tarn_reorder_streams *search, bool *better)
 {
-    struct tarn_weighing *weighing = search->weighing;
+    struct tarn_weighing *weighing = &search->weighing;
     uint64_t weight;
     *better = false;
     if (!tarn_steps_next(search->weights->steps, search->weight)) {
-        search->given_up += search->tries;
+        search->is_over = true;
         search->tries = 0;
         return TARN_OK;
     }
     search->tries--;
+    search->weights->tried++;
     enum tarn_status status = tarn_weighing_weigh(weighing, search->attempt, &weight);
     if (status == TARN_OK) status = judge(search, weight, better);
     if (status != TARN_OK) return status;
@@ -151,15 +140,15 @@ static enum tarn_status try_attempt(struct search *search, bool *better)
 }
 
 /* The op before which, or after which, the antichain lies in the stream; TARN_NONE: none. */
-static uint32_t last_before(const struct search *search, uint32_t stream)
+static uint32_t last_before(const struct tarn_reorder_streams *search, uint32_t stream)
 {
     uint32_t x = search->threshold[stream];
-    return x > 0 ? search->weighing->graph.streams[stream].ops[x - 1] : TARN_NONE;
+    return x > 0 ? search->weighing.graph.streams[stream].ops[x - 1] : TARN_NONE;
 }
 
-static enum tarn_status try_member(struct search *search, uint32_t a, bool *better)
+static enum tarn_status try_member(struct tarn_reorder_streams *search, uint32_t a, bool *better)
 {
-    struct tarn_weighing *weighing = search->weighing;
+    struct tarn_weighing *weighing = &search->weighing;
     const struct tarn_storage *storage = &weighing->graph.storages[a];
     uint32_t end = last_before(search, weighing->graph.ops[storage->producer].stream);
     enum tarn_status status = TARN_OK;
@@ -175,14 +164,14 @@ static enum tarn_status try_member(struct search *search, uint32_t a, bool *bett
     return status;
 }
 
-static enum tarn_status improve(struct search *search)
+static enum tarn_status improve(struct tarn_reorder_streams *search)
 {
     bool better = true;
     enum tarn_status status = TARN_OK;
     while (status == TARN_OK && better && search->tries > 0) {
         uint64_t weight;
         better = false;
-        status = tarn_weighing_weigh(search->weighing, search->best, &weight);
+        status = tarn_weighing_weigh(&search->weighing, search->best, &weight);
         if (status != TARN_OK) return status;
         find_members(search);
         for (uint32_t k = 0; k < search->members_count && !better && search->tries > 0; k++) {
@@ -194,20 +183,17 @@ static enum tarn_status improve(struct search *search)
 }
 
 /* Starts with the best of the two orders and of the orders between them, which an ended search
- * skips. order[1] becomes the best. */
-static enum tarn_status start(struct search *search, uint32_t *const order[2])
+ * skips. */
+static enum tarn_status start(struct tarn_reorder_streams *search, const uint32_t *const order[2],
+                              uint32_t parts)
 {
-    struct tarn_weighing *weighing = search->weighing;
-    struct tarn_reorder_weights *weights = search->weights;
+    struct tarn_weighing *weighing = &search->weighing;
+    enum tarn_status status = TARN_OK;
     bool better;
-    enum tarn_status status = tarn_weighing_weigh(weighing, order[0], &weights->before);
-    if (status == TARN_OK) status = tarn_weighing_time(weighing, &weights->before_ns);
-    search->weight = weights->before;
-    memcpy(search->best, order[0], weighing->graph.ops_count * sizeof *search->best);
-    uint32_t parts = weights->slowdown_max > 0 ? PARTS_WITHIN_TIME : PARTS;
-    for (uint32_t part = parts; part > 0 && status == TARN_OK; part--) {
+    for (uint32_t k = 0; k <= parts && status == TARN_OK; k++) {
+        uint32_t part = k == 0 ? 0 : parts + 1 - k;
         uint64_t weight;
-        if (part < parts && tarn_steps_is_over(weights->steps)) break;
+        if (k > 1 && tarn_steps_is_over(search->weights->steps)) break;
         mix(search, order, part, parts);
         status = tarn_weighing_weigh(weighing, search->attempt, &weight);
         if (status == TARN_OK) status = judge(search, weight, &better);
@@ -215,43 +201,54 @@ static enum tarn_status start(struct search *search, uint32_t *const order[2])
         search->weight = weight;
         memcpy(search->best, search->attempt, weighing->graph.ops_count * sizeof *search->best);
     }
-    weights->start = search->weight;
     return status;
 }
 
-static enum tarn_status init(struct search *search, struct tarn_region *region,
-                             const struct tarn_graph *graph, const uint64_t *reserved)
+enum tarn_status tarn_reorder_streams_init(struct tarn_reorder_streams *search,
+                                           struct tarn_region *region,
+                                           const struct tarn_graph *graph, const uint64_t *reserved,
+                                           uint64_t alignment, const uint32_t *given,
+                                           struct tarn_reorder_weights *weights)
 {
     size_t count = graph->ops_count;
-    search->threshold = tarn_region_take(region, graph->streams_count, sizeof *search->threshold);
-    search->best = tarn_region_take(region, count, sizeof *search->best);
-    search->mark = tarn_region_take(region, count, sizeof *search->mark);
-    search->attempt = tarn_region_take(region, count, sizeof *search->attempt);
-    search->room = tarn_region_take(region, count, sizeof *search->room);
-    search->key = tarn_region_take(region, count, sizeof *search->key);
-    return tarn_weighing_init(search->weighing, region, graph, reserved);
+    *search = (struct tarn_reorder_streams){
+        .weights = weights,
+        .threshold = tarn_region_take(region, graph->streams_count, sizeof *search->threshold),
+        .kept = tarn_region_copy(region, given, count, sizeof *search->kept),
+        .best = tarn_region_take(region, count, sizeof *search->best),
+        .mark = tarn_region_take(region, count, sizeof *search->mark),
+        .attempt = tarn_region_take(region, count, sizeof *search->attempt),
+        .room = tarn_region_take(region, count, sizeof *search->room),
+        .key = tarn_region_take(region, count, sizeof *search->key),
+    };
+    enum tarn_status status =
+        tarn_weighing_init(&search->weighing, region, graph, reserved, alignment);
+    if (region->is_exhausted) status = TARN_SYSTEM;
+    if (status == TARN_OK) status = tarn_weighing_weigh(&search->weighing, given, &weights->before);
+    if (status == TARN_OK) status = tarn_weighing_time(&search->weighing, &weights->before_ns);
+    weights->start = weights->after = weights->before;
+    return status;
 }
 
-enum tarn_status tarn_reorder_streams(struct tarn_region *region, const struct tarn_graph *graph,
-                                      const uint64_t *reserved, uint32_t *const order[2],
-                                      struct tarn_reorder_weights *weights)
+void tarn_reorder_streams_finish(struct tarn_reorder_streams *search)
 {
-    struct tarn_region_mark mark = tarn_region_mark(region);
-    struct tarn_weighing weighing;
-    struct search search = {.weighing = &weighing, .weights = weights, .tries = weights->tries};
-    enum tarn_status status = init(&search, region, graph, reserved);
-    if (status == TARN_OK) status = start(&search, order);
-    if (status == TARN_OK) status = improve(&search);
-    if (status == TARN_OK) {
-        memcpy(order[1], search.best, graph->ops_count * sizeof *order[1]);
-        tarn_weighing_take(&weighing, order[1]);
-        assert(tarn_graph_is_valid(&weighing.graph));
-        status = tarn_weighing_time(&weighing, &weights->after_ns);
-    }
-    assert(status != TARN_OK || search.weight <= weights->before);
-    weights->after = search.weight;
-    weights->tried = weights->tries - search.tries - search.given_up;
-    tarn_weighing_finish(&weighing);
-    tarn_region_release(region, mark);
+    tarn_weighing_finish(&search->weighing);
+}
+
+enum tarn_status tarn_reorder_streams_run(struct tarn_reorder_streams *search,
+                                          const uint32_t *const order[2], bool *better)
+{
+    struct tarn_reorder_weights *weights = search->weights;
+    *better = false;
+    search->weight = UINT64_MAX;
+    search->tries = weights->tries;
+    enum tarn_status status =
+        start(search, order, weights->slowdown_max > 0 ? PARTS_WITHIN_TIME : PARTS);
+    if (search->starts++ == 0) weights->start = search->weight;
+    if (status == TARN_OK && search->weight < UINT64_MAX) status = improve(search);
+    *better = status == TARN_OK && search->weight < weights->after;
+    if (!*better) return status;
+    weights->after = search->weight;
+    memcpy(search->kept, search->best, search->weighing.graph.ops_count * sizeof *search->kept);
     return status;
 }

@@ -1,0 +1,307 @@
+/* Starts the search for orders of several streams again. The orders to start from are, of the
+ * order that came in and of the best one so far:
+ *
+ *     last    streams that no other waits for run at the end; their components, which do not wait
+ *             for each other, one after another, those with the fewest bytes of their own first
+ *     first   an op that uses the most bytes, and all that it waits for, run first
+ *     noise   every op is moved by a random distance, as far as the arcs allow
+ *
+ * Cost: the rounds for one stream and the search for several, for each start; the number of starts
+ * is limited by the visits that these take. */
+#include "restarts.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "streams/base/checked.h"
+#include "streams/base/heap.h"
+#include "streams/base/random.h"
+
+/* At the default effort: visits after which no start is made, but a few starts in any case; and the
+ * most starts. A round for one stream counts as so many visits of each op. */
+#define VISITS_MAX UINT64_C(120000000)
+enum { STARTS_MIN = 10, STARTS_MAX = 300, ROUND_VISITS = 16, EFFORT_DEFAULT = 200, HEAVIEST = 4 };
+
+/* Rounds for one stream after noise, but for every fourth start, which has none: more of them bring
+ * every start to the same order for one stream. */
+enum { NOISE_ROUNDS = 2 };
+
+static const uint32_t distances[] = {5, 20, 80, 300};
+
+struct restarts {
+    struct tarn_reordering *reordering;
+    struct tarn_reorder_streams *search;
+    const struct tarn_graph *graph;
+    const uint32_t *given; /* the order that came in */
+    uint64_t bound;
+    uint32_t effort;
+    uint32_t starts, starts_max;
+    uint64_t visits, visits_max; /* of the rounds; of them and of orders that are weighed */
+    uint32_t *order;             /* of ops: the start */
+    uint32_t *nodes;             /* the same of nodes */
+    uint32_t *list;              /* the best order for one stream */
+    uint64_t *key;               /* op -> what it is sorted by */
+    uint32_t *waits;             /* op -> ops that it still waits for */
+    uint32_t *items;             /* of a heap */
+    uint32_t *root;              /* op -> an op of its component */
+    uint64_t *own;               /* op -> bytes of the storages that it uses */
+    uint64_t *temporary;         /* op -> of those, bytes that only its own stream uses */
+    bool *mark;                  /* op, stream */
+    uint32_t heaviest[HEAVIEST];
+    uint32_t heaviest_count;
+    uint64_t random;
+};
+
+static bool is_over(const struct restarts *restarts)
+{
+    const struct tarn_reorder_streams *search = restarts->search;
+    if (search->weights->after <= restarts->bound) return true;
+    if (tarn_steps_is_over(&restarts->reordering->steps)) return true;
+    return restarts->starts >= restarts->starts_max ||
+           (restarts->starts >= STARTS_MIN &&
+            restarts->visits + search->weighing.work >= restarts->visits_max);
+}
+
+/* Searches from the order, with so many rounds for one stream first. */
+static enum tarn_status begin(struct restarts *restarts, uint32_t rounds, bool *better)
+{
+    struct tarn_reordering *reordering = restarts->reordering;
+    const struct tarn_reorder_model *model = reordering->model;
+    uint32_t count = 0;
+    *better = false;
+    if (is_over(restarts)) return TARN_OK;
+    restarts->starts++;
+    for (uint32_t i = 0; i < restarts->graph->ops_count; i++) {
+        uint32_t v = restarts->order[i], node = model->node_of[v];
+        if (node != TARN_NONE && model->op[node] == v) restarts->nodes[count++] = node;
+    }
+    assert(count == model->nodes_count);
+    tarn_reordering_restart(reordering, restarts->nodes);
+    uint32_t before = reordering->report.rounds;
+    enum tarn_status status = tarn_reordering_run(reordering, rounds);
+    restarts->visits += (uint64_t)(reordering->report.rounds - before) * ROUND_VISITS * count;
+    if (status == TARN_OK) status = tarn_reorder_list(model, reordering->best, restarts->list);
+    if (status != TARN_OK) return status;
+    return tarn_reorder_streams_run(
+        restarts->search, (const uint32_t *const[]){restarts->order, restarts->list}, better);
+}
+
+/* ---- Last ---- */
+
+static uint32_t root_of(uint32_t *root, uint32_t v)
+{
+    while (root[v] != v) v = root[v] = root[root[v]];
+    return v;
+}
+
+/* By stream: does no other wait for it? False: there is none with several components. */
+static bool find_components(struct restarts *restarts)
+{
+    const struct tarn_graph *graph = restarts->graph;
+    const struct tarn_arcs *arcs = &restarts->search->weighing.constraints.predecessors;
+    bool several = false;
+    for (uint32_t s = 0; s < graph->streams_count; s++) restarts->mark[s] = true;
+    for (uint32_t v = 0; v < graph->ops_count; v++) restarts->root[v] = v;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        for (uint32_t i = arcs->begin[v]; i < arcs->begin[v + 1]; i++) {
+            uint32_t u = arcs->ops[i];
+            if (graph->ops[u].stream != graph->ops[v].stream)
+                restarts->mark[graph->ops[u].stream] = false;
+            else
+                restarts->root[root_of(restarts->root, u)] = root_of(restarts->root, v);
+        }
+    }
+    for (uint32_t s = 0; s < graph->streams_count && !several; s++) {
+        const struct tarn_graph_stream *stream = &graph->streams[s];
+        for (uint32_t i = 1; i < stream->ops_count && restarts->mark[s]; i++)
+            several |=
+                root_of(restarts->root, stream->ops[i]) != root_of(restarts->root, stream->ops[0]);
+    }
+    return several;
+}
+
+struct placed {
+    uint64_t bytes;        /* of the component */
+    uint32_t first, place; /* the place of its first op; the op's own */
+    uint32_t op;
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static enum tarn_status begin_last(struct restarts *restarts, const uint32_t *base, bool *better)
+{
+    const struct tarn_graph *graph = restarts->graph;
+    struct tarn_region *region = restarts->reordering->region;
+    *better = false;
+    if (is_over(restarts) || !find_components(restarts)) return TARN_OK;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct placed *list = tarn_region_take(region, graph->ops_count, sizeof *list);
+    uint64_t *bytes = tarn_region_take(region, graph->ops_count, sizeof *bytes);
+    uint32_t *first = tarn_region_take(region, graph->ops_count, sizeof *first);
+    if (region->is_exhausted) return TARN_SYSTEM;
+    uint32_t count = 0;
+    for (uint32_t i = graph->ops_count; i-- > 0;) {
+        uint32_t v = base[i], r = root_of(restarts->root, v);
+        first[r] = i;
+        if (restarts->temporary[v] > bytes[r]) bytes[r] = restarts->temporary[v];
+    }
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = base[i], r = root_of(restarts->root, v);
+        bool is_last = restarts->mark[graph->ops[v].stream];
+        list[i] = is_last ? (struct placed){bytes[r], first[r], i, v} : (struct placed){0, 0, i, v};
+        if (!is_last) restarts->order[count++] = v;
+    }
+    qsort(list, graph->ops_count, sizeof *list, compare_placed);
+    for (uint32_t i = 0; i < graph->ops_count; i++)
+        if (restarts->mark[graph->ops[list[i].op].stream]) restarts->order[count++] = list[i].op;
+    tarn_region_release(region, mark);
+    return begin(restarts, restarts->effort, better);
+}
+
+/* ---- First ---- */
+
+static enum tarn_status begin_first(struct restarts *restarts, const uint32_t *base, uint32_t op,
+                                    bool *better)
+{
+    const struct tarn_graph *graph = restarts->graph;
+    const struct tarn_arcs *arcs = &restarts->search->weighing.constraints.predecessors;
+    uint32_t count = 0;
+    memset(restarts->mark, 0, graph->ops_count * sizeof *restarts->mark);
+    restarts->mark[op] = true;
+    for (uint32_t i = graph->ops_count; i-- > 0;) {
+        uint32_t v = base[i];
+        for (uint32_t k = arcs->begin[v]; restarts->mark[v] && k < arcs->begin[v + 1]; k++)
+            restarts->mark[arcs->ops[k]] = true;
+    }
+    for (uint32_t part = 0; part < 2; part++)
+        for (uint32_t i = 0; i < graph->ops_count; i++)
+            if (restarts->mark[base[i]] == (part == 0)) restarts->order[count++] = base[i];
+    return begin(restarts, restarts->effort, better);
+}
+
+/* ---- Noise ---- */
+
+static enum tarn_status begin_noise(struct restarts *restarts, const uint32_t *base,
+                                    uint32_t distance, uint32_t rounds, bool *better)
+{
+    const struct tarn_graph *graph = restarts->graph;
+    const struct tarn_constraints *constraints = &restarts->search->weighing.constraints;
+    const struct tarn_arcs *before = &constraints->predecessors, *after = &constraints->successors;
+    struct tarn_heap heap = {.key = restarts->key, .items = restarts->items};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        double moved = (2 * tarn_random_unit(&restarts->random) - 1) * distance;
+        restarts->key[base[i]] = (uint64_t)((i + moved + distance) * 1024);
+    }
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        restarts->waits[v] = before->begin[v + 1] - before->begin[v];
+        if (restarts->waits[v] == 0) tarn_heap_push(&heap, v);
+    }
+    while (heap.count > 0) {
+        uint32_t v = tarn_heap_pop(&heap);
+        restarts->order[count++] = v;
+        for (uint32_t i = after->begin[v]; i < after->begin[v + 1]; i++)
+            if (--restarts->waits[after->ops[i]] == 0) tarn_heap_push(&heap, after->ops[i]);
+    }
+    assert(count == graph->ops_count);
+    return begin(restarts, rounds, better);
+}
+
+/* ---- All ---- */
+
+/* From the given order, or from the best one. */
+static const uint32_t *base_of(const struct restarts *restarts, uint32_t k)
+{
+    return k % 2 == 0 ? restarts->search->kept : restarts->given;
+}
+
+static enum tarn_status run(struct restarts *restarts)
+{
+    bool better;
+    enum tarn_status status = TARN_OK;
+    for (uint32_t k = 0; k < 2 && status == TARN_OK; k++) {
+        status = begin_last(restarts, base_of(restarts, k), &better);
+        for (uint32_t i = 0; i < restarts->heaviest_count && status == TARN_OK; i++)
+            status = begin_first(restarts, base_of(restarts, k), restarts->heaviest[i], &better);
+    }
+    for (uint32_t k = 0; status == TARN_OK && !is_over(restarts); k++) {
+        uint32_t distance = distances[k / 2 % (sizeof distances / sizeof *distances)];
+        uint32_t rounds = k % 4 == 0 ? 0 : NOISE_ROUNDS;
+        if (rounds > restarts->effort) rounds = restarts->effort;
+        status = begin_noise(restarts, base_of(restarts, k), distance, rounds, &better);
+        if (status == TARN_OK && better)
+            status = begin_last(restarts, base_of(restarts, 0), &better);
+    }
+    return status;
+}
+
+static void find_bytes(struct restarts *restarts)
+{
+    const struct tarn_graph *graph = restarts->graph;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        const struct tarn_storage *storage = &graph->storages[a];
+        const uint32_t *users = tarn_storage_users(graph, storage);
+        uint64_t bytes = restarts->search->weighing.reserved[a];
+        bool is_temporary = !storage->pinned;
+        for (uint32_t k = 0; k < storage->users_count; k++) {
+            restarts->own[users[k]] += bytes;
+            is_temporary &= graph->ops[users[k]].stream == graph->ops[users[0]].stream;
+        }
+        for (uint32_t k = 0; k < storage->users_count && is_temporary; k++)
+            restarts->temporary[users[k]] += bytes;
+    }
+    for (uint32_t k = 0; k < HEAVIEST && k < graph->ops_count; k++) {
+        uint32_t most = TARN_NONE;
+        for (uint32_t v = 0; v < graph->ops_count; v++) {
+            bool is_listed = false;
+            for (uint32_t i = 0; i < k; i++) is_listed |= restarts->heaviest[i] == v;
+            if (!is_listed && (most == TARN_NONE || restarts->own[v] > restarts->own[most]))
+                most = v;
+        }
+        restarts->heaviest[restarts->heaviest_count++] = most;
+    }
+}
+
+enum tarn_status tarn_reorder_restarts(struct tarn_reordering *reordering,
+                                       struct tarn_reorder_streams *search, uint64_t bound,
+                                       uint32_t effort, uint32_t *starts)
+{
+    struct tarn_region *region = reordering->region;
+    const struct tarn_graph *graph = reordering->model->graph;
+    size_t count = graph->ops_count, marks = count + graph->streams_count;
+    struct tarn_region_mark mark = tarn_region_mark(region);
+    struct restarts restarts = {
+        .reordering = reordering,
+        .search = search,
+        .graph = graph,
+        .given = graph->order,
+        .bound = bound,
+        .effort = effort,
+        .starts_max =
+            (uint32_t)tarn_smaller((uint64_t)STARTS_MAX * effort / EFFORT_DEFAULT, UINT32_MAX),
+        .visits_max = search->weighing.work + VISITS_MAX / EFFORT_DEFAULT * effort,
+        .order = tarn_region_take(region, count, sizeof *restarts.order),
+        .nodes = tarn_region_take(region, count, sizeof *restarts.nodes),
+        .list = tarn_region_take(region, count, sizeof *restarts.list),
+        .key = tarn_region_take(region, count, sizeof *restarts.key),
+        .waits = tarn_region_take(region, count, sizeof *restarts.waits),
+        .items = tarn_region_take(region, count, sizeof *restarts.items),
+        .root = tarn_region_take(region, count, sizeof *restarts.root),
+        .own = tarn_region_take(region, count, sizeof *restarts.own),
+        .temporary = tarn_region_take(region, count, sizeof *restarts.temporary),
+        .mark = tarn_region_take(region, marks, sizeof *restarts.mark),
+    };
+    enum tarn_status status = region->is_exhausted ? TARN_SYSTEM : TARN_OK;
+    if (status == TARN_OK) find_bytes(&restarts);
+    if (status == TARN_OK) status = run(&restarts);
+    *starts = restarts.starts;
+    tarn_region_release(region, mark);
+    return status;
+}
