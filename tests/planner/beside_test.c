@@ -142,7 +142,7 @@ static void bound_is_never_above_the_lightest_order(void **state)
         tarn_region_finish(&region);
         tarn_graph_destroy(world.graph);
     }
-    print_message("%u graphs, the bound is met in %u, by several ops in %u\n", graphs, met,
+    print_message("# %u graphs, the bound is met in %u, by several ops in %u\n", graphs, met,
                   above_one_op);
     assert_true(met > graphs * 3 / 4);
     assert_true(above_one_op > graphs / 10);
