@@ -28,7 +28,7 @@ static void require(enum tarn_status status, const struct tarn_error *error)
 
 /* What has been looked at. */
 struct tally {
-    uint32_t plans, again, implemented, refused;
+    uint32_t plans, again, implemented, refused, gathered_again;
 };
 
 static void requires_the_same_values(const struct recompute_meaning *meaning,
@@ -60,6 +60,18 @@ static void requires_the_costs_told(const struct tarn_plan *plan,
     tally->plans++;
     tally->again += costs.again;
     tally->implemented += costs.implemented;
+}
+
+/* What communicates is matched by other devices by its place in its stream. */
+static void requires_collectives_at_home(const struct tarn_plan *plan,
+                                         const struct tarn_graph *graph, struct tally *tally)
+{
+    for (uint32_t v = 0; v < plan->graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &plan->graph->ops[v];
+        if (op->view || tarn_graph_op_class(graph, op->origin) != TARN_CLASS_COLLECTIVE) continue;
+        assert_int_equal(op->stream, graph->ops[op->origin].stream);
+        tally->gathered_again += tarn_plan_op_is_recomputed(plan, (tarn_op){v});
+    }
 }
 
 /* The two numbers of a refusal. */
@@ -95,6 +107,7 @@ static void try_budgets(struct tarn_graph *graph, uint64_t seed, uint64_t effort
         }
         require(status == TARN_DOES_NOT_FIT ? TARN_OK : status, &error);
         requires_the_same_values(meaning, plan, &random);
+        requires_collectives_at_home(plan, graph, tally);
         requires_the_costs_told(plan, &report, budget, tally);
         tarn_plan_destroy(plan);
         if (percent == 0) break;
@@ -122,6 +135,7 @@ static struct tarn_graph *draw_training(uint64_t seed)
         .scatter_share = random_below(&source, 60),
         .view_share = random_below(&source, 40),
         .random_share = random_below(&source, 30),
+        .gather_share = random_below(&source, 40),
         .output_share = random_below(&source, 15),
         .control_share = random_below(&source, 30),
         .bucket = random_percent(&source, 30),
@@ -149,6 +163,7 @@ static void training_steps_compute_the_same_within_a_budget(void **state)
     print_message("# %u plans, %u ops again, %u implementations, %u refused\n", tally.plans,
                   tally.again, tally.implemented, tally.refused);
     assert_true(tally.again > DRAWS(120) && tally.implemented > DRAWS(80));
+    assert_true(tally.gathered_again > DRAWS(10));
 }
 
 static void random_graphs_compute_the_same_within_a_budget(void **state)

@@ -159,6 +159,7 @@ static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
     tarn_op earlier;
     bool early = has_share(g, g->options->early_share);
     bool fixed = random_percent(&g->source, g->options->fixed_share);
+    bool gathers = has_share(g, g->options->gather_share);
     op->op = tarn_builder_op(
         g->b, &(struct tarn_op_info){
                   .name = name,
@@ -170,7 +171,10 @@ static void add_forward(struct growth *g, uint32_t i, tarn_tensor input)
                   .cost = cost,
                   .workspace = random_percent(&g->source, 20) ? draw_size(g) : 0,
                   .workspace_first = early,
-                  .recomputable = fixed ? TARN_NOT_RECOMPUTABLE : TARN_RECOMPUTABLE_BY_RULE,
+                  .op_class = gathers ? TARN_CLASS_COLLECTIVE : TARN_CLASS_UNKNOWN,
+                  .recomputable = fixed     ? TARN_NOT_RECOMPUTABLE
+                                  : gathers ? TARN_RECOMPUTABLE
+                                            : TARN_RECOMPUTABLE_BY_RULE,
                   .implementations = list,
                   .implementations_count = draw_algorithms(g, list, cost)});
     add_view(g, op);

@@ -23,9 +23,10 @@ struct random_training_options {
     uint32_t scatter_share;        /* other ops that are in any stream instead of the first */
     uint32_t view_share;           /* forward results that are read through a view */
     uint32_t random_share;         /* forward ops whose kind is random */
-    uint32_t output_share;         /* forward results that are outputs */
-    uint32_t control_share;        /* forward ops with a control arc that nothing asks for */
-    uint32_t passes;               /* forward and backward, at most 4; 0: 1 */
+    uint32_t gather_share;  /* forward ops that communicate, and may run again all the same */
+    uint32_t output_share;  /* forward results that are outputs */
+    uint32_t control_share; /* forward ops with a control arc that nothing asks for */
+    uint32_t passes;        /* forward and backward, at most 4; 0: 1 */
     uint32_t ahead; /* forward passes that come before the first backward one, as in a pipeline */
     uint64_t capacity; /* of a memory space that is declared for all of it; 0: none is */
     bool bucket; /* the parameters' gradients are one contiguous group, reduced before updates */

@@ -126,13 +126,15 @@ static uint64_t reads_ready(const struct timing_pass *pass, const struct tarn_ex
     return ready;
 }
 
-/* The stream of an execution that is asked for by op v. */
+/* The stream of an execution that is asked for by op v. What communicates stays on its own: other
+ * devices match it by its place among the ops there. */
 static uint32_t choose_stream(const struct timing_pass *pass,
                               const struct tarn_execution *execution, uint32_t v)
 {
     const struct tarn_graph *graph = pass->model->graph;
     uint32_t asking = graph->ops[v].stream;
-    uint32_t home = graph->ops[pass->model->forms[execution->form].op].stream;
+    uint32_t op = pass->model->forms[execution->form].op, home = graph->ops[op].stream;
+    if (tarn_graph_op_class(graph, op) == TARN_CLASS_COLLECTIVE) return home;
     if (pass->rule == TARN_RECOMPUTE_WHERE_ASKED || home == asking) return asking;
     if (pass->rule == TARN_RECOMPUTE_AT_HOME) return home;
     return reads_ready(pass, execution, home) < reads_ready(pass, execution, asking) ? home

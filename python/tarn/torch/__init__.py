@@ -3,6 +3,7 @@
     step = tarn.torch.step(model, optimizer, loss_fn, batch, reorder=True)   # stepping.py
     with tarn.torch.iteration(): ...                                        # allocator.py
     tarn.torch.ddp(model, optimizer, loss_fn, batch)                        # distributed.py
+    tarn.torch.fsdp(model, optimizer, loss_fn, batch, budget=0.6)           # sharding/
     print(tarn.torch.estimate(model, optimizer, loss_fn, batch, "H100"))    # estimating/
     tarn.torch.install("cuda")                  # first, on a GPU              memory.py
     tarn.torch.snapshot.load("snapshot.pickle")                             # snapshot.py, no torch
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
     from .estimating import Profile as Profile
     from .estimating import estimate as estimate
     from .memory import allocator as install
+    from .sharding import fsdp as fsdp
     from .stepping import Step as step
 
-    __all__ = ["Device", "Profile", "allocator", "ddp", "estimate", "install", "iteration",
+    __all__ = ["Device", "Profile", "allocator", "ddp", "estimate", "fsdp", "install", "iteration",
                "snapshot", "step"]
 
 _WHERE = {"iteration": ("allocator", "iteration"), "install": ("memory", "allocator"),
           "step": ("stepping", "Step"), "ddp": ("distributed", "DistributedStep"),
+          "fsdp": ("sharding", "fsdp"),
           "estimate": ("estimating", "estimate"), "Device": ("estimating", "Device"),
           "Profile": ("estimating", "Profile"),
           "allocator": ("allocator",), "snapshot": ("snapshot",)}

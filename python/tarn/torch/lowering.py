@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 import tarn
 
 from .capture import is_random
+from .collectives import group_of, is_collective, is_wait
 from .tensors import flat, has_bytes, tensors_of, view_of
 
 # What their schemas do not say: the positions of arguments that are written if the argument at the
@@ -48,6 +49,8 @@ class Op:
     on_heap: bool = False  # keeps what it asks for
     run: Optional[Callable[..., Any]] = None  # given the tensors of `arguments`, returns what to call
     arguments: List[torch.fx.Node] = field(default_factory=list)
+    group: str = ""  # the communicator of a collective
+    gathers: bool = False  # parameters from all ranks: it may run again, as long as all ranks do
 
     @property
     def may_repeat(self) -> Any:
@@ -55,7 +58,8 @@ class Op:
         moves = "batch_norm" in self.kind and "backward" not in self.kind
         known = not moves or self.kind in ("aten.native_batch_norm", "aten.cudnn_batch_norm")
         draws = self.is_random and not self.redraws
-        return known and not (draws or self.run or self.on_heap)
+        meets = self.group and not self.gathers  # other ranks
+        return known and not (draws or meets or self.run or self.on_heap)
 
 
 class Lowered:
@@ -73,6 +77,8 @@ class Lowered:
         self.value: Dict[Any, Any] = {}
         self.constants: List[Any] = []  # tensors that are no placeholders
         self.communication: List[Any] = []  # streams that block
+        self.wire: Any = None  # a collectives.Wire
+        self.twins: Dict[int, int] = {}  # roots of what ops that are there twice make again: of what
         self.dropped: Set[int] = set()  # ids of parameters whose gradients a hook has taken away in this step
         self.elsewhere: Dict[Any, Any] = {}  # by root: what ops on a GPU make on the host, as seeds
         self._root: Dict[int, int] = {}  # by storage of fake tensors
@@ -91,8 +97,14 @@ class Lowered:
                 self.results = list(node.args[0])
             elif node.target is operator.getitem:
                 self.value[node] = self.value[node.args[0]][node.args[1]]
+            elif is_wait(node.target):  # traced into a storage of its own
+                self.value[node] = self.value[node.args[0]]
+                self._root[node.meta["val"].untyped_storage()._cdata] = self.root(self.value[node])
             else:
                 self._call(node)
+                if "stands_for" in node.meta:  # a fake tensor that others were traced as views of
+                    self._root[node.meta["stands_for"].untyped_storage()._cdata] = self.root(
+                        self.value[node])
 
     def root(self, tensor: Any) -> Any:
         """The root under a fake tensor; None: it has no bytes."""
@@ -166,8 +178,10 @@ class Lowered:
         inputs = [self.latest[root] for root in read if root is not None]
         outputs = dict.fromkeys(self._new(t, node.name) for t in made.values())
         outputs.update((self.write(root, node.name), None) for root in written)
+        meets = is_collective(node.target)
         self.ops.append(Op(node.name, node.target._schema.name.replace("::", "."), inputs,
-                           list(outputs), node, made, is_random=is_random(node)))
+                           list(outputs), node, made, is_random=is_random(node),
+                           group=group_of(node.target, node.args, node.kwargs) if meets else ""))
 
     # ---- As it is in reality ----
 
@@ -210,8 +224,9 @@ class Lowered:
 
     # ---- To Tarn ----
 
-    def graph(self, name: Any, streams: Any = ("compute",), groups: Any = ()) -> Any:
-        """The tarn.Graph, op for op; `self.ids` maps storages to its tensors."""
+    def graph(self, name: Any, streams: Any = ("compute",), groups: Any = (), waits: Any = ()) -> Any:
+        """The tarn.Graph, op for op; `self.ids` maps storages to its tensors. waits: pairs of ops'
+        numbers (later, earlier)."""
         builder = tarn.Builder(name)
         for stream in streams:
             builder.stream(stream)
@@ -225,15 +240,18 @@ class Lowered:
                 self.ids[s] = builder.alias(self.ids[storage.root], storage.name)
         last: Dict[Any, Any] = {}  # what draws random numbers, and what communicates, keeps its order
         for index, op in enumerate(self.ops):
-            line = "random" if op.is_random else op.stream
+            line = "random" if op.is_random else op.group or op.stream
             control = [last[line]] if line and line in last else []
             last[line] = index
             builder.op(op.name, tarn.StreamId(op.stream), [self.ids[s] for s in op.inputs],
                        [self.ids[s] for s in op.outputs], kind=op.kind, control=control,
                        workspace=op.workspace, cost=op.cost,
-                       op_class=("random" if op.is_random else "pure") if op.node else None,
+                       op_class=("random" if op.is_random else "pure" if not op.group else
+                                 "collective") if op.node or op.group else None,
                        recomputable=False if not op.may_repeat else
-                       True if op.is_random else None)
+                       True if op.is_random or op.gathers else None)
+        for later, earlier in waits:
+            builder.control(later, earlier)
         for group in groups:
             builder.group([self.ids[s] for s in group])
         return builder.finish()

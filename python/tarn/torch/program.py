@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_map
 
 import tarn
 
+from . import collectives
 from .cuda import Streams, in_order, streams
 from .lowering import HIDDEN_WRITES
 from .memory import Arena, allocator, summarize
@@ -58,13 +59,19 @@ class _Profiler(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if self._op is None:
-            return target(*args, **kwargs)
+            return args[0] if collectives.is_wait(target) else target(*args, **kwargs)
+        if self._op.group:  # other ranks may not profile, or another step
+            fake = self._op.node.meta["val"]
+            return self._measure(self._op, lambda: collectives.stand_in(target, args, kwargs, fake))
         return self._measure(self._op, lambda: target(*args, **kwargs))
 
     def output(self, target: Any, args: Any, kwargs: Any) -> None:
         """All gradients are there: the optimizer."""
         for op in self._lowered.ops:
             if isinstance(op.run, (Update, Edit)):
+                if op.group:  # other ranks may not profile
+                    op.on_heap = True
+                    continue
                 call = op.run(*(self.env[node] for node in op.arguments))
                 if isinstance(op.run, Update):
                     call()  # makes what it keeps
@@ -120,7 +127,7 @@ class _Apart(_Profiler):
     def _viewed(self, node: Any) -> Any:
         value = self._lowered.value
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), value.__getitem__)
-        return node.target(*args, **kwargs)
+        return args[0] if collectives.is_wait(node.target) else node.target(*args, **kwargs)
 
     def _alone(self, node: Any) -> Any:
         written = set(self._lowered._written(node))
@@ -130,6 +137,8 @@ class _Apart(_Profiler):
                 lambda fake: self._filled(fake, storages, written), self._lowered.value[n]))
 
         def call() -> Any:
+            if self._op.group:
+                return collectives.stand_in(node.target, args, kwargs, node.meta["val"])
             return node.target(*args, **kwargs)
 
         if self._lowered.device.type == "cuda":
@@ -209,7 +218,8 @@ class Program:
         self.copied: Counter[str] = Counter()  # outputs that were not made where they belong, by op
         self.keepers: list[str] = []  # ops that have kept memory which was their workspace
         self.has_run = False
-        self._root = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
+        roots = ((tensor, lowered.storages[s].root) for s, tensor in lowered.ids.items())
+        self._root = {tensor: lowered.twins.get(root, root) for tensor, root in roots}
         self.ops = list(plan.graph.ops)
         self._again = {plan.origin(op.id) for op in self.ops if plan.is_recomputed(op.id)}
         self._states: dict[Any, Any] = {}  # of the generator, by ops that run again
@@ -387,6 +397,9 @@ class Program:
             args = [None if i in statistics else value for i, value in enumerate(args)]
         targets = {i: self._tensor(fake, places) for i, fake in op.made.items()
                    if self.lowered.root(fake) in places}
+        if op.group:  # without a frame: its threads free what they have asked for at any time
+            return collectives.bound(op.name, function, args, kwargs,
+                                     [targets[i] for i in sorted(targets)], self.lowered.wire)
         into = getattr(function, "into", None)
         if into and len(targets) == len(flat(self.lowered.value[op.node])):  # asks for nothing
             function, args, targets = into, [*args, *(targets[i] for i in sorted(targets))], {}

@@ -18,11 +18,12 @@ from torch.utils import _pytree as pytree
 import tarn
 
 from .capture import capture
+from .collectives import divide
 from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
 from .costs import Costs
 from .program import Program, profile, profile_apart
-from .tensors import distance, empty_as, tensors_of
+from .tensors import distance, empty_as, local, tensors_of
 from .tracing import NotRun, Traced, detached, loss_in, reason
 from .updates import (add_state, add_updates, divided, hooked, is_one_by_one, seen_by_updates,
                       unchanged)
@@ -125,7 +126,7 @@ def _captured(step: Any, loss: Any, inputs: Any, names: Any) -> Any:
     for i, tensor in enumerate(inputs):
         shared.setdefault(tensor.untyped_storage()._cdata, {}).setdefault(id(tensor), i)
     while True:
-        captured = capture(loss, inputs, names, joint)
+        captured = step.captured(loss, inputs, names, joint)
         lowered = Lowered(captured, step.device)
         written = {*captured.trained, *lowered.written()}
         more = {i for those in map(dict.values, shared.values())
@@ -140,8 +141,7 @@ class Variant:
 
     def __init__(self, step: Any, loss: Any, inputs: Any) -> None:
         """loss: as Dynamo has traced it, called with inputs."""
-        model = step.model
-        names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
+        names = step.names()
         captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
         self.fused: Any = None  # a fusing.Fused
         self.reason: Optional[str] = None  # why it is not what was asked for
@@ -176,8 +176,12 @@ class Variant:
         if self.fused is None:
             updates, groups = self._complete(step, self.lowered, captured, inputs)
             self._profile(step, self.lowered, updates, tensors)
+        self.lowered.wire = step.wire
+        streams = step.divide(self.lowered)
         step.agree(self.lowered)
-        self.graph = self.lowered.graph(step.name, step.streams, groups)
+        self.graph = self.lowered.graph(step.name, streams, groups)
+        self.meets = any(op.group for op in self.lowered.ops)  # other ranks: no CUDA graph
+        self.streams, self.groups = streams, groups
 
     def _may_draw_again(self, step: Any, lowered: Any) -> None:
         """With a budget; threads would take turns at one generator."""
@@ -236,7 +240,7 @@ class Variant:
         """record: as a CUDA graph."""
         try:
             self.recorded = None
-            if not (record and self._replays()):
+            if not (record and not self.meets and self._replays()):
                 self.program.run()
         except BaseException:  # its streams have stopped
             self.close()
@@ -300,6 +304,8 @@ class Step:
 
     streams: tuple[str, ...] = ("compute",)
     reduction: Any = None  # given gradients, returns what to call for their mean over all ranks
+    clips_over = updates_over = ""  # the communicators that `clip` and the optimizer use
+    wire: Any = None  # a collectives.Wire
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                  loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
@@ -335,7 +341,7 @@ class Step:
         self._refused: dict[Any, str] = {}  # kinds of batch, and keys of variants: why
         alone = not isinstance(example_batch, (tuple, list))
         self.example = (example_batch,) if alone else tuple(example_batch)
-        self._traced = Traced(model, loss_fn, weakref.WeakMethod(self.planned))
+        self._traced = self.tracing()
         self._is_example = True
         self._call(self.example)
         self._is_example = False
@@ -576,7 +582,7 @@ class Step:
     def _bits(self, loss: Any, written: Any) -> Any:
         trained = of_optimizer(self.optimizer)
         states = tensors_of([self.optimizer.state.get(p) for p in trained])
-        tensors = {id(t): t.detach() for t in (loss, *written, *trained, *states)}
+        tensors = {id(t): t.detach() for t in map(local, (loss, *written, *trained, *states))}
         bits = (t.resolve_conj().resolve_neg().flatten().contiguous().view(torch.uint8)
                 for t in tensors.values())
         return [_digest(some) for some in bits]
@@ -597,11 +603,12 @@ class Step:
         first = [places.setdefault(t.untyped_storage()._cdata, i) for i, t in enumerate(inputs)]
         key = (loss, tuple((f, distance(t, inputs[f])) for t, f in zip(inputs, first)),
                tuple(map(_kind_of, inputs)),  # PyTorch 2.11 does not guard layouts of parameters
-               tuple((id(t), hooked(t)) for t in inputs if t.requires_grad and t.is_leaf),
+               self.marks(inputs),
                tuple(tuple(map(id, group["params"])) for group in self.optimizer.param_groups),
                is_one_by_one(self.optimizer), torch.backends.mkldnn.enabled,
                cuda.math_sdp_enabled(), cuda.flash_sdp_enabled(), cuda.cudnn_sdp_enabled(),
                cuda.mem_efficient_sdp_enabled())  # Dynamo does not look at them
+        self.meet(key)
         if key in self._refused:
             raise NotRun(self._refused[key])
         if key not in self.variants:
@@ -632,10 +639,14 @@ class Step:
     def _capture(self, loss: Any, inputs: Any) -> Any:
         variant = Variant(self, loss, inputs)
         self._warning = variant.reason and f"{variant.reason}; it runs unfused"
+        self.plan_of(variant)
+        return variant
+
+    def plan_of(self, variant: Any) -> None:
+        """Makes the plan of a variant's graph."""
         if isinstance(self.budget, float):  # a share of the first plan without a budget
             self.budget = math.ceil(self.budget * self.footprint(variant.graph))
         variant.plan = tarn.plan(variant.graph, budget=self.budget, **self._options)
-        return variant
 
     def _program(self, variant: Any, inputs: Any) -> Any:
         """Bound to the arena that all variants share, and to where the model lies now."""
@@ -652,7 +663,42 @@ class Step:
             variant.program = Program(variant.lowered, variant.plan, self._arena, tensors)
         return variant.program
 
+    # ---- What the model has ----
+
+    def names(self) -> dict[int, str]:
+        """Of the model's tensors, by id, as they are among the inputs of what is traced."""
+        held = [*self.model.named_parameters(), *self.model.named_buffers()]
+        return {id(t): n for n, t in held}
+
+    def parameters(self) -> Any:
+        """As the optimizer knows them."""
+        return list(self.model.parameters())
+
+    def parameter(self, tensor: Any) -> Any:
+        """The parameter that is this input."""
+        return tensor
+
+    def tracing(self) -> Any:
+        """What calls the loss, with `planned` in the place of what was traced."""
+        return Traced(self.model, self.loss_fn, weakref.WeakMethod(self.planned))
+
+    def captured(self, loss: Any, inputs: Any, names: Any, joint: Any) -> Any:
+        """Forward and backward of a loss, as a Captured."""
+        return capture(loss, inputs, names, joint)
+
+    def marks(self, inputs: Any) -> Any:
+        """What else a capture holds for."""
+        return tuple((id(t), hooked(t)) for t in inputs if t.requires_grad and t.is_leaf)
+
     # ---- Where there are other ranks ----
+
+    def meet(self, key: Any) -> None:
+        """Before a variant runs, or is captured. Raises NotRun where other ranks run eagerly."""
+
+    def divide(self, lowered: Any) -> Sequence[str]:
+        """Gives ops their streams; returns the streams. (Those of several threads are given by
+        tarn.plan.)"""
+        return self.streams if self._streams > 1 else divide(lowered, self.streams)
 
     def agree(self, lowered: Any) -> None:
         """On what was measured."""
@@ -676,7 +722,8 @@ class Report(NamedTuple):
     last step was; `left_out`: ops between them, and why. `compared`: "all", or what part of a batch
     was compared with eager execution, or nothing; `eager` is None where only a part was. `noise`, where fused kernels
     differ by more than the tolerance of their types: by how much of its norm eager execution makes something else if
-    its parameters are rounded otherwise; twice that was then allowed."""
+    its parameters are rounded otherwise; twice that was then allowed. Of sharded steps: how many `gathers` there are,
+    those that run again, and the bytes that a rank receives from others in a step."""
 
     eager: Optional[int]
     arena: Optional[int] = None
@@ -688,6 +735,9 @@ class Report(NamedTuple):
     left_out: Mapping[str, str] = {}
     compared: str = ""
     noise: Mapping[str, float] = {}
+    gathers: int = 0
+    gathered_again: Sequence[str] = ()
+    received: int = 0
 
     def __str__(self) -> Any:
         if self.arena is None:
@@ -703,6 +753,9 @@ class Report(NamedTuple):
         if self.recomputed:
             text += f"; {len(self.recomputed)} ops run again: {', '.join(self.recomputed[:8])}"
             text += " ..." if len(self.recomputed) > 8 else ""
+        if self.gathers:
+            text += (f"; {self.gathers} gathers, {len(self.gathered_again)} of them again; "
+                     f"{self.received} bytes received")
         if self.graphs:
             text += "; one CUDA graph" if self.graphs == 1 else f"; {self.graphs} CUDA graphs"
         for name, why in self.left_out.items():

@@ -10,6 +10,18 @@ def tensors_of(value: Any) -> Any:
     return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor)]
 
 
+def local(tensor: Any) -> Any:
+    """This rank's part of a DTensor; any other tensor itself."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def as_gradient(parameter: Any, gradient: Any) -> Any:
+    """What a parameter takes as `.grad`: a DTensor if it is one, whose part on this rank is given."""
+    if local(parameter) is parameter:
+        return gradient
+    return type(parameter.detach())(gradient, parameter._spec, requires_grad=False)
+
+
 def flat(results: Any) -> Any:
     """Tensors and None of what a call has returned."""
     results = results if isinstance(results, (tuple, list)) else (results,)

@@ -12,7 +12,7 @@ import torch
 from torch.optim import optimizer as hooks
 
 from .lowering import Op
-from .tensors import tensors_of
+from .tensors import as_gradient, local, tensors_of
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def unchanged(optimizer: Any, tensors: Any, on_host: bool = False) -> Iterator[A
     own = dict(vars(optimizer))
     parameters = tensors_of([group["params"] for group in optimizer.param_groups])
     saved = [(t, t.detach().to("cpu", copy=True) if on_host else t.detach().clone())
-             for t in {id(t): t for t in [*tensors, *parameters]}.values()]
+             for t in {id(t): t for t in map(local, [*tensors, *parameters])}.values()]
     gradients = [(p, p.grad) for p in parameters]
     kept = {id(kept): kept for kept in [optimizer, *parameters]}
     vars(optimizer).update(copy.deepcopy(own, kept))
@@ -114,7 +114,8 @@ class Update:
                                           for i, those in self._members.items()]
                 self._own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
-                parameter.grad = None if id(parameter) in self._dropped else gradient
+                parameter.grad = (None if id(parameter) in self._dropped
+                                  else as_gradient(parameter, gradient))
             if _seen is not None:
                 _seen.update((id(p), p.grad.clone()) for p in self.parameters if p.grad is not None)
             self._own.step()
@@ -147,8 +148,9 @@ class Update:
         return f"{kind.__name__} computes on the host: make it with fused=True or capturable=True"
 
     def state(self) -> Any:
-        return [value for p in self.parameters for value in self.optimizer.state.get(p, {}).values()
-                if isinstance(value, torch.Tensor) and value.numel()]
+        values = (local(value) for p in self.parameters
+                  for value in self.optimizer.state.get(p, {}).values())
+        return [value for value in values if isinstance(value, torch.Tensor) and value.numel()]
 
 
 # ---- As part of a CUDA graph ----
@@ -223,13 +225,14 @@ class Edit:
         def run() -> None:
             versions = [p._version for p in self.parameters]
             for parameter, gradient in zip(self.parameters, gradients):
-                parameter.grad = None if id(parameter) in self._dropped else gradient
+                parameter.grad = (None if id(parameter) in self._dropped
+                                  else as_gradient(parameter, gradient))
             self._function(self.parameters)
             for parameter, gradient in zip(self.parameters, gradients):
                 if parameter.grad is None:
                     self._dropped.add(id(parameter))
-                elif parameter.grad is not gradient:
-                    gradient.copy_(parameter.grad)
+                elif local(parameter.grad) is not gradient:
+                    gradient.copy_(local(parameter.grad))
                 parameter.grad = None
             if versions != [p._version for p in self.parameters]:
                 raise ValueError("a hook of a parameter, or clip, writes to parameters")
@@ -288,14 +291,14 @@ def _last_uses(lowered: Any) -> Any:
             for s in op.inputs + op.outputs}
 
 
-def _trained(lowered: Any, captured: Any, inputs: Any) -> Iterator[Any]:
+def _trained(lowered: Any, captured: Any, step: Any, inputs: Any) -> Iterator[Any]:
     gradients = lowered.results[captured.results_count:]
     roots = [lowered.root(lowered.value[node])
              for node in lowered.module.graph.find_nodes(op="placeholder")]
     last = _last_uses(lowered)
     for i, node in zip(captured.trained, gradients):
         gradient = lowered.become(node, "gradient")
-        yield Trained(last.get(gradient, -1), roots[i], gradient, inputs[i], node)
+        yield Trained(last.get(gradient, -1), roots[i], gradient, step.parameter(inputs[i]), node)
 
 
 def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
@@ -303,7 +306,7 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
     updates, and the groups of gradients that are reduced as one."""
     last, added, dropped = _last_uses(lowered), defaultdict(list), lowered.dropped
-    ready = sorted(_trained(lowered, captured, inputs), key=lambda item: item.position)
+    ready = sorted(_trained(lowered, captured, step, inputs), key=lambda item: item.position)
     end = max((item.position for item in ready), default=-1)
     given, one_by_one = {id(i.parameter): i for i in ready}, is_one_by_one(step.optimizer)
     buckets = [[given[id(p)] for p in bucket]
@@ -331,9 +334,9 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
             add(f"all_reduce{i}", "comm.all_reduce", step.reduction, bucket, at, stream=1,
                 cost=sum(item.parameter.nbytes for item in bucket))
     if step.clip and ready:
-        items = [given[id(p)] for p in step.model.parameters() if id(p) in given]
+        items = [given[id(p)] for p in step.parameters() if id(p) in given]
         edit = Edit(step.clip, [item.parameter for item in items], dropped)
-        add("clip", "clip", edit, items, end, on_heap=True)
+        add("clip", "clip", edit, items, end, on_heap=True, group=step.clips_over)
     updates: list[Any] = []
     for bucket, at in zip(buckets, available) if one_by_one else [(ready, end)]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
@@ -341,7 +344,7 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
         run = Update(step.optimizer, [item.parameter for item in bucket], dropped)
         kind = f"optimizer.{type(step.optimizer).__name__}"
         updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots,
-                           on_heap=not one_by_one))
+                           on_heap=not one_by_one, group=step.updates_over))
     lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
                                for new in (op, *added[index])]
     groups = [[item.gradient for item in bucket] for bucket in buckets] if step.reduction else []

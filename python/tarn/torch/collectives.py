@@ -1,0 +1,234 @@
+"""Functional collectives (torch.ops._c10d_functional) of a captured step: which calls they are, and
+how they run from and to planned places. They are called through the process group, and waited for in
+the op: what is alive is what the plan says."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+
+from .kernel import Kernel
+
+try:  # PyTorch without collectives has none of them
+    from torch.distributed import _functional_collectives as _meta  # noqa: F401 pylint: disable=unused-import
+    from torch.distributed.distributed_c10d import (
+        AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, ReduceScatterOptions,
+        _resolve_process_group)
+    WAIT: Any = torch.ops._c10d_functional.wait_tensor.default
+except (ImportError, AttributeError):
+    WAIT = None
+
+SPACES = ("_c10d_functional", "c10d_functional")
+
+
+def is_wait(target: Any) -> bool:
+    """Its result is what it is given, once that is there."""
+    return WAIT is not None and target is WAIT
+
+
+class Collective(Kernel):
+    """A collective of tensors of one device, which is no call of PyTorch's."""
+
+    def __init__(self, name: str, group: str) -> None:
+        super().__init__(name)
+        self._schema.name, self.group_name = f"c10d::{name}", group
+        self.call = self.alone
+
+    def alone(self, *given: Any) -> Any:
+        """Results as of a collective, made of what this rank has."""
+        raise NotImplementedError
+
+    def start(self, group: Any, given: Any, outs: Any) -> Any:
+        """From and to where tensors lie: (work, what is left to do then or None)."""
+        raise NotImplementedError
+
+    def received(self, ranks: int, given: int, made: int) -> int:
+        """Bytes from other ranks, of those that it reads and those that it makes."""
+        raise NotImplementedError
+
+
+def is_collective(target: Any) -> bool:
+    if isinstance(target, Collective):
+        return True
+    return getattr(target, "namespace", "") in SPACES and not is_wait(target)
+
+
+def _name(target: Any) -> str:
+    return str(target._schema.name).split("::")[-1]
+
+
+def group_of(target: Any, args: Any, kwargs: Any) -> str:
+    """The name of the communicator."""
+    if isinstance(target, Collective):
+        return target.group_name
+    for position, argument in enumerate(target._schema.arguments):
+        if argument.name == "group_name":
+            given = args[position] if position < len(args) else kwargs.get(argument.name)
+            return str(given)
+    return ""
+
+
+def divide(lowered: Any, streams: Any) -> Any:
+    """Gives collectives streams of their own, one for each communicator; returns all streams."""
+    streams, numbers = list(streams), {}
+    for op in lowered.ops:
+        if op.group and op.stream == 0:
+            if op.group not in numbers:
+                numbers[op.group] = len(streams)
+                streams.append(f"communication{len(numbers)}")
+            op.stream = numbers[op.group]
+    lowered.communication = [*lowered.communication, *numbers.values()]
+    return streams
+
+
+class Wire:
+    """What a step's collectives do beside communicating; a step of several ranks that agree has one
+    of its own (sharding/agreement.py)."""
+
+    def wait(self, work: Any, op: str) -> None:
+        """Until `work`, of the op of that name, is done."""
+        work.wait()
+
+
+def stand_in(target: Any, args: Any, kwargs: Any, value: Any) -> Any:
+    """What a rank alone makes in the place of a collective, to go on with: results of the same
+    types and sizes, from what it has itself. value: fake results."""
+    if isinstance(target, Collective):
+        return target(*args)
+    name, given = _name(target), args[0]
+
+    def one(tensor: Any, fake: Any) -> Any:
+        flat = tensor.detach().reshape(-1)
+        if fake.numel() > flat.numel() and flat.numel():
+            flat = flat.repeat(-(-fake.numel() // flat.numel()))
+        elif fake.numel() and not flat.numel():
+            flat = flat.new_ones(fake.numel())
+        return flat[:fake.numel()].clone().view(fake.shape)
+
+    if isinstance(value, (list, tuple)):
+        return [one(tensor, fake) for tensor, fake in zip(given, value)]
+    if name.endswith("_") or target._schema.arguments[0].alias_info is not None:
+        return given
+    return one(given, value)
+
+
+_OPS = {"sum": "SUM", "avg": "AVG", "max": "MAX", "min": "MIN", "product": "PRODUCT",
+        "band": "BAND", "bor": "BOR", "bxor": "BXOR"}
+
+
+def _reduction(text: str, options: Any) -> Any:
+    options.reduceOp = getattr(dist.ReduceOp, _OPS[text.lower()])
+    return options
+
+
+def _is_gloo(group: Any, device: Any) -> bool:
+    try:
+        return "gloo" in type(group._get_backend(device)).__name__.lower()
+    except RuntimeError:
+        return False
+
+
+def reduced(group: Any, outs: Any, given: Any, text: str, scattered: bool = True) -> Any:
+    """Starts the reduction of several tensors, each from and to its place. As FSDP2 does it, gloo does
+    it by one buffer in which each rank's part lies back to back: it sums in an order that depends on
+    where a number lies, and all of it on every rank. (Gloo's own reduction that scatters does the
+    same, and waits without looking at the time.)"""
+    outs = list(outs)
+    if not _is_gloo(group, outs[0].device):
+        if scattered:
+            options = _reduction(text, ReduceScatterOptions())
+            flat = [tensor.reshape(-1) for tensor in given]
+            return group.reduce_scatter_tensor_coalesced(outs, flat, options), None
+        for out, tensor in zip(outs, given):
+            out.copy_(tensor)
+        return group.allreduce_coalesced(outs, _reduction(text, AllreduceCoalescedOptions())), None
+    world = group.size() if scattered else 1
+    whole = torch.cat([tensor.reshape(world, -1) for tensor in given], 1)
+    work = group.allreduce([whole], _reduction(text, AllreduceOptions()))
+
+    def done() -> None:
+        mine = whole[group.rank() if scattered else 0]
+        for out, part in zip(outs, mine.split([out.numel() for out in outs])):
+            out.copy_(part.view(out.shape))
+
+    return work, done
+
+
+def _start(name: str, group: Any, args: Any, outs: Any) -> Any:
+    """(work, what is left to do then or None) of a collective whose places are known; None: of
+    others."""
+    given = args[0]
+    if name == "all_gather_into_tensor_coalesced":
+        return group.allgather_into_tensor_coalesced(outs, list(given)), None
+    if name == "all_gather_into_tensor":
+        return group._allgather_base(outs[0], given, AllgatherOptions()), None
+    if name.startswith("reduce_scatter_tensor"):
+        several = name.endswith("_coalesced")
+        return reduced(group, outs, given if several else [given], args[1])
+    if name in ("all_reduce", "all_reduce_"):
+        out = outs[0] if outs else given
+        if outs:
+            out.copy_(given)
+        return group.allreduce([out], _reduction(args[1], AllreduceOptions())), None
+    if name == "all_reduce_coalesced":
+        return reduced(group, outs, given, args[1], scattered=False)
+    if name == "all_to_all_single":
+        return group.alltoall_base(outs[0], given, list(args[1]), list(args[2]),
+                                   AllToAllOptions()), None
+    return None
+
+
+def received(lowered: Any, op: Any) -> int:
+    """Bytes of a collective that come from other ranks."""
+    if op.node is None:
+        return 0
+    name, world = _name(op.node.target), _resolve_process_group(op.group).size()
+    given, made = (sum(lowered.storages[s].size for s in ids) for ids in (op.inputs, op.outputs))
+    if isinstance(op.node.target, Collective):
+        return op.node.target.received(world, given, made)
+    size = given if "reduce" in name else made
+    return int(size * (world - 1) // world) * (2 if name.startswith("all_reduce") else 1)
+
+
+def bound(op: str, target: Any, args: Any, kwargs: Any, outs: Any, wire: Optional[Wire]) -> Any:
+    """What to call for a collective, the op of that name, whose fresh results have the places `outs`."""
+    group = _resolve_process_group(group_of(target, args, kwargs))
+    wire, outs = wire or Wire(), list(outs)
+    if isinstance(target, Collective):
+        def start() -> Any:
+            return target.start(group, args, outs)
+    else:
+        name, values = _name(target), list(args)
+        values += [kwargs[argument.name] for argument in target._schema.arguments[len(values):]
+                   if argument.name in kwargs]
+
+        def start() -> Any:
+            return _start(name, group, values, outs) or _as_it_is(target, args, kwargs, outs)
+    first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
+    on_host = first.device.type == "cpu"  # elsewhere `wait` orders streams only
+
+    def call() -> None:
+        work, done = start()
+        if work is not None and on_host:
+            wire.wait(work, op)
+        elif work is not None:
+            work.wait()
+        if done:
+            done()
+
+    return call
+
+
+def _as_it_is(target: Any, args: Any, kwargs: Any, outs: Any) -> Any:
+    """A collective that has no places of its own: its results are copied to theirs."""
+    results = target(*args, **kwargs)
+    results = results if isinstance(results, (list, tuple)) else [results]
+
+    def done() -> None:
+        for result in results:
+            WAIT(result)
+        for out, result in zip(outs, results):
+            out.copy_(result)
+
+    return None, done

@@ -1,0 +1,137 @@
+"""What the ranks of a step say to each other beside its collectives: which of them runs what, that one
+has failed, where one waits. Over a process group of the host's of its own, so that nothing of this is
+mistaken for a part of the step."""
+from __future__ import annotations
+
+import datetime
+import itertools
+import pickle
+import time
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import AllgatherOptions, _get_default_store
+
+import tarn
+
+from ..collectives import Wire
+
+SLICE = 1.0  # seconds that a rank waits before it looks whether another one has failed
+GRACE = 3.0  # seconds that ranks have to say where they wait, once one has waited too long
+_numbers = itertools.count()
+
+
+class Alone(Wire):
+    """Of one rank, or of a fake process group: all others say the same."""
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+
+    def told(self, mine: Any, what: str = "") -> Any:
+        return [mine] * self.ranks
+
+    def votes(self, mine: int) -> Any:
+        return [mine] * self.ranks
+
+    def failed(self, error: BaseException) -> None:
+        """This rank has left a step in the middle."""
+
+
+class Council(Alone):
+    """Of a process group."""
+
+    def __init__(self, group: Any, timeout: float) -> None:
+        self._members = dist.get_process_group_ranks(group)
+        super().__init__(len(self._members))
+        self._timeout = timeout
+        self._group = dist.new_group(self._members, backend="gloo", use_local_synchronization=True,
+                                     timeout=datetime.timedelta(seconds=timeout + GRACE))
+        name = f"tarn/{'-'.join(map(str, self._members[:2]))}/{len(self._members)}/{next(_numbers)}"
+        self._store = dist.PrefixStore(name, _get_default_store())
+        self._rank = dist.get_rank()
+
+    def told(self, mine: Any, what: str = "an agreement") -> Any:
+        """What each rank says."""
+        everybodys: list[Any] = [None] * self.ranks
+        data = torch.frombuffer(bytearray(pickle.dumps(mine)), dtype=torch.uint8)
+        sizes = self.votes(data.numel(), what)
+        sent = torch.zeros(max(sizes), dtype=torch.uint8)
+        sent[:data.numel()] = data
+        for place, part in enumerate(self._gathered(sent, what)):
+            everybodys[place] = pickle.loads(bytes(part[:sizes[place]].tolist()))
+        return everybodys
+
+    def votes(self, mine: int, what: str = "the start of a step") -> Any:
+        """The number that each rank gives."""
+        return self._gathered(torch.tensor([mine], dtype=torch.int64), what).flatten().tolist()
+
+    def _gathered(self, tensor: Any, what: str) -> Any:
+        out = torch.empty(self.ranks * tensor.numel(), dtype=tensor.dtype)
+        self.wait(self._group._allgather_base(out, tensor, AllgatherOptions()), what)
+        return out.view(self.ranks, -1)
+
+    # ---- Waiting ----
+
+    def wait(self, work: Any, op: str) -> None:
+        begin = time.monotonic()
+        while True:
+            try:
+                work.wait(datetime.timedelta(seconds=SLICE))
+                return
+            except RuntimeError as error:
+                if work.is_completed():  # it has failed: a rank is gone, or gives other sizes
+                    self._end(op, f"{str(error).splitlines()[0]}", begin)
+            told = self._failure()
+            if told:
+                raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {told}")
+            if time.monotonic() - begin > self._timeout:
+                self._end(op, "", begin)
+
+    def _failure(self) -> str:
+        try:
+            return self._store.get("failed").decode() if self._store.check(["failed"]) else ""
+        except RuntimeError:  # the store is gone with the rank that had it
+            return "the rank that has the store is gone"
+
+    def failed(self, error: BaseException) -> None:
+        text = (str(error) or type(error).__name__).splitlines()[0]
+        try:
+            if not self._failure():
+                self._store.set("failed", f"rank {self._rank} has failed: "
+                                          f"{type(error).__name__}: {text}")
+        except RuntimeError:
+            pass
+
+    def _end(self, op: str, why: str, begin: float) -> None:
+        """Raises what says which ranks wait where, and which ones have not come."""
+        places: dict[int, Optional[str]] = {}
+        try:
+            self._store.set(f"waits/{self._rank}", op)
+            until = time.monotonic() + GRACE
+            while len(places) < self.ranks and time.monotonic() < until:
+                for rank in self._members:
+                    if rank not in places and self._store.check([f"waits/{rank}"]):
+                        places[rank] = self._store.get(f"waits/{rank}").decode()
+                time.sleep(0.05)
+        except RuntimeError:
+            pass
+        told = self._failure()
+        missing = [rank for rank in self._members if rank not in places]
+        others = {rank: place for rank, place in places.items() if place != op}
+        text = why or f"no end after {time.monotonic() - begin:.0f} s"
+        if missing and len(missing) < self.ranks:
+            text += f"; ranks {missing} have not come to it"
+        if others:
+            text += "; " + ", ".join(f"rank {r} waits in {p}" for r, p in others.items())
+        text = told or text
+        self.failed(RuntimeError(f"in {op}: {text}"))
+        raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {text}")
+
+
+def council(group: Any, timeout: float) -> Alone:
+    """For the ranks of a process group; all of them call it together."""
+    ranks = dist.get_world_size(group)
+    if ranks == 1 or dist.get_backend(group) == "fake":
+        return Alone(ranks)
+    return Council(group, timeout)

@@ -1,0 +1,382 @@
+"""One rank of sharding_test.py: models of fully_shard by planned steps, compared with FSDP2 by bits.
+
+    sharding_ranks.py WORLD STORE CASES..."""
+import copy
+import os
+import sys
+import time
+import warnings
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from networks import Transformer, loss_of
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+import tarn
+import tarn.torch
+
+MIXED = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+
+
+def adam(parameters):
+    return torch.optim.AdamW(parameters, lr=1e-3, foreach=False)
+
+
+class Odd(nn.Module):
+    """Sizes that no number of ranks divides, a part that some ranks have nothing of, a parameter that is
+    read twice, one that is frozen and one that is not read, and buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(13, 27), nn.GELU(), nn.BatchNorm1d(27), nn.Linear(27, 13)) for _ in range(3))
+        self.scale, self.unread = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(5))
+        self.blocks[1][0].weight.requires_grad_(False)
+        self.out = nn.Linear(13, 3)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + self.scale * block(x)
+        return self.out(F.dropout(x, 0.1))
+
+
+def transformer():
+    torch.manual_seed(0)
+    return Transformer(51, 32, 3, 4, 8), lambda: (torch.randint(0, 51, (2, 8)), torch.randint(0, 51, (2, 8)))
+
+
+def odd():
+    torch.manual_seed(0)
+    return Odd(), lambda: (torch.randn(6, 13), torch.randint(0, 3, (6,)))
+
+
+def wrapped(model, **options):
+    for block in model.blocks:
+        fully_shard(block, **options)
+    fully_shard(model, **options)
+    return model
+
+
+def parts(model, optimizer):
+    states = [value for p in model.parameters() for value in optimizer.state.get(p, {}).values()]
+    return [getattr(t, "_local_tensor", t).detach().clone() for t in (*model.parameters(), *model.buffers(), *states)]
+
+
+def same(one, two):
+    return len(one) == len(two) and all(map(torch.equal, one, two))
+
+
+def eager(model, optimizer, batch, clip=None):
+    loss = loss_of(model, *batch)
+    loss.backward()
+    if clip:
+        clip(list(model.parameters()))
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+def clip_norm(parameters):
+    torch.nn.utils.clip_grad_norm_(parameters, 0.1)
+
+
+def compared(network, wrap=wrapped, optimizer=adam, steps=4, change=None, batches=None, more=(), **options):
+    """Trains by FSDP2 and by planned steps. Returns the planned step and model."""
+    base, batch = network()
+    one = wrapped(copy.deepcopy(base), **dict(more))
+    two = wrap(copy.deepcopy(base), **dict(more))
+    theirs, ours = optimizer(one.parameters()), optimizer(two.parameters())
+    torch.manual_seed(100 + dist.get_rank())
+    data = [batch() for _ in range(steps)]
+    if batches:
+        data = batches(data)
+    step = tarn.torch.fsdp(two, ours, loss_of, data[0], **options)
+    for number, own in enumerate(data):
+        if change:
+            for model, used in ((one, theirs), (two, ours)):
+                change(model, used, number)
+        torch.manual_seed(number)
+        expected = eager(one, theirs, own, options.get("clip"))
+        torch.manual_seed(number)
+        loss = step(*own)
+        assert torch.equal(loss, expected), f"the losses of step {number} differ: {loss}, {expected} ({step.reason})"
+        assert same(parts(one, theirs), parts(two, ours)), f"step {number} differs ({step.reason})"
+    return step, two, ours
+
+
+def plain():
+    step, model, optimizer = compared(transformer)
+    assert step.reason is None and not step.report().copied, step.reason
+    assert step.report().gathers == 4 and not step.report().gathered_again and step.report().received > 0
+    text = str(step.report())
+    assert "4 gathers, 0 of them again" in text, text
+    # as before: a state_dict of DTensors, which another model of FSDP2 takes
+    other = wrapped(transformer()[0])
+    other.load_state_dict(model.state_dict())
+    again = adam(other.parameters())
+    again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    assert same(parts(model, optimizer), parts(other, again))
+    batch = transformer()[1]()
+    loss = step(*batch)
+    assert torch.equal(loss, eager(other, again, batch)) and same(parts(model, optimizer), parts(other, again))
+
+
+def within_a_budget():
+    for streams, budget in ((3, 0.65), (1, 0.65)):
+        step, *_ = compared(transformer, budget=budget, streams=streams, effort=1, steps=3)
+        report = step.report()
+        assert step.reason is None and report.recomputed and step.plan.footprint <= step.budget, report
+        homes = {op.stream for op in step.plan.graph.ops if op.op_class == "collective"}
+        assert len(homes) == 1 and len(step.plan.graph.streams) == streams
+
+
+def mixed_precision_and_clipping():
+    step, *_ = compared(transformer, more={"mp_policy": MIXED}, clip=clip_norm, budget=0.8, effort=1)
+    assert step.reason is None, step.reason
+    step, *_ = compared(transformer, more={"mp_policy": MixedPrecisionPolicy(reduce_dtype=torch.float16, output_dtype=torch.float32)})
+    assert step.reason is None, step.reason
+
+
+def odd_sizes():
+    step, *_ = compared(odd, optimizer=lambda ps: torch.optim.SGD([p for p in ps if p.requires_grad], 0.1, momentum=0.9))
+    assert step.reason is None, step.reason
+    step, *_ = compared(odd, optimizer=adam, clip=clip_norm, streams=1)
+    assert step.reason is None, step.reason
+
+
+def later_dimensions():
+    from torch.distributed.tensor import Shard
+    step, *_ = compared(transformer, more={"shard_placement_fn": lambda p: Shard(p.ndim - 1) if p.ndim == 2 and p.shape[-1] % 4 == 0 else None})
+    assert step.reason is None, step.reason
+
+
+def wrapped_here():
+    base, batch = transformer()
+    one, two = wrapped(copy.deepcopy(base)), copy.deepcopy(base)
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    step = tarn.torch.fsdp(two, ours, loss_of, batch(), units=["blocks.0", two.blocks[1], "blocks.2"])
+    for number in range(3):
+        torch.manual_seed(number)
+        own = batch()
+        assert torch.equal(step(*own), eager(one, theirs, own)) and same(parts(one, theirs), parts(two, ours))
+    assert step.reason is None, step.reason
+    for wrong in ({"units": ["blocks.7"]}, {"wrap": {"mesh": None}}, {"streams": 4}, {"fuse": True}, {"seconds": 1}):
+        try:
+            tarn.torch.fsdp(copy.deepcopy(base), ours, loss_of, batch(), **wrong)
+            raise SystemExit(f"{wrong} was taken")
+        except (ValueError, AttributeError):
+            pass
+
+
+def replicas():
+    """HSDP: two replicas of two shards."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    step, *_ = compared(transformer, more={"mesh": mesh})
+    assert step.reason is None, step.reason
+
+
+# ---- Worlds that are not here ----
+
+def large_worlds():
+    """Of a fake process group: what is received, and in which order."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    for world in (64,):
+        dist.destroy_process_group()
+        dist.init_process_group("fake", rank=0, world_size=world, store=FakeStore())
+        base, batch = transformer()
+        sizes = {name: p.numel() for name, p in base.named_parameters()}
+        model = wrapped(base)
+        step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, batch(), compare=False)
+        assert torch.isfinite(step(*batch())) and step.reason is None, step.reason
+        report = step.report()
+        padded = sum(-(-p.shape[0] // world) * (sizes[n] // p.shape[0]) * world * 4 for n, p in model.named_parameters())
+        # gathers bring in the whole but this rank's part, and so do reductions
+        assert abs(report.received - 2 * padded * (world - 1) // world) <= 64 * world * len(sizes), (report.received, padded)
+        names = [op.name for op in step.plan.graph.ops if op.op_class == "collective"]
+        assert names == ["gather_root", *(f"gather_blocks_{i}" for i in range(3)), *(f"scatter_blocks_{i}" for i in (2, 1, 0)),
+                         "scatter_root"], names
+        smaller = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, batch(), compare=False, budget=0.7, effort=1)
+        again = smaller.report()
+        assert again.arena <= 0.71 * report.arena and again.gathered_again and again.received > report.received
+
+
+# ---- Collectives of ordinary steps ----
+
+def traced():
+    """A model that communicates itself: by functional collectives on one communicator, one stream."""
+    import torch.distributed._functional_collectives as functional
+    group = dist.group.WORLD
+
+    class Split(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 3)
+
+        def forward(self, x):
+            whole = functional.all_gather_tensor_autograd(self.up(x), 0, group)
+            return self.down(F.gelu(whole).chunk(2)[0])
+
+    def loss(model, x, y):
+        return functional.all_reduce(F.cross_entropy(model(x), y).detach(), "sum", group) * 0 + F.cross_entropy(model(x), y)
+
+    torch.manual_seed(0)
+    one = Split()
+    two = copy.deepcopy(one)
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    data = [(torch.randn(4, 8), torch.randint(0, 3, (4,))) for _ in range(4)]
+    step = tarn.torch.step(two, ours, loss, data[0])
+    for x, y in data:
+        expected = loss(one, x, y)
+        expected.backward()
+        theirs.step()
+        theirs.zero_grad()
+        assert torch.equal(step(x, y), expected.detach()) and same(parts(one, theirs), parts(two, ours)), step.reason
+    assert step.reason is None, step.reason
+    collectives = [op for op in step.plan.graph.ops if op.op_class == "collective"]
+    assert len(collectives) >= 4 and {op.stream for op in collectives} == {1} and "communication1" in str(step.plan.graph.streams)
+
+
+# ---- Ranks that differ ----
+
+def asking(model, *batch):
+    """A loss that cannot be traced on rank 1."""
+    loss = loss_of(model, *batch)
+    return loss if dist.get_rank() != 1 or loss.item() < 1e9 else 2 * loss
+
+
+def eager_ranks():
+    base, batch = transformer()
+    one, two = wrapped(copy.deepcopy(base)), wrapped(copy.deepcopy(base))
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    step = tarn.torch.fsdp(two, ours, asking, batch())
+    for number in range(2):
+        torch.manual_seed(number)
+        own = batch()
+        assert torch.equal(step(*own), eager(one, theirs, own)) and same(parts(one, theirs), parts(two, ours))
+        assert step.reason and ("data-dependent" if dist.get_rank() == 1 else "ranks [1] run") in step.reason, step.reason
+
+
+def other_shapes():
+    """All ranks have another shape: another plan. One rank has: all run eagerly, once."""
+    reasons = []
+
+    def batches(data):
+        data[3], data[5] = ([t[:1] for t in data[i]] for i in (3, 5))
+        if dist.get_rank() == 1:
+            data[4] = [t[:1] for t in data[4]]
+        return data
+
+    base, batch = transformer()
+    one, two = wrapped(copy.deepcopy(base)), wrapped(copy.deepcopy(base))
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    data = batches([batch() for _ in range(7)])
+    step = tarn.torch.fsdp(two, ours, loss_of, data[0])
+    for number, own in enumerate(data):
+        assert torch.equal(step(*own), eager(one, theirs, own)) and same(parts(one, theirs), parts(two, ours))
+        reasons.append(step.reason)
+    assert [bool(r) for r in reasons] == [False] * 4 + [True] + [False] * 2, reasons
+    assert "different kinds" in reasons[4] and len(step.variants) == 2, reasons
+    # gradients are accumulated: as FSDP2 does it
+    two.set_requires_gradient_sync(False)
+    loss = step(*data[0])
+    assert "not reduced" in step.reason, step.reason
+    two.set_requires_gradient_sync(True)
+    # an evaluation leaves the root gathered
+    with torch.no_grad():
+        two(data[0][0]), one(data[0][0])
+    del loss
+
+
+def refused():
+    """What is not planned yet runs as FSDP2 does."""
+    base, batch = transformer()
+    model = wrapped(copy.deepcopy(base))
+    model.set_all_reduce_hook(lambda tensor: None)
+    own = batch()
+    step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, own)
+    assert "all-reduce hook" in step.reason and step.plan is None and step.report().arena is None, step.reason
+    assert step(*own).isfinite() and "all-reduce hook" in step.reason
+
+
+class Failing(Exception):
+    pass
+
+
+def in_a_hook(call, timeout):
+    """Rank 1 does something in the middle of its fourth step, in which all waits for it (on several streams
+    collectives may go on, and the next step tells). Returns what the step raised."""
+    base, batch = transformer()
+    model = wrapped(base)
+    calls = []
+
+    def hook(_parameter):
+        calls.append(None)
+        if dist.get_rank() == 1 and armed:
+            call()
+
+    armed = []
+    model.blocks[1].up.weight.register_post_accumulate_grad_hook(hook)
+    step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, batch(), timeout=timeout, streams=1)
+    for _ in range(3):
+        step(*batch())
+    assert step.reason is None and calls, step.reason
+    armed.append(True)
+    try:
+        step(*batch())
+    except Exception as error:  # pylint: disable=broad-except
+        return error
+    raise SystemExit(f"the step went on: {step.reason} {len(calls)} {armed}")
+
+
+def left(code=0):
+    """Without waiting for ranks that will not come."""
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def failing():
+    def fail():
+        raise Failing("no more")
+    error = in_a_hook(fail, 60)
+    assert isinstance(error, Failing if dist.get_rank() == 1 else tarn.Rejected), repr(error)
+    if dist.get_rank() != 1:
+        assert "rank 1 has failed: Failing: no more" in str(error) and "scatter_" in str(error), error
+    left()
+
+
+def hanging():
+    error = in_a_hook(lambda: time.sleep(12), 3)
+    assert isinstance(error, tarn.Rejected), repr(error)
+    if dist.get_rank() != 1:
+        assert "ranks [1] have not come to it" in str(error) and "scatter_" in str(error), error
+    else:
+        assert "rank 0 has failed" in str(error) or "rank 1 ends" in str(error), error
+    left()
+
+
+def dying():
+    error = in_a_hook(lambda: os._exit(0), 60)
+    assert isinstance(error, tarn.Rejected) and "scatter_" in str(error), repr(error)
+    left()
+
+
+CASES = {function.__name__: function for function in (
+    plain, within_a_budget, mixed_precision_and_clipping, odd_sizes, later_dimensions, wrapped_here, replicas, large_worlds, traced,
+    eager_ranks, other_shapes, refused, failing, hanging, dying)}
+
+
+if __name__ == "__main__":
+    rank, world, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    torch.set_num_threads(1)
+    for case in sys.argv[4:]:
+        dist.init_process_group("gloo", init_method=f"file://{store}.{case}", rank=rank, world_size=world)
+        begin = time.monotonic()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            CASES[case]()
+        if rank == 0:
+            print(f"{case}: {time.monotonic() - begin:.1f} s", flush=True)
+        dist.destroy_process_group()
