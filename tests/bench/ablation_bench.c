@@ -175,14 +175,14 @@ static void measure(struct subject *subjects, int count, uint32_t effort)
     double mean = 0, worst = 0, seconds = 0;
     int met = 0, larger = 0, smaller = 0, placed = 0, came = 0;
     for (int i = 0; i < count; i++) {
-        struct subject *all = &subjects[i], now = plan(all, effort);
-        if (left_out == STAGES) *all = now;
-        came += left_out == STAGES || (all->entered >> left_out & 1);
+        struct subject *whole = &subjects[i], now = plan(whole, effort);
+        if (left_out == STAGES) *whole = now;
+        came += left_out == STAGES || (whole->entered >> left_out & 1);
         seconds += now.seconds;
-        larger += now.footprint == 0 ? all->footprint > 0 : now.footprint > all->footprint;
-        smaller += now.footprint > 0 && (all->footprint == 0 || now.footprint < all->footprint);
+        larger += now.footprint == 0 ? whole->footprint > 0 : now.footprint > whole->footprint;
+        smaller += now.footprint > 0 && (whole->footprint == 0 || now.footprint < whole->footprint);
         if (now.footprint == 0) continue;
-        uint64_t aim = all->capacity > now.bound ? all->capacity : now.bound;
+        uint64_t aim = whole->capacity > now.bound ? whole->capacity : now.bound;
         double gap = 100 * ((double)now.footprint / (double)aim - 1);
         if (gap < 0) gap = 0;
         mean += gap;

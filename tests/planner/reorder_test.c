@@ -496,7 +496,7 @@ static void contiguous_groups_and_coupling_count_before_an_order_is_taken(void *
 {
     uint32_t improved = 0;
     (void)state;
-    for (uint64_t seed = 0; seed < 15; seed++) {
+    for (uint64_t seed = 0; seed < (HAS_FEW_DRAWS ? 2 : 15); seed++) {
         struct random_graph_options options = random_graph_knobs(seed, 60);
         options.group_share = 40;
         struct tarn_graph *graph = random_graph(&options);
@@ -510,7 +510,7 @@ static void contiguous_groups_and_coupling_count_before_an_order_is_taken(void *
         if (graph->streams_count > 1) assert_true(after <= before);
         tarn_graph_destroy(graph);
     }
-    assert_true(improved > 2);
+    assert_true(HAS_FEW_DRAWS || improved > 2);
 }
 
 /* ---- Stages ---- */
