@@ -295,7 +295,7 @@ class Step:
               are added to it: plans are the same from run to run, and no op is measured twice
     graph     on a GPU: False: not as one CUDA graph, as steps run when the first ones have agreed
     fuse      True, or settings of Inductor by name: its kernels are the ops, fewer and faster ones,
-              which round otherwise than eager execution
+              which round otherwise than eager execution; "chunks" among them: of a large loss
     options   of tarn.plan, as reorder=True: less is alive at once
 
     Every shape of batch is captured and planned once, when it is first seen; all share one arena.
@@ -518,9 +518,9 @@ class Step:
         raise NotRun
 
     def _differs(self, loss: Any, batch: Any) -> str:
-        """In what eager execution has made something else than the rehearsal, or "". On a GPU the bits of some ops
-        differ from run to run, unless PyTorch is told to use no such ones. Fused kernels round
-        otherwise."""
+        """In what eager execution has made something else than the rehearsal, or "". On a GPU the bits
+        of some ops differ from run to run, unless PyTorch is told to use no such ones. Fused kernels
+        round otherwise."""
         variant, written, planned, made = self._rehearsed
         variant.to_compare -= 1
         self._rehearsed = None
@@ -538,9 +538,9 @@ class Step:
         return self._differ(variant, planned, loss, batch)
 
     def _differ(self, variant: Any, one: Any, two: Any, batch: Any) -> str:
-        """Two results of _values, of _bits, or losses, of that batch. Where fused kernels differ by more
-        than their tolerance it is measured what rounding does to eager execution itself: gradients of
-        deep networks in 16 bits may be all rounding."""
+        """In what two results of _values, of _bits, or losses, of that batch differ. Where fused kernels
+        differ by more than their tolerance it is measured what rounding does to eager execution
+        itself: gradients of deep networks in 16 bits may be all rounding."""
         if variant.fused:
             differs = agree(one, two, variant.fused.tolerance, variant.noise)
             if differs:
@@ -717,13 +717,16 @@ class Step:
 
 
 class Report(NamedTuple):
-    """Bytes and names. `eager`: the most that eager execution has alive at once beyond what stays;
-    `arena`: what the plan needs in its place, `bound`: what every plan of this order needs. `graphs`: how many CUDA graphs the
-    last step was; `left_out`: ops between them, and why. `compared`: "all", or what part of a batch
-    was compared with eager execution, or nothing; `eager` is None where only a part was. `noise`, where fused kernels
-    differ by more than the tolerance of their types: by how much of its norm eager execution makes something else if
-    its parameters are rounded otherwise; twice that was then allowed. Of sharded steps: how many `gathers` there are,
-    those that run again, and the bytes that a rank receives from others in a step."""
+    """Bytes and names.
+
+    eager     the most that eager execution has alive at once beyond what stays; None where only a
+              part of a batch was compared
+    arena, bound  what the plan needs in its place, and what every plan of this order needs
+    graphs, left_out  how many CUDA graphs the last step was; ops between them, and why
+    compared  "all", or what part of a batch was compared with eager execution, or nothing
+    noise     where fused kernels differ by more than the tolerance of their types: by how much of
+              its norm eager execution makes something else if its parameters are rounded otherwise,
+              by name; twice that was then allowed"""
 
     eager: Optional[int]
     arena: Optional[int] = None

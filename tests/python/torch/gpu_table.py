@@ -231,6 +231,8 @@ class Way:
         return self.words is not None
 
     def turn(self):
+        if self.process.poll() is not None:
+            return
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
