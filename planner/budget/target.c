@@ -367,7 +367,7 @@ static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tar
         uint64_t target = step_number * step;
         if (is_over(budgeting) || best->time_ns <= budgeting->before_ns) break;
         if (target < budgeting->smallest) break;
-        budgeting->searches = 0;
+        budgeting->searches = SEARCHES_FULL;
         tarn_policy_reset(&budgeting->policy, &budgeting->model);
         status = try_target(budgeting, target, false, best, &next);
     }

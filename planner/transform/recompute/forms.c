@@ -37,7 +37,10 @@ void tarn_form_state(struct tarn_reading *reading, uint32_t storage, uint32_t up
 
 void tarn_form_begin(struct tarn_reading *reading, struct tarn_form *form, uint32_t v)
 {
-    *form = (struct tarn_form){.op = v, .whole = true};
+    *form = (struct tarn_form){.op = v,
+                               .whole = true,
+                               .communicates =
+                                   tarn_graph_op_class(reading->graph, v) == TARN_CLASS_COLLECTIVE};
     form->reads.begin = reading->reads_count;
     form->writes.begin = reading->writes_count;
     form->states.begin = reading->states_count;

@@ -67,7 +67,8 @@ struct tarn_form {
     bool whole;                /* yields all outputs of the op */
     bool
         splits; /* yields a part, and the op's forms of this kind together yield each output once */
-    bool repeats; /* may be run again */
+    bool repeats;      /* may be run again */
+    bool communicates; /* the op is a collective */
 };
 
 /* The ops that may run again. */

@@ -133,8 +133,9 @@ static uint32_t choose_stream(const struct timing_pass *pass,
 {
     const struct tarn_graph *graph = pass->model->graph;
     uint32_t asking = graph->ops[v].stream;
-    uint32_t op = pass->model->forms[execution->form].op, home = graph->ops[op].stream;
-    if (tarn_graph_op_class(graph, op) == TARN_CLASS_COLLECTIVE) return home;
+    const struct tarn_form *form = &pass->model->forms[execution->form];
+    uint32_t home = graph->ops[form->op].stream;
+    if (form->communicates) return home;
     if (pass->rule == TARN_RECOMPUTE_WHERE_ASKED || home == asking) return asking;
     if (pass->rule == TARN_RECOMPUTE_AT_HOME) return home;
     return reads_ready(pass, execution, home) < reads_ready(pass, execution, asking) ? home
