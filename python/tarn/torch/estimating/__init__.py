@@ -160,6 +160,12 @@ class _Step:
         self.flops = self.whole = self.heap = self.copies = 0
         self.notes: list[str] = []
 
+    def parameters(self) -> Any:
+        return list(self.model.parameters())
+
+    def parameter(self, tensor: Any) -> Any:
+        return tensor
+
     def buckets(self, parameters: Any) -> Any:
         if self._ranks > 1:
             known = [*self.model.parameters(), *of_optimizer(self.optimizer)]
