@@ -22,6 +22,7 @@
 
 #include "planner/transform/couple/couple.h"
 #include "planner/transform/recipe.h"
+#include "planner/transform/reorder/reorder.h"
 #include "streams/base/error.h"
 #include "streams/order/peak.h"
 #include "streams/order/reserved.h"
@@ -556,7 +557,9 @@ static enum tarn_status find_order(struct tarn_budgeting *budgeting, struct tarn
     options.control = &control;
     options.report = NULL;
     options.keep_time = true;
-    enum tarn_status status = tarn_graph_reorder(graph, &options, result, budgeting->error);
+    /* Other starts would take longer than the rest of the budget's search. */
+    enum tarn_status status = tarn_reorder_without(graph, &options, 1u << TARN_REORDER_RESTARTS,
+                                                   result, budgeting->error);
     if (status != TARN_OK) return status;
     if (*result == graph) {
         tarn_graph_destroy(*result);

@@ -149,6 +149,8 @@ def _reduction(*_gradients: Any) -> Any:
 class _Step:
     """A step on its way to a graph; also what updates.py wants to know of one."""
 
+    clips_over = updates_over = ""  # as stepping.Step has them
+
     def __init__(self, model: Any, optimizer: Any, loss_fn: Any, batch: Any, target: Device,
                  ranks: int, limit: int, clip: Any) -> None:
         self.model, self.optimizer, self.clip = model, optimizer, clip
