@@ -87,7 +87,7 @@ static void cover(double area[ROWS][COLUMNS][LETTERS], struct stretch rows, stru
             area[r][c][letter] += share(rows, r) * share(columns, c);
 }
 
-/* Of a memory space, from the top of its `rows` on. */
+/* Adds the holders of one memory space to `area`; row 0 is at its lowest addresses. */
 static void cover_all(const struct sheet *sheet, double area[ROWS][COLUMNS][LETTERS],
                       const struct tarn_model_space *space, int rows_count)
 {

@@ -9,6 +9,7 @@
 #include "search.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "planner/place/effort/effort.h"
 #include "planner/place/lowest/lowest.h"
@@ -31,10 +32,16 @@ struct locals {
 static void settings_fill(const struct tarn_search *search,
                           struct tarn_local_search_setting settings[4])
 {
-    settings[0] = (struct tarn_local_search_setting){0, 1, {search->aim, 1, 0}};
-    settings[1] = (struct tarn_local_search_setting){10, 20, {search->aim, 1, 0}};
-    settings[2] = (struct tarn_local_search_setting){0, 50, {search->aim, 0, 1}};
-    settings[3] = (struct tarn_local_search_setting){25, 1, {search->aim, 4, 1}};
+    const struct tarn_objective by_top = {.aim = search->aim, .top_weight = 1};
+    const struct tarn_objective by_bytes = {.aim = search->aim, .bytes_weight = 1};
+    const struct tarn_objective by_both = {.aim = search->aim, .top_weight = 4, .bytes_weight = 1};
+    const struct tarn_local_search_setting kinds[] = {
+        {.hole_percent = 0, .lateness = 1, .objective = by_top},
+        {.hole_percent = 10, .lateness = 20, .objective = by_top},
+        {.hole_percent = 0, .lateness = 50, .objective = by_bytes},
+        {.hole_percent = 25, .lateness = 1, .objective = by_both},
+    };
+    memcpy(settings, kinds, sizeof kinds);
 }
 
 /* A local search's n-th step, in the order in which steps win; priority orders are before all of

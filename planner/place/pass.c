@@ -22,7 +22,7 @@ static enum tarn_status place(const struct tarn_field *field, struct tarn_region
 {
     const struct tarn_blocks *blocks = &field->problem->blocks;
     const struct tarn_windows_settings settings = {.unit_shift = unit_shift};
-    const struct tarn_placements first = {0, 1, 0};
+    const struct tarn_placements first = {.end = 1}; /* the first priority order alone */
     struct tarn_obstacles none = {.unit_shift = unit_shift,
                                   .reuse = &field->problem->conflicts.reuse};
     int32_t top = INT32_MAX;

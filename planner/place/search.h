@@ -79,8 +79,8 @@ bool tarn_search_is_over(const struct tarn_search *search);
  * aim. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_local_searches_run(struct tarn_search *search, uint64_t footprint);
 
-/* One pass of lowest-offset-first: makes the plan that is returned even if a search was ended at
- * once. */
+/* One quick pass of lowest-offset-first before any search: if a search is ended at once, its plan
+ * is the result. */
 
 /* offset, footprint: a safe plan; replaced by the pass's plan if that is lower. The pass cannot be
  * interrupted; it takes at most about 1 s and 2 us for each storage. threads: 0: all cores; the

@@ -9,13 +9,15 @@
 typedef enum tarn_status tarn_heartbeat_work(const struct tarn_plan_options *options,
                                              void *subject);
 
-/* Does the work. If the options have a `heartbeat`, a thread does it, and the calling thread calls
- * heartbeat and progress meanwhile; the options that the work gets have a stop of their own. If the
- * system refuses a thread, the calling thread does the work, without heartbeats. */
+/* Does the work and returns its status. If the options have a `heartbeat`, a thread does it, and
+ * the calling thread calls heartbeat and progress meanwhile; the options that the work gets have a
+ * stop of their own, which is set if heartbeat returns true. If the system refuses a thread, the
+ * calling thread does the work, without heartbeats. */
 enum tarn_status tarn_run_with_heartbeat(const struct tarn_plan_options *options,
                                          tarn_heartbeat_work *work, void *subject);
 
-/* The same for a transform and the control of its options, NULL if it has none. */
+/* The same for a transform and the control of its options, NULL if it has none. transform: its
+ * name, which its progress has. */
 typedef enum tarn_status tarn_transform_work(const struct tarn_transform_control *control,
                                              void *subject);
 enum tarn_status tarn_transform_with_heartbeat(const struct tarn_transform_control *control,

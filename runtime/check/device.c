@@ -131,17 +131,17 @@ static int enqueue(const struct enqueueing *to, uint32_t op)
     uint32_t end = checker->expected.begin[op + 1];
     const struct tarn_graph *graph = to->made->session->graph;
     uint32_t workspace = tarn_extra(&graph->ops[op])->workspace_storage;
-    bool in_turn = graph->ops[op].workspace_first;
+    bool workspace_is_first = graph->ops[op].workspace_first;
     int code = 0;
     for (uint32_t i = to->begin; i < end && !code; i++) {
         if (accesses[i].reads) code = compare(to, i, 0, 0);
     }
-    if (in_turn && !code) { /* the last access */
+    if (workspace_is_first && !code) { /* it is the last access of the list */
         code = fill(to, end - 1);
         if (!code) code = compare(to, end - 1, 1, 1);
         end--;
         for (uint32_t i = to->begin; i < end && checker->clashes[op] && !code; i++) {
-            if (accesses[i].reads) code = compare(to, i, 0, 0); /* it may be gone */
+            if (accesses[i].reads) code = compare(to, i, 0, 0); /* an input may lie there */
         }
     }
     for (uint32_t i = to->begin; i < end && !code; i++) {

@@ -154,6 +154,7 @@ static enum tarn_status walk(struct layout *layout, uint32_t g, uint32_t *queued
     return TARN_OK;
 }
 
+/* By start, then by size, then by id. */
 static int compare_places(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
@@ -162,7 +163,7 @@ static int compare_places(const void *left, const void *right)
     return a->storage < b->storage ? -1 : 1;
 }
 
-/* Orders by start; equal starts by end. */
+/* By end; equal ends as compare_places orders them. */
 static int compare_ends(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
@@ -180,7 +181,8 @@ static bool is_chain(const struct layout *layout)
     return true;
 }
 
-/* Makes one group of all members, in the order of their addresses. */
+/* Makes one group of all members, in the order of their addresses; of members that may overlap the
+ * first one is followed by the others in the order of their ends. */
 static enum tarn_status join(struct layout *layout, bool padded, bool has_offsets)
 {
     struct tarn_graph *graph = layout->graph;

@@ -1,8 +1,8 @@
-/* Finds cuts. If the lifetime of a (lifetimes.h) ends at or before a cut and b is produced at or
- * after it, a precedes b. So the global order is cut at points that the lifetimes of few blocks
- * cross. A large group that lies in one window counts as crossing, too: around placed storages it
- * would find room only on top of them. Source: docs/how-it-works.md, "Windows". Cost: O(T S +
- * V). */
+/* Finds cuts. If the lifetime of storage `a` (problem.h) ends at or before a cut and storage `b` is
+ * produced at or after it, `a` precedes `b`. So the global order is cut at points that the
+ * lifetimes of few blocks cross. A large group that lies in one window counts as crossing, too:
+ * around placed storages it would find room only on top of them. Source: docs/how-it-works.md,
+ * "Windows". Cost: O(T S + V). */
 #include "cuts.h"
 
 #include <assert.h>

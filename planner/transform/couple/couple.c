@@ -198,9 +198,9 @@ static uint64_t growth_at(uint64_t now, uint32_t level)
     return begin / STEPS * ((level - 1) % STEPS + STEPS);
 }
 
-/* Of the levels from the first one on, as far as `growth` allows, as low as they come, one after
- * the other on top of each other; `more` levels at most. Leaves the arcs in place that led to the
- * lowest bound. */
+/* Lowers the bound level by level: from level `first` on, at most `more` levels, and none above
+ * `growth`. Each level starts with the arcs of the one before it. Leaves the arcs in place that led
+ * to the lowest bound. */
 static enum tarn_status lower_bound(struct coupling *coupling, uint64_t growth, uint32_t first,
                                     uint32_t more)
 {
@@ -259,7 +259,7 @@ static void reserve_part(struct coupling *coupling, uint64_t percent)
     coupling->reserve = WORK / 100 * percent;
 }
 
-/* Keeps the better of the arcs that there are and of others; the others are given up. */
+/* Arcs that were put aside, with the bound and the makespan that they lead to. */
 struct arcs {
     struct tarn_recipe_arc *arcs;
     uint32_t count;

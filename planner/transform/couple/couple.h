@@ -1,4 +1,5 @@
-/* Adds waits that keep the streams close to one order of the ops. */
+/* Adds waits that keep the streams close to one order of the ops (along.c). The transform that
+ * lowers the bound, tarn_graph_couple, is declared in tarn/transform.h. */
 #ifndef TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 #define TARN_PLANNER_TRANSFORM_COUPLE_COUPLE_H
 
