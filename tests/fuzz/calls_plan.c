@@ -73,7 +73,8 @@ void call_make_plan(struct world *world)
     enum tarn_status status = tarn_plan_create(graph, &options, &plan, &error);
     check_result("plan", status, &error,
                  ANY_OF(TARN_OK) | ANY_OF(TARN_USAGE) | ANY_OF(TARN_DOES_NOT_FIT) |
-                     ANY_OF(TARN_BAD_INPUT),
+                     ANY_OF(TARN_BAD_INPUT) |
+                     (options.budget && options.seconds > 0 ? ANY_OF(TARN_DEADLINE) : 0),
                  plan);
     PROMISED(graph || status == TARN_USAGE, "%s", error.text);
     PROMISED(status != TARN_DOES_NOT_FIT || options.capacity || options.budget, "%s", error.text);
