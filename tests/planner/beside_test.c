@@ -44,10 +44,10 @@ static struct tarn_graph *draw_graph(uint64_t seed)
 
 /* ---- The oracle ---- */
 
-static uint64_t weigh(const struct world *world, const uint32_t *list)
+/* For each op those that come before it, if each stream runs its ops as listed. */
+static void fill_before(const struct world *world, const uint32_t *list, uint32_t before[OPS_MAX])
 {
     const struct tarn_graph *graph = world->graph;
-    uint32_t before[OPS_MAX] = {0}, unsafe[STORAGES_MAX] = {0}, all = 0;
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = list[i];
         for (uint32_t k = 0; k < i; k++) {
@@ -56,6 +56,13 @@ static uint64_t weigh(const struct world *world, const uint32_t *list)
                 before[v] |= 1u << u | before[u];
         }
     }
+}
+
+static uint64_t weigh(const struct world *world, const uint32_t *list)
+{
+    const struct tarn_graph *graph = world->graph;
+    uint32_t before[OPS_MAX] = {0}, unsafe[STORAGES_MAX] = {0}, all = 0;
+    fill_before(world, list, before);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         all |= 1u << a;
@@ -78,15 +85,8 @@ static void note_before(struct world *world, const uint32_t *list)
 {
     const struct tarn_graph *graph = world->graph;
     uint32_t before[OPS_MAX] = {0};
-    for (uint32_t i = 0; i < graph->ops_count; i++) {
-        uint32_t v = list[i];
-        for (uint32_t k = 0; k < i; k++) {
-            uint32_t u = list[k];
-            if ((world->arcs[v] >> u & 1) || graph->ops[u].stream == graph->ops[v].stream)
-                before[v] |= 1u << u | before[u];
-        }
-        world->ever[v] |= before[v];
-    }
+    fill_before(world, list, before);
+    for (uint32_t v = 0; v < graph->ops_count; v++) world->ever[v] |= before[v];
 }
 
 /* All lists; each gives every stream its order. */

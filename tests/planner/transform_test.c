@@ -14,6 +14,7 @@
 #include "planner/transform/recipe.h"
 #include "streams/graph/builder.h"
 #include "streams/plan/plan.h"
+#include "support/arcs_oracle.h"
 #include "support/heaviest.h"
 #include "support/plan_oracle.h"
 #include "support/random_graph.h"
@@ -50,18 +51,7 @@ static enum tarn_status verify_as(struct tarn_graph *final, const struct tarn_gr
 
 static bool must_follow(const struct tarn_graph *graph, uint32_t v, uint32_t u)
 {
-    const struct tarn_graph_op *op = &graph->ops[v];
-    const struct tarn_op_extra *extra = tarn_extra(op);
-    for (uint32_t k = 0; k < extra->control_count; k++)
-        if (extra->control[k] == u) return true;
-    for (uint32_t k = 0; k < op->inputs_count; k++)
-        if (graph->tensors[op->inputs[k]].producer == u) return true;
-    if (graph->rank[u] > graph->rank[v]) return false;
-    for (uint32_t a = 0; a < graph->storages_count; a++) {
-        if (!oracle_touches(graph, u, a) || !oracle_touches(graph, v, a)) continue;
-        if (oracle_writes(graph, u, a) || oracle_writes(graph, v, a)) return true;
-    }
-    return false;
+    return graph->rank[u] <= graph->rank[v] && must_come_before(graph, u, v);
 }
 
 static void close(const struct tarn_graph *graph, uint32_t *before)

@@ -1,16 +1,7 @@
 /* Pair by pair, from the definition. */
 #include "arcs_oracle.h"
 
-static bool touches(const struct tarn_graph *graph, uint32_t v, uint32_t storage, bool write)
-{
-    const struct tarn_graph_op *op = &graph->ops[v];
-    if (op->view) return false;
-    for (uint32_t k = 0; !write && k < op->inputs_count; k++)
-        if (graph->tensors[op->inputs[k]].storage == storage) return true;
-    for (uint32_t k = 0; k < op->outputs_count; k++)
-        if (graph->tensors[tarn_outputs(op)[k]].storage == storage) return true;
-    return false;
-}
+#include "plan_oracle.h"
 
 bool must_come_before(const struct tarn_graph *graph, uint32_t u, uint32_t v)
 {
@@ -21,8 +12,8 @@ bool must_come_before(const struct tarn_graph *graph, uint32_t u, uint32_t v)
     for (uint32_t k = 0; k < op->inputs_count; k++)
         if (graph->tensors[op->inputs[k]].producer == u) return true;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
-        if (touches(graph, u, a, true) && touches(graph, v, a, false)) return true;
-        if (touches(graph, u, a, false) && touches(graph, v, a, true)) return true;
+        if (!oracle_touches(graph, u, a) || !oracle_touches(graph, v, a)) continue;
+        if (oracle_writes(graph, u, a) || oracle_writes(graph, v, a)) return true;
     }
     return false;
 }

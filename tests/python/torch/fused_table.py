@@ -13,7 +13,7 @@ from unittest import mock
 
 import torch
 from gpu_networks import make
-from stand_in import run_without_a_gpu
+from stand_in import NoGpu, run_without_a_gpu
 
 MIB = 1 << 20
 WAYS = {"unfused": False, "fused": {"chunks": 1}, "chunks": {"chunks": 8}}
@@ -23,16 +23,10 @@ def main():
     import tarn
     import tarn.torch
     from tarn.torch import stepping
+    from tarn.torch.estimating.answer import least_told
     from tarn.torch.fusing import calls
     from tarn.torch.tensors import tensors_of
-    from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
-
-    class NoGpu:
-        get_current_device = staticmethod(lambda: 0)
-        get_device_interface = staticmethod(lambda: torch.cuda)
-        is_active = staticmethod(lambda: True)
-        get_current_target = staticmethod(lambda: GPUTarget("cuda", 90, 32))
 
     def guess(lowered, _tensors, _queues):
         for op in lowered.ops:
@@ -74,8 +68,7 @@ def main():
                 again = [graph.ops[plan.origin(op.id)].cost for op in plan.graph.ops if plan.is_recomputed(op.id)]
                 cells.append(f"{plan.footprint / MIB:.0f} (+{sum(again) / 1e6:.1f} ms, {len(again)} ops)")
             except tarn.DoesNotFit as error:
-                least = re.search(r"least footprint found is (\d+)", str(error))
-                cells.append(f"{int(least.group(1)) / MIB:.0f}" if share == 0 else "no")
+                cells.append(f"{least_told(error) / MIB:.0f}" if share == 0 else "no")
         cost = sum(op.cost for op in graph.ops) / 1e6
         print(f"| {name} | {way} | {len(graph.ops)} | {fused.kernels if fused else ''} | {cost:.1f} | {whole / MIB:.0f} | {step.plan.bound / MIB:.0f} | "
               f"{f'{fused.own_peak / MIB:.0f}' if fused else ''} | {' | '.join(cells)} | {made:.0f} |", flush=True)

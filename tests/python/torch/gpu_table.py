@@ -98,14 +98,13 @@ def by_pytorch(name, kind, share):
 
 
 def by_tarn(name, kind, share):
-    import re as regex
-
     import torch
     from gpu_networks import make
 
     import tarn
     import tarn.torch
     from tarn.torch import stepping
+    from tarn.torch.estimating.answer import least_told
     from tarn.torch.memory import ALIGNMENT
     memory = tarn.torch.install("cuda")
     model, loss, batch, _ = make(name, bool(LOG))
@@ -135,7 +134,7 @@ def by_tarn(name, kind, share):
         try:
             tarn.plan(made.graph, alignment=ALIGNMENT["cuda"], reorder=True, budget=1)
         except tarn.DoesNotFit as error:
-            least = int(regex.search(r"least footprint found is (\d+)", str(error)).group(1))
+            least = least_told(error)
         made._first.plan = tarn.plan(made.graph, alignment=ALIGNMENT["cuda"], reorder=True, budget=least)
 
     def step():
@@ -159,7 +158,8 @@ def by_tarn(name, kind, share):
 
 def stand_in():
     """Kernels are generated for a GPU that is not there, and do nothing."""
-    from gpu_test import NoGpu, no_kernels
+    from gpu_test import no_kernels
+    from stand_in import NoGpu
     from triton.runtime import driver
 
     from tarn.torch import fusing

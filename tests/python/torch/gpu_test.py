@@ -23,9 +23,9 @@ os.environ["CUBLASLT_WORKSPACE_SIZE"] = "128"
 import torch  # pylint: disable=wrong-import-position
 import torch.distributed as dist  # pylint: disable=wrong-import-position
 from cases import raises, run  # pylint: disable=wrong-import-position
-from networks import loss_of, make  # pylint: disable=wrong-import-position
+from networks import eager_step, loss_of, make  # pylint: disable=wrong-import-position
 from odd_ops import KEPT, Custom, keeping, reserving, seeded_copy  # pylint: disable=wrong-import-position
-from stand_in import run_without_a_gpu  # pylint: disable=wrong-import-position
+from stand_in import NoGpu, run_without_a_gpu  # pylint: disable=wrong-import-position
 
 import tarn.torch  # pylint: disable=wrong-import-position
 from tarn.torch import fusing, graphs, program, stepping  # pylint: disable=wrong-import-position
@@ -46,14 +46,6 @@ def pair(name):
     return sides, [[t.to("cuda") for t in batch()] for _ in range(4)]
 
 
-def eager(model, optimizer, *batch):
-    loss = loss_of(model, *batch)
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.detach()
-
-
 def same(first, second):
     return LOG or all(map(torch.equal, first, second))
 
@@ -64,7 +56,7 @@ def compare(name, make_step=tarn.torch.step, **options):
     assert step.reason is None, step.reason
     data = [*data, data[0]]
     torch.manual_seed(2)
-    expected = [eager(*one, *batch) for batch in data]
+    expected = [eager_step(*one, *batch) for batch in data]
     torch.manual_seed(2)
     memory = tarn.torch.install("cuda")
     found = [step(*batch) for batch in data[:-1]]  # the last of which is captured
@@ -289,7 +281,7 @@ def rates_on_the_gpu_are_those_of_the_optimizer():
     torch.manual_seed(2)
     for number in range(12):
         one[1].param_groups[0]["lr"] = 1e-3 / (number + 1)
-        expected.append(eager(*one, *data[number % 4]))
+        expected.append(eager_step(*one, *data[number % 4]))
     assert two[1].param_groups[0]["lr"] == 1e-3 / 12 and not two[1].param_groups[0]["capturable"]
     if not LOG:  # they are rounded to float32
         torch.testing.assert_close(torch.stack(found), torch.stack(expected), rtol=1e-5, atol=0)
@@ -342,18 +334,6 @@ def shapes_that_take_turns_keep_their_graphs():
         step(*other)
     assert len(step.variants) == 2 and all(v.recorded.graphs == 1 for v in step.variants.values())
     assert not events("capture")
-
-
-class NoGpu:
-    """Triton's driver of an H100 that is not there: enough to generate code."""
-    get_current_device = staticmethod(lambda: 0)
-    get_device_interface = staticmethod(lambda: torch.cuda)
-    is_active = staticmethod(lambda: True)
-
-    @staticmethod
-    def get_current_target():
-        from triton.backends.compiler import GPUTarget
-        return GPUTarget("cuda", 90, 32)
 
 
 def no_kernels(source):
@@ -561,7 +541,7 @@ def train(function, **options):
     assert step.reason is None, step.reason
     for number, batch in enumerate(data):
         torch.manual_seed(number)
-        expected = eager(*sides[0], *batch)
+        expected = eager_step(*sides[0], *batch)
         torch.manual_seed(number)
         steps.append((expected, step(*batch)))
     assert LOG or all(torch.equal(*losses) for losses in steps)

@@ -15,6 +15,17 @@ def loss_of(model, *batch):
     return F.cross_entropy(output.flatten(0, -2), target.flatten())
 
 
+def eager_step(model, optimizer, *batch, clip=None):
+    """A training step as PyTorch runs it; returns the loss."""
+    loss = loss_of(model, *batch)
+    loss.backward()
+    if clip:
+        clip(list(model.parameters()))
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
 # ---- Transformers ----
 
 class Block(nn.Module):

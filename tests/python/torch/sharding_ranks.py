@@ -10,7 +10,7 @@ import warnings
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from networks import Transformer, loss_of
+from networks import Transformer, eager_step, loss_of
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -69,16 +69,6 @@ def same(one, two):
     return len(one) == len(two) and all(map(torch.equal, one, two))
 
 
-def eager(model, optimizer, batch, clip=None):
-    loss = loss_of(model, *batch)
-    loss.backward()
-    if clip:
-        clip(list(model.parameters()))
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.detach()
-
-
 def clip_norm(parameters):
     torch.nn.utils.clip_grad_norm_(parameters, 0.1)
 
@@ -99,7 +89,7 @@ def compared(network, wrap=wrapped, optimizer=adam, steps=4, change=None, batche
             for model, used in ((one, theirs), (two, ours)):
                 change(model, used, number)
         torch.manual_seed(number)
-        expected = eager(one, theirs, own, options.get("clip"))
+        expected = eager_step(one, theirs, *own, clip=options.get("clip"))
         torch.manual_seed(number)
         loss = step(*own)
         assert torch.equal(loss, expected), f"the losses of step {number} differ: {loss}, {expected} ({step.reason})"
@@ -121,7 +111,7 @@ def plain():
     assert same(parts(model, optimizer), parts(other, again))
     batch = transformer()[1]()
     loss = step(*batch)
-    assert torch.equal(loss, eager(other, again, batch)) and same(parts(model, optimizer), parts(other, again))
+    assert torch.equal(loss, eager_step(other, again, *batch)) and same(parts(model, optimizer), parts(other, again))
 
 
 def within_a_budget():
@@ -161,7 +151,7 @@ def wrapped_here():
     for number in range(3):
         torch.manual_seed(number)
         own = batch()
-        assert torch.equal(step(*own), eager(one, theirs, own)) and same(parts(one, theirs), parts(two, ours))
+        assert torch.equal(step(*own), eager_step(one, theirs, *own)) and same(parts(one, theirs), parts(two, ours))
     assert step.reason is None, step.reason
     for wrong in ({"units": ["blocks.7"]}, {"wrap": {"mesh": None}}, {"streams": 4}, {"fuse": True}, {"seconds": 1}):
         try:
@@ -255,7 +245,7 @@ def eager_ranks():
     for number in range(2):
         torch.manual_seed(number)
         own = batch()
-        assert torch.equal(step(*own), eager(one, theirs, own)) and same(parts(one, theirs), parts(two, ours))
+        assert torch.equal(step(*own), eager_step(one, theirs, *own)) and same(parts(one, theirs), parts(two, ours))
         assert step.reason and ("data-dependent" if dist.get_rank() == 1 else "ranks [1] run") in step.reason, step.reason
 
 
@@ -275,7 +265,7 @@ def other_shapes():
     data = batches([batch() for _ in range(7)])
     step = tarn.torch.fsdp(two, ours, loss_of, data[0])
     for number, own in enumerate(data):
-        assert torch.equal(step(*own), eager(one, theirs, own)) and same(parts(one, theirs), parts(two, ours))
+        assert torch.equal(step(*own), eager_step(one, theirs, *own)) and same(parts(one, theirs), parts(two, ours))
         reasons.append(step.reason)
     assert [bool(r) for r in reasons] == [False] * 4 + [True] + [False] * 2, reasons
     assert "different kinds" in reasons[4] and len(step.variants) == 2, reasons

@@ -13,7 +13,7 @@ import time
 import warnings
 
 import torch
-from networks import EXPORTED, NETWORKS, loss_of, make, make_exported
+from networks import EXPORTED, NETWORKS, eager_step, loss_of, make, make_exported
 
 import tarn
 import tarn.torch
@@ -30,14 +30,6 @@ def mib(size):
 
 def adam(model):
     return torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
-
-
-def eager_step(model, optimizer, batch):
-    loss = loss_of(model, *batch)
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.detach()
 
 
 def train(step, model, optimizer, data):
@@ -58,7 +50,7 @@ def step_row(name):
     optimizer = adam(model)
     torch.manual_seed(2)
     data = [make_batch() for _ in range(STEPS)]
-    expected = train(lambda batch: eager_step(model, optimizer, batch), model, optimizer, data)
+    expected = train(lambda batch: eager_step(model, optimizer, *batch), model, optimizer, data)
     cells, equal, eager, ratio = [], True, None, None
     for options in PLANS.values():
         other, _ = make(name)
@@ -75,7 +67,7 @@ def step_row(name):
             report = step.report()
             eager = report.eager
             pairs = [(seconds(lambda b: step(*b), data[0]),
-                      seconds(lambda b: eager_step(model, optimizer, b), data[0]))
+                      seconds(lambda b: eager_step(model, optimizer, *b), data[0]))
                      for _ in range(PAIRS + 1)][1:]
             ratio = statistics.median(a / b for a, b in pairs)
         cells.append(f"{mib(step.plan.footprint)} ({step.plan.footprint / eager - 1:+.0%})")
@@ -89,8 +81,8 @@ def fused_row(name):
     model, make_batch = make(name)
     data = [make_batch() for _ in range(STEPS)]
     optimizer, cells, times = adam(model), [], {}
-    expected = train(lambda batch: eager_step(model, optimizer, batch), model, optimizer, data)
-    times["eager"] = lambda: eager_step(model, optimizer, data[0])
+    expected = train(lambda batch: eager_step(model, optimizer, *batch), model, optimizer, data)
+    times["eager"] = lambda: eager_step(model, optimizer, *data[0])
     compiled, its = make(name)[0], None
     its = adam(compiled)
     loss = torch.compile(lambda *batch: loss_of(compiled, *batch))

@@ -24,7 +24,7 @@ from unittest import mock
 
 import torch
 from cases import raises, run
-from networks import OLDER, Residual, Transformer, loss_of, make, make_exported
+from networks import OLDER, Residual, Transformer, eager_step, loss_of, make, make_exported
 from torch.utils.checkpoint import checkpoint
 
 import tarn
@@ -37,16 +37,6 @@ torch.set_num_threads(1)
 
 def adam(parameters):
     return torch.optim.Adam(parameters, lr=1e-3, fused=True)
-
-
-def eager_step(model, optimizer, *batch, clip=None):
-    loss = loss_of(model, *batch)
-    loss.backward()
-    if clip:
-        clip(list(model.parameters()))
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.detach()
 
 
 def tensors_of(model, optimizer):
