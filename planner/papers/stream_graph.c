@@ -3,8 +3,9 @@
  *
  * Differences to the paper: orders are 1-based, so that 0 can mean none; a stream is never its own
  * ancestor, even if the stream graph has cycles (Algorithm 4 treats it separately); a tensor
- * without consumers is consumed by its producer, an output at the end of every stream; Algorithm 5
- * has its last branch back (two tensors that both stay within the stream: disjoint lifetimes).
+ * without consumers is consumed by its producer, an output at the end of every stream; Algorithm
+ * 5 has the branch that the paper's text describes (two tensors that both stay within the stream:
+ * disjoint lifetimes) and its listing may lack.
  * Cost: O((V + E + T) S) for the values, O(T^2 S) at worst for the pairs. */
 #include "pairs.h"
 

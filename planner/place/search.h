@@ -29,7 +29,8 @@ struct tarn_search {
     struct tarn_traits traits;
     int32_t aim;              /* a plan of at most this height ends the search, in units */
     const uint64_t *given;    /* storage -> its offset in the given plan */
-    uint32_t best_priorities; /* 0: all priority orders; else as many of the best ones */
+    uint32_t best_priorities; /* 0: all priority orders; else the first so many of the list in
+                                 search.c */
     int32_t tops[TARN_SEARCH_PRIORITIES]; /* priority order -> how high its plan is; INT32_MAX: it
                                              has no plan */
     uint64_t priority_work[TARN_SEARCH_PRIORITIES]; /* priority order -> its placement's work */

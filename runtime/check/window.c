@@ -49,7 +49,7 @@ static bool is_of_source(const struct tarn_graph *graph, uint32_t op, uint32_t p
     return false; /* a workspace */
 }
 
-/* Does an access write another part of the previous access's version? */
+/* Do an access and the one before it write parts of one version of a storage? */
 static bool is_same_version(const struct tarn_graph *graph, const struct tarn_access *access,
                             const struct tarn_access *before)
 {
@@ -74,7 +74,8 @@ static void settle_op(struct tarn_check *check, uint32_t op, uint64_t iteration)
         check->report.bytes_written += size;
         check->finals[access->part] = tarn_expected_written(digest, access);
         bool is_more = i > expected->begin[op] && is_same_version(graph, access, access - 1);
-        if (!is_more && is_of_source(graph, op, access->part)) /* ids differ from graph to graph */
+        /* Transforms add tensors and versions, which do not count: the digest is the source's. */
+        if (!is_more && is_of_source(graph, op, access->part))
             check->report.digest += tarn_seed_mix(check->finals[access->part], 1);
     }
 }

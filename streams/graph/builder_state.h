@@ -14,7 +14,7 @@ struct tarn_builder {
     uint32_t arcs_count, arcs_capacity;
     uint32_t *ids; /* scratch: inputs and outputs of one op */
     uint32_t ids_capacity;
-    uint32_t references;   /* entries of all lists so far */
+    uint32_t references;   /* how many tensors all lists of ops have named so far: has a limit */
     const char *kinds[64]; /* copies by their hash: many ops are of few kinds */
 };
 

@@ -4,8 +4,8 @@
  * offsets of all connected members. If two walks to one member disagree, the groups contradict each
  * other. The result is usually a chain, [a b] and [b c] as [a b c]. But two members may overlap, as
  * b and c do in [a b] and [a c]: that is allowed if one of them ends before the other is produced.
- * That is transitive, so it is asked only for who had a byte last. Cost: linear, and O(k log k) for
- * k members that share; clocks if members overlap. */
+ * Ending before is transitive, so a member is compared only with the one that had the byte right
+ * before it. Cost: linear, and O(k log k) for k members that share; clocks if members overlap. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,8 @@
  * A state of an iteration is a set of started ops and a subset of ended ops: an op has started only
  * if every op that happens before it has ended. In a state a storage is alive if its producer has
  * started and not all of its users have ended (an output: if its producer has started). Timings are
- * legal if they pass through states only; the costs of the ops do not matter. */
+ * legal if they pass through states only; the costs of the ops do not matter. Asked by the
+ * simulator, for `tarn_simulation`'s `worst`. */
 #ifndef TARN_STREAMS_ORDER_WORST_H
 #define TARN_STREAMS_ORDER_WORST_H
 
@@ -12,8 +13,8 @@
 struct tarn_worst {
     uint64_t reached; /* bytes alive in the state below */
     uint64_t bound;   /* no state has more: the heaviest antichain */
-    uint32_t *begun;  /* stream -> how many of its ops have started in that state; an op has ended
-                       * if a started op depends on it */
+    uint32_t *begun;  /* stream -> how many of its ops have started in the reached state; an op has
+                       * ended if a started op depends on it */
 };
 
 /* reserved: bytes by planned storage; their sum fits in 64 bits. begun: by stream, how many ops

@@ -60,9 +60,11 @@ static bool check_move(struct tarn_comparison *comparison, uint32_t v)
     bool is_plain = op->recomputable == TARN_RECOMPUTABLE_BY_RULE &&
                     (op->op_class == TARN_CLASS_UNKNOWN || op->op_class == TARN_CLASS_COPY);
     if (!is_plain)
-        return add_shape(comparison, v, "is a move, but says it were another kind of op");
+        return add_shape(comparison, v,
+                         "is a move, but its class or its recomputation is another op's");
     if (!is_whole(comparison->final, op->inputs[0]) || !is_whole(comparison->final, made))
-        return add_shape(comparison, v, "is a move of a part of a storage, or of one that is cut");
+        return add_shape(comparison, v,
+                         "moves a part of a storage, or a storage that consists of parts");
     if (made < comparison->source->tensors_count ||
         comparison->final->tensors[made].kind == TARN_OUTPUT)
         return add_shape(comparison, v, "is no op of the source graph, but makes a tensor of it");
@@ -145,8 +147,8 @@ static void check_runs(struct tarn_comparison *comparison)
         if (!check_run(comparison, v) || tarn_refine_is_move(comparison, v)) continue;
         uint32_t origin = tarn_plan_op_origin(comparison->plan, v);
         uint32_t *first = &comparison->first_primary[origin];
-        bool again = *first != TARN_NONE && comparison->final->ops[v].outputs_count == 0;
-        if (tarn_refine_is_primary(comparison, v) && !again) {
+        bool repeats = *first != TARN_NONE && comparison->final->ops[v].outputs_count == 0;
+        if (tarn_refine_is_primary(comparison, v) && !repeats) {
             comparison->next_primary[v] = *first;
             *first = v;
         } else if (!tarn_op_repeats(comparison->source, origin,

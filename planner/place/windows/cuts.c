@@ -30,7 +30,7 @@ static bool begins_block(const struct cutting *cutting, uint32_t i, struct tarn_
 
 /* ---- Cutting ---- */
 
-/* crossing[i]: how many storages a cut before the i-th op crosses; produced[i]: how many storages
+/* crossing[i]: how many storages cross a cut before the i-th op; produced[i]: how many storages
  * the ops before it produce. */
 static void count_crossings(const struct cutting *cutting, int32_t *crossing, uint32_t *produced)
 {

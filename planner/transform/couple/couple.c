@@ -170,7 +170,8 @@ struct progress {
     uint32_t kept;
 };
 
-/* As low as it comes with no arc that leads to a longer makespan than the limit. */
+/* Adds arcs, the best first, while they lower the bound; none that makes the makespan longer than
+ * the limit. */
 static enum tarn_status lower_within(struct coupling *coupling, struct progress *progress)
 {
     bool found = true;
@@ -301,9 +302,10 @@ static enum tarn_status take_all_in_time(struct coupling *coupling, const struct
     return take_arcs(coupling);
 }
 
-/* Of the arcs to a place only the strongest within the limit are looked at, so the limit rises step
- * by step: cheap arcs are taken if they suffice. If they do not, they may put sufficient arcs out
- * of reach, so limits are tried by themselves, too. */
+/* Only the strongest arc within the limit of the makespan is looked at for each place. So the limit
+ * rises step by step, and cheap arcs are taken if they suffice. If they do not, what they add to
+ * the makespan may rule out an arc that would have sufficed by itself: each limit is also tried
+ * from the start, without the arcs of lower limits. */
 static enum tarn_status choose_arcs(struct coupling *coupling)
 {
     uint64_t now = coupling->pace.timeline.makespan_ns, growth = coupling->makespan_max - now;

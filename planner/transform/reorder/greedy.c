@@ -121,7 +121,8 @@ static bool grow(struct tarn_reorder_greedy *greedy, uint32_t v, uint64_t limit)
 
 /* ---- Changes after a node has run ---- */
 
-/* Storages that have one user left: it frees more than before. */
+/* For each storage of node v that has one user left now: that user will free the storage, so it
+ * frees more than it did before. */
 static void await_last_users(struct tarn_reorder_greedy *greedy, uint32_t v)
 {
     const struct tarn_arcs *touched = &greedy->state.model->touched;

@@ -118,7 +118,8 @@ class Network:
         return self._tensors[tensor].name
 
     def rebind(self, root: int, other: int) -> None:
-        """What had a storage of its own lies in that of another tensor."""
+        """A tensor that had a storage of its own, and all that share it, lie in that of another tensor
+        from now on."""
         target = self.root(other)
         for number, tensor in enumerate(self._tensors):
             if number == root or tensor.root == root:
@@ -155,7 +156,7 @@ class Network:
         pairs = [pair for pair in more.pop("inplace", ())
                  if pair[0] in read and pair[1] in made and sizes(pair[0]) == sizes(pair[1])
                  and not self.is_persistent(pair[0]) and not self.is_persistent(pair[1])]
-        if more.get("view") and not made:  # of nothing: an order alone is left of it
+        if more.get("view") and not made:  # a view that makes nothing only orders ops
             more.pop("view")
         record = {"name": name, "kind": kind, "stream": stream, "inputs": read, "outputs": made,
                   **{field: value for field, value in more.items() if value}}

@@ -9,8 +9,8 @@ from torch.distributed.fsdp import fully_shard
 def wrapped(model: Any, optimizer: Any, units: Any, options: Any) -> None:
     """units: modules of the model, or their names; options: arguments of fully_shard."""
     if optimizer.state:
-        raise ValueError("the optimizer has worked already: wrap the model by fully_shard before it "
-                         "is made, or give units before its first step")
+        raise ValueError("the optimizer has made a step already: wrap the model by fully_shard before "
+                         "you make the optimizer, or give units before its first step")
     modules = [model.get_submodule(unit) if isinstance(unit, str) else unit for unit in units]
     known = {id(module): position for position, module in enumerate(model.modules())}
     if not all(id(module) in known for module in modules):
