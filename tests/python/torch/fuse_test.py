@@ -3,8 +3,10 @@ execution they agree within the tolerances of the types. What is not understood 
 
     tests/with_torch.sh tests/python/torch/fuse_test.py [all] [-v]     all: with larger networks, whose kernels take minutes"""
 import ast
+import os
 import re
 import sys
+import tempfile
 import warnings
 from unittest import mock
 
@@ -199,6 +201,32 @@ def another_inductor_is_told_plainly():
 
     runs_unfused(mock.patch.object(inductor, "_choices", choices),
                  f"PyTorch {torch.__version__} has another compiler than tarn.torch knows")
+
+
+def a_source_is_generated_once():
+    """It is found by the next process; not under other settings, for another graph, or where Inductor's own cache is off."""
+    from torch._inductor import compile_fx, config
+    data, made = batches("tiny"), []
+    inner = compile_fx.compile_fx_inner
+
+    def counted(*arguments, **options):
+        made.append(arguments)
+        return inner(*arguments, **options)
+
+    def generations(name="tiny", **options):
+        (model, optimizer), = sides(NETWORKS[name][0], 1)
+        before = len(made)
+        step = fused(model, optimizer, batches(name)[0:1], compare=False, **options)
+        return len(made) - before, train(model, optimizer, step, data if name == "tiny" else [])
+
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=folder), \
+            mock.patch.object(compile_fx, "compile_fx_inner", counted):
+        first, found = generations()
+        again, found_again = generations()
+        assert (first > 0, again) == (True, 0) and same(found[0], found_again[0]) and same(found[1], found_again[1])
+        assert generations(fuse={"epilogue_fusion": False})[0] and generations(budget=1.0)[0] and generations("tiny_resnet")[0]
+        with config.patch(fx_graph_cache=False):
+            assert generations()[0] == first
 
 
 def a_kernel_that_is_wrong_is_found_before_it_is_used():

@@ -10,7 +10,7 @@ turns, ROUNDS times, STEPS steps each, alone on the GPU; a row has the medians. 
     planned, planned-direct (no CUDA graph), planned-streams (two), planned-SHARE (a budget, a share of the plan)
     fused, fused-chunks (the loss in eight), fused-SHARE, fused-least, fused-MIBm (a budget of so many MiB)
 
-MAKING_SECONDS (110) is the limit of a way's making.
+MAKING_SECONDS (110) is the limit of a way's making. PROFILES: a folder for the times of kernels of three steps of each way.
 Without a GPU all of it runs on a stand-in that computes nothing, with small networks: it shows that the table can be made."""
 import contextlib
 import fcntl
@@ -84,6 +84,8 @@ def by_pytorch(name, kind, share):
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
         before = torch.cuda.memory_allocated()
+        if share == "graphs":  # their pools stay, and nothing is allocated when they run
+            return {"MiB": (torch.cuda.memory_reserved() - before) / MIB}
         torch.cuda.reset_peak_memory_stats()
         step()
         torch.cuda.synchronize()
@@ -204,6 +206,14 @@ def child(name, way):
             elapsed = (time.perf_counter() - first) / STEPS
             torch.cuda.empty_cache()
         answer(ms=1e3 * elapsed, host=1e3 * statistics.median(hosts))
+    if os.environ.get("PROFILES"):
+        from torch.profiler import ProfilerActivity, profile
+        with alone(), profile(activities=[ProfilerActivity.CUDA]) as found:
+            for _ in range(3):
+                step()
+            torch.cuda.synchronize()
+        with open(f"{os.environ['PROFILES']}/{name}-{way}", "w", encoding="utf-8") as file:
+            file.write(found.key_averages().table(sort_by="cuda_time_total", row_limit=60, max_name_column_width=90))
 
 
 # ---- All of them ----
@@ -252,7 +262,7 @@ class Way:
     def end(self):
         self.process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(10)
+            self.process.wait(30)
         self.process.kill()
 
 

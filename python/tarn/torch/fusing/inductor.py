@@ -1,22 +1,29 @@
 """What is private in Inductor, and used here: `compile_fx_inner`, `GraphLowering.save_output_code`,
 `PyCodeCache.load`, `InductorChoices.can_fuse` with `V.set_choices_handler`,
 `BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
-`select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush` and names of settings. `source.py` has the form
-of what it generates. Tried with PyTorch 2.11 and 2.15.
+`select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush`, `FxGraphCache.prepare_key`,
+`cache_dir` and names of settings. `source.py` has the form of what it generates. Tried with PyTorch
+2.11 and 2.15.
 
 Nothing is compiled until a source is loaded; its kernels are then compiled, or found in Inductor's
-caches of kernels. The cache of whole graphs is not used: its keys do not know the choices made here."""
+caches of kernels. Sources are kept beside those, in files that are named by Inductor's key for the
+graph and the choices made here, which that key does not know; `fx_graph_cache` turns it off."""
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
+import os
+import tempfile
 from collections.abc import Iterator
-from typing import Any, Mapping
+from typing import Any, Mapping, Optional
 from unittest import mock
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
+from ..tensors import tensors_of
 from .chunks import BLOCK
 from .source import Refused
 
@@ -99,6 +106,7 @@ def generated(module: torch.fx.GraphModule, mode: Any, is_divided: bool, in_plac
               settings: Mapping[str, Any]) -> str:
     """Inductor's source for a graph. is_divided: see Fused."""
     sources: list[str] = []
+    file: Optional[str] = None
 
     def keep(source: str) -> None:
         sources.append(source)
@@ -125,11 +133,16 @@ def generated(module: torch.fx.GraphModule, mode: Any, is_divided: bool, in_plac
             if has_blocks(module):
                 ours["reorder_for_locality"] = False  # one block after the other
             choices = _choices(InductorChoices, is_divided, not in_place)()
+            keeps = config.fx_graph_cache and not config.force_disable_caches
             with config.patch({**ours, "inplace_buffers": in_place, **settings}), _tracing(mode), \
                     torch.no_grad(), _deterministic(), V.set_choices_handler(choices), \
                     mock.patch.object(GraphLowering, "save_output_code", staticmethod(keep)), \
                     mock.patch.object(CppScheduling, "ready_to_flush", lambda _: True):
                 # else all kernels between two calls of libraries are one function on the CPU
+                file = _file_for(module, fakes, is_divided, in_place) if keeps else None
+                if file and os.path.exists(file):
+                    with open(file, encoding="utf-8") as kept:
+                        return kept.read()
                 compile_fx_inner(module, fakes, is_inference=True,
                                  static_input_idxs=range(len(fakes)))  # they are aligned: see Fused
     except Exception as error:  # pylint: disable=broad-except
@@ -138,7 +151,40 @@ def generated(module: torch.fx.GraphModule, mode: Any, is_divided: bool, in_plac
         del error
     if not sources:
         raise Refused(f"Inductor of PyTorch {torch.__version__} has generated no source")
+    if file:
+        _keep(sources[-1], file)
     return sources[-1]
+
+
+def _file_for(module: torch.fx.GraphModule, fakes: Any, is_divided: bool,
+              in_place: bool) -> Optional[str]:
+    """Where its source is kept from process to process, or None: something in it has no key."""
+    from torch._inductor.codecache import FxGraphCache
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+    with _tracing(FakeTensorMode(shape_env=ShapeEnv())):  # it asks for one, if only for symbols
+        found, _ = FxGraphCache.prepare_key(module, fakes, {"is_inference": True},  # type: ignore
+                                            range(len(fakes)), False)
+    if found is None:
+        return None
+    with open(__file__, "rb") as file:
+        words = [found[0], is_divided, in_place, file.read(), module.graph.output_node().meta]
+    for node in module.graph.nodes:
+        tensors = tensors_of(node.meta.get("val"))
+        words += [node.name, node.meta.get("partitioner_tag"), node.meta.get(BLOCK),
+                  *((t.shape, t.stride(), t.dtype, t.device) for t in tensors)]
+    key = hashlib.sha256("\n".join(map(repr, words)).encode()).hexdigest()
+    return os.path.join(cache_dir(), "tarn", f"{key}.py")
+
+
+def _keep(source: str, file: str) -> None:
+    """Whole or not at all; another process may do the same. A full disk costs the next one time."""
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.path.dirname(file),
+                                         delete=False) as new:
+            new.write(source)
+        os.replace(new.name, file)
 
 
 def _copy(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
