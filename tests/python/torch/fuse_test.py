@@ -414,6 +414,6 @@ if __name__ == "__main__":
          fused_steps_agree_with_eager_ones, plans_of_one_fused_graph_agree_to_the_bit,
          with_a_budget_no_kernel_writes_over_what_it_reads, sixteen_bits_agree_within_their_own_tolerance,
          odd_networks_agree_too, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
-         another_inductor_is_told_plainly, a_kernel_that_is_wrong_is_found_before_it_is_used,
+         another_inductor_is_told_plainly, a_source_is_generated_once, a_kernel_that_is_wrong_is_found_before_it_is_used,
          a_rounding_that_decides_much_is_no_fault, gradients_that_are_all_rounding_are_no_fault, a_loss_in_chunks_agrees_too,
          random_numbers_in_another_order_are_refused, graphs_of_kernels_can_be_saved])
