@@ -1,6 +1,9 @@
 /* The model of a plan for pictures and answers: the launches of all streams in one order, the waits
  * of each launch, and the holders of bytes with their offsets. It is read through the public API
- * once, into plain arrays with small indices:
+ * once, into plain arrays with small indices. Orders and lifetimes are found anew from these, not
+ * asked of the library: pictures and answers are also for plans that the verifier refuses, and they
+ * are a second opinion on what it accepts.
+ *
  *
  *     launch   0 .. launches_count - 1, in an order that lists and waits allow
  *     holder   0 .. holders_count - 1: a planned storage or a workspace, by writer, half, offset

@@ -592,7 +592,8 @@ class Step:
         trained = of_optimizer(self.optimizer)
         ids = set(map(id, trained))
         found = {"losses": [loss], "buffers": [t for t in written if id(t) not in ids],
-                 "gradients": [gradients[i] for i in sorted(gradients)], "parameters": trained}
+                 "gradients": [gradients[i] for i in sorted(ids & gradients.keys())],
+                 "parameters": trained}
         return {name: [t.detach() if as_they_are else t.detach().clone() for t in those]
                 for name, those in found.items()}
 

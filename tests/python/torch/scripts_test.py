@@ -1,9 +1,12 @@
 """tarn.torch.step in training scripts that change something between steps or within them: each runs
 eagerly and planned, and all that it returns and leaves is compared bit by bit. TAP on stdout.
 
-    tests/with_torch.sh tests/python/torch/scripts_test.py [NAMES...]"""
+    tests/with_torch.sh tests/python/torch/scripts_test.py [fuse] [NAMES...]
+
+fuse: with fused kernels, which round otherwise: results differ by rounding only, and who runs eagerly or unfused says why."""
 import collections
 import copy
+import functools
 import logging
 import sys
 import types
@@ -17,9 +20,10 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import tarn.torch
+from tarn.torch import stepping
 from tarn.torch.stepping import COMPARED
 
-STEPS = 6
+STEPS, FUSES = 6, "fuse" in sys.argv
 torch.set_num_threads(1)
 LOG = logging.getLogger("tarn.test")
 LOG.propagate = False
@@ -103,6 +107,8 @@ def compare(captures, why=None, **script):
     """captures: how many are expected; why: what the reason says if it runs eagerly."""
     script = Script(**script)
     expected = script.run(Eager)
+    if FUSES:
+        return compare_fused(script, expected, why)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         found = script.run(tarn.torch.step)
@@ -110,6 +116,17 @@ def compare(captures, why=None, **script):
     assert len(expected) == len(found) and all(map(torch.equal, expected, found)), reasons
     assert len(variants) == captures, (captures, variants, reasons)
     assert (why is None) == (not reasons) and (why or "") in reasons, reasons
+    return [str(w.message) for w in told]
+
+
+def compare_fused(script, expected, why):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = script.run(functools.partial(tarn.torch.step, fuse=True))
+    reasons = " ".join(filter(None, script.reasons))
+    differences = stepping.distances({"": found}, {"": expected})[""]
+    print(f"# {differences:.1e} of the norm, {len(script.step.variants)} captures, {reasons or 'fused'}")
+    assert differences <= 1e-2 and (why or "") in reasons, (differences, reasons)
     return [str(w.message) for w in told]
 
 
@@ -557,4 +574,5 @@ TESTS = [value for name, value in list(vars().items())
          and not value.__code__.co_argcount and name not in ("state_of",)]
 
 if __name__ == "__main__":
-    run([test for test in TESTS if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]])
+    wanted = [word for word in sys.argv[1:] if word != "fuse"]
+    run([test for test in TESTS if not wanted or test.__name__ in wanted])
