@@ -67,6 +67,8 @@ def _budget(budget: Any) -> Any:
     return budget
 
 
+KINDS_OF_MOVES = ("activations", "states", "parameters")
+
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
@@ -80,8 +82,14 @@ def _rate(rate: str) -> int:
 
 def _offload(offload: Any) -> Any:
     """The fields that a bandwidth asks for: bytes per second, as a number or a text; out, then back."""
-    if isinstance(offload, dict):
-        return {**offload, **{name: n.encoded(offload[name]) for name in ("out_stream", "into_stream") if isinstance(offload.get(name), str)}}
+    if isinstance(offload, Mapping):
+        fields = dict(offload)
+        if "rate" in fields:
+            fields.update(_offload(fields.pop("rate")))
+        if isinstance(fields.get("kinds"), (str, list, tuple)):
+            words = fields["kinds"].split(",") if isinstance(fields["kinds"], str) else fields["kinds"]
+            fields["kinds"] = sum(1 << index_of(KINDS_OF_MOVES, "kinds", word.strip()) for word in set(words))
+        return {**fields, **{name: n.encoded(fields[name]) for name in ("out_stream", "into_stream") if isinstance(fields.get(name), str)}}
     if isinstance(offload, str):
         rates = [_rate(rate) for rate in offload.split(",")]
         if len(rates) > 2:
