@@ -206,7 +206,7 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
          couple: Union[bool, float, Fields, None] = None,
          in_place: Union[bool, Sequence[str]] = False, 
          budget: Union[int, float, str, Fields, None] = None,
-         offload: Union[int, float, str, Fields, None] = None, boundary: str = "refined", pad_groups: str = "graph",
+         offload: Union[int, float, str, Mapping[str, Any], None] = None, boundary: str = "refined", pad_groups: str = "graph",
          keep: Union["Plan", Mapping[Union[str, int], int], None] = None,
          progress: Optional[Callable[[int, int, int], Optional[bool]]] = None) -> Plan:
     """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
@@ -235,7 +235,9 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     progress   called with (footprint, bound, steps) of the best plan so far (0: there is none yet):
                at once, whenever it is better, and twice a second; False ends the search
 
-    assign, reorder, couple, budget and offload also take a dict of fields of the C library's options.
+    assign, reorder, couple, budget and offload also take a dict of fields of the C library's options;
+    offload's may have "rate" ("50GB/s,45GB/s") and words of "kinds": "activations", "states",
+    "parameters", as text or as a list.
     """
     search = _Search(**locals())  # all the arguments by their names
     return apart(search.run, stop=search.interrupt)

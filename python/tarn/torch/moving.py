@@ -49,12 +49,12 @@ def host_size(plan: Any) -> int:
 
 
 def bring_home(storage: Any) -> None:
-    """To the host's memory, with all tensors that lie in it, unless it is there or on no GPU. Not
+    """To the host's memory, with all tensors that lie in it, unless it is there or on no GPU; not
     while a graph is captured."""
     if storage.device.type != "cuda" or not storage.nbytes():
         return
     functions = allocator("cuda")
-    if functions.tarn_cuda_is_on_host(storage.data_ptr()):
+    if functions.tarn_cuda_is_on_host(storage.data_ptr()) or torch.cuda.is_current_stream_capturing():
         return
     with _on_host(storage.device):
         home = torch.UntypedStorage(storage.nbytes(), device=storage.device)
@@ -71,7 +71,7 @@ class Homes:
         """tensors: for the placeholders."""
         self._lowered, self._tensors = lowered, tensors
 
-    def of(self, root: Any) -> Optional[tuple[Any, int]]:
+    def of(self, root: Any) -> Any:
         """None: the optimizer has not made it yet."""
         lowered = self._lowered
         if root in lowered.states:
@@ -92,36 +92,33 @@ class Mover:
     """Binds the moves of a plan to addresses."""
 
     def __init__(self, program: Any) -> None:
-        self._plan, self._arena, self._device = program.plan, program.arena, program.lowered.device
+        self._plan, self._arena = program.plan, program.arena
         self._tensors, self._root = program.held, program.root_of
         self._homes = program.homes
-        self._copy = _copy_on_gpu if program.lowered.device.type == "cuda" else c.memmove
+        self._copy: Any = _copy_on_gpu if program.lowered.device.type == "cuda" else c.memmove
 
     def bind(self, op: Any) -> Callable[[], None]:
         """What to call for a move."""
         target, source = op.outputs[0], op.inputs[0]
-        size, copy, device = self._tensors[target].size, self._copy, self._device
+        size, copy, find = self._tensors[target].size, self._copy, self._homes.of
         to, start = self._address(target), self._address(source)
-        leaves = self._tensors[target].is_persistent
-        find = self._homes.of
         root = self._root(target)
 
         def fixed() -> None:
             copy(to, start, size)
 
-        def found() -> None:
+        def into() -> None:
             home = find(root)
-            if home is None:  # nothing is there yet
-                return
-            storage, begin = home
-            if leaves:
-                if device.type == "cuda" and not torch.cuda.is_current_stream_capturing():
-                    bring_home(storage)
-                copy(storage.data_ptr() + begin, start, size)
-            else:
-                copy(to, storage.data_ptr() + begin, size)
+            if home:  # else nothing is there yet
+                copy(to, home[0].data_ptr() + home[1], size)
 
-        return found if to is None or start is None else fixed
+        def out() -> None:
+            home = find(root)
+            if home:
+                bring_home(home[0])
+                copy(home[0].data_ptr() + home[1], start, size)
+
+        return out if to is None else into if start is None else fixed
 
     def _address(self, tensor: Any) -> Optional[int]:
         """None: what persists."""

@@ -210,11 +210,12 @@ class _Generator:
             self.get, self.set = torch.default_generator.get_state, torch.default_generator.set_state
 
 
-def away(lowered: Any, plan: Any) -> list[Any]:
-    """Roots of what persists and moves: it lives in another memory than the arena's."""
+def away(lowered: Any, plan: Any) -> dict[Any, Any]:
+    """Of what persists and moves, as it lives in another memory than the arena's: by root, the tensor
+    of the plan's graph."""
     root_of = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
-    return [root_of[plan.tensor_origin(t.id)] for t in plan.graph.tensors
-            if t.is_persistent and t.root == t.id and t.space]
+    return {root_of[plan.tensor_origin(t.id)]: t.id for t in plan.graph.tensors
+            if t.is_persistent and t.root == t.id and t.space}
 
 
 class Program:
@@ -326,10 +327,9 @@ class Program:
             self.arena.lend(None)
             self._own = self._open()
             self.arena.lend(self._own)
-        for tensor in self.plan.graph.tensors:
-            if tensor.is_persistent and tensor.root == tensor.id and tensor.space:
-                storage, begin = self.homes.of(self.root_of(tensor.id))
-                self._own.bind_memory(tensor.id, storage.data_ptr() + begin)
+        for root, tensor in self._away.items():
+            storage, begin = self.homes.of(root)
+            self._own.bind_memory(tensor, storage.data_ptr() + begin)
         return self._own
 
     def _open(self) -> tarn.Session:

@@ -228,7 +228,7 @@ class Variant:
 
     def check_moves(self) -> None:
         """Raises ValueError where what the plan moves cannot be moved."""
-        roots = set(away(self.lowered, self.plan))
+        roots = away(self.lowered, self.plan).keys()
         for op in self.lowered.ops if roots else ():
             touched = {self.lowered.storages[s].root for s in (*op.inputs, *op.outputs)}
             if isinstance(op.run, Update) and not op.run.may_move and touched & roots:
@@ -677,7 +677,8 @@ class Step:
         if had is None or had.size < size or (had.host.size if had.host else 0) < beside:
             for other in self.variants.values():
                 other.close()
-            size, beside = max(size, had.size if had else 0), max(beside, had.host.size if had and had.host else 0)
+            if had:
+                size, beside = max(size, had.size), max(beside, had.host.size if had.host else 0)
             self._arena = had = None  # frees it
             self._arena = Arena(size, self.device, Host(beside, self.device) if beside else None)
         if not (variant.program and variant.program.addresses == [t.data_ptr() for t in tensors]):
