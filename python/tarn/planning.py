@@ -67,6 +67,8 @@ def _budget(budget: Any) -> Any:
     return budget
 
 
+KINDS_OF_MOVES = ("activations", "states", "parameters")
+
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
@@ -80,8 +82,14 @@ def _rate(rate: str) -> int:
 
 def _offload(offload: Any) -> Any:
     """The fields that a bandwidth asks for: bytes per second, as a number or a text; out, then back."""
-    if isinstance(offload, dict):
-        return {**offload, **{name: n.encoded(offload[name]) for name in ("out_stream", "into_stream") if isinstance(offload.get(name), str)}}
+    if isinstance(offload, Mapping):
+        fields = dict(offload)
+        if "rate" in fields:
+            fields.update(_offload(fields.pop("rate")))
+        if isinstance(fields.get("kinds"), (str, list, tuple)):
+            words = fields["kinds"].split(",") if isinstance(fields["kinds"], str) else fields["kinds"]
+            fields["kinds"] = sum(1 << index_of(KINDS_OF_MOVES, "kinds", word.strip()) for word in set(words))
+        return {**fields, **{name: n.encoded(fields[name]) for name in ("out_stream", "into_stream") if isinstance(fields.get(name), str)}}
     if isinstance(offload, str):
         rates = [_rate(rate) for rate in offload.split(",")]
         if len(rates) > 2:
@@ -198,7 +206,7 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
          couple: Union[bool, float, Fields, None] = None,
          in_place: Union[bool, Sequence[str]] = False, 
          budget: Union[int, float, str, Fields, None] = None,
-         offload: Union[int, float, str, Fields, None] = None, boundary: str = "refined", pad_groups: str = "graph",
+         offload: Union[int, float, str, Mapping[str, Any], None] = None, boundary: str = "refined", pad_groups: str = "graph",
          keep: Union["Plan", Mapping[Union[str, int], int], None] = None,
          progress: Optional[Callable[[int, int, int], Optional[bool]]] = None) -> Plan:
     """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
@@ -227,7 +235,9 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     progress   called with (footprint, bound, steps) of the best plan so far (0: there is none yet):
                at once, whenever it is better, and twice a second; False ends the search
 
-    assign, reorder, couple, budget and offload also take a dict of fields of the C library's options.
+    assign, reorder, couple, budget and offload also take a dict of fields of the C library's options;
+    offload's may have "rate" ("50GB/s,45GB/s") and words of "kinds": "activations", "states",
+    "parameters", as text or as a list.
     """
     search = _Search(**locals())  # all the arguments by their names
     return apart(search.run, stop=search.interrupt)

@@ -554,7 +554,11 @@ def what_idles_waits_in_another_memory():
 
     with tarn.Session(plan, kernel) as session:
         session.run(3)
-    for wrong in ("fast", "50GB", "1GB/s,2GB/s,3GB/s", "0GB/s"):
+    words = {"rate": "20GB/s", "kinds": "activations, states", "space": 1, "bytes_min": 1}
+    same = {"out_bytes_per_second": 20 * 10**9, "kinds": 3, "space": 1, "bytes_min": 1}
+    assert tarn.plan(graph, offload=words).identity == tarn.plan(graph, offload=same).identity
+    assert tarn.plan(graph, offload={**words, "kinds": ["states", "activations"]}).identity == tarn.plan(graph, offload=same).identity
+    for wrong in ("fast", "50GB", "1GB/s,2GB/s,3GB/s", "0GB/s", {"rate": "1GB/s", "kinds": "weights"}, {"rate": "1GB/s", "kind": 1}):
         raises(tarn.UsageError, tarn.plan, graph, offload=wrong)
 
 

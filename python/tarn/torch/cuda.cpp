@@ -1,5 +1,6 @@
 /* PyTorch's pluggable allocator for CUDA, on cuda_memory.h. Compiled by tarn.torch where it is first
  * needed; called by ctypes. */
+#include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
@@ -13,7 +14,9 @@ void *allocate(size_t size, int device, cudaStream_t stream) {
     /* No stream writes the number: a compiler that links the C++ library statically brings a second
      * one, whose streams do not know the first one's locale. */
     const std::string text =
-        "CUDA out of memory: cudaMalloc of " + std::to_string(size) + " bytes has failed";
+        std::string(on_host ? "out of pinned memory: cudaHostAlloc"
+                            : "CUDA out of memory: cudaMalloc") +
+        " of " + std::to_string(size) + " bytes has failed";
     TORCH_CHECK_WITH(OutOfMemoryError, false, text);
 }
 
@@ -41,6 +44,13 @@ public:
 };
 
 } // namespace
+
+/* Two storages (c10::StorageImpl) get each other's bytes. */
+extern "C" void tarn_cuda_swap(void *one, void *other) {
+    auto *first = static_cast<c10::StorageImpl *>(one), *second = static_cast<c10::StorageImpl *>(other);
+    c10::DataPtr bytes = first->set_data_ptr(c10::DataPtr(nullptr, first->device()));
+    first->set_data_ptr_noswap(second->set_data_ptr(std::move(bytes)));
+}
 
 /* Returns why it cannot be installed, or NULL. */
 extern "C" const char *tarn_cuda_install() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #define TARN_TAPING_FLAG std::atomic<bool>
 #define TARN_LINE 512
@@ -29,6 +30,9 @@ struct Runtime {
     int (*last_error)() = nullptr;
     int (*info)(size_t *, size_t *) = nullptr;
     int (*exchange)(int *) = nullptr;
+    int (*host_allocate)(void **, size_t, unsigned) = nullptr;
+    int (*host_free)(void *) = nullptr;
+    int (*copy)(void *, const void *, size_t, int, void *) = nullptr;
     Runtime()
     {
         void *library =
@@ -39,6 +43,20 @@ struct Runtime {
         info = reinterpret_cast<int (*)(size_t *, size_t *)>(dlsym(library, "cudaMemGetInfo"));
         exchange =
             reinterpret_cast<int (*)(int *)>(dlsym(library, "cudaThreadExchangeStreamCaptureMode"));
+        host_allocate = reinterpret_cast<int (*)(void **, size_t, unsigned)>(
+            dlsym(library, "cudaHostAlloc"));
+        host_free = reinterpret_cast<int (*)(void *)>(dlsym(library, "cudaFreeHost"));
+        copy = reinterpret_cast<int (*)(void *, const void *, size_t, int, void *)>(
+            dlsym(library, "cudaMemcpyAsync"));
+    }
+    /* Pinned memory of the host, which the GPU reads and writes at the same addresses. NULL: there is
+     * none. */
+    void *pinned(size_t size) const
+    {
+        void *address = nullptr;
+        if (!host_allocate || host_allocate(&address, size, 0))
+            address = nullptr, last_error && last_error();
+        return address;
     }
     /* NULL: there is no memory. PyTorch looks for errors after each launch, and would find this
      * one. */
@@ -77,10 +95,13 @@ struct Pool {
 
 std::mutex lock;
 auto &pools = *new std::map<int64_t, Pool>;
-auto &deferred = *new std::vector<void *>; // to be freed when the capture has ended
+/* To be freed when the capture has ended. */
+auto &deferred = *new std::vector<void *>, &deferred_pinned = *new std::vector<void *>;
 int64_t pools_count = 0;
 thread_local int64_t capturing = 0;                    // the pool of this thread's capture, or 0
 auto &blocks = *new std::unordered_map<void *, Block>; // that are in use
+auto &pinned_blocks = *new std::unordered_set<void *>;  // of the host's memory
+thread_local bool on_host = false; // this thread's requests get such blocks
 auto &free_blocks = *new std::map<Kind, std::vector<void *>>;
 auto &streams = *new std::unordered_map<void *, int64_t>; // numbered as they come
 
@@ -138,6 +159,18 @@ char *bytes_for(size_t size)
 }
 void give_back(char *bytes) { runtime.free(bytes); }
 
+/* Frees a block of the host's memory, for which it waits until the GPU is done with it. */
+bool was_pinned(void *address)
+{
+    std::lock_guard<std::mutex> guard(lock);
+    if (!pinned_blocks.erase(address)) return false;
+    if (capturing)
+        deferred_pinned.push_back(address);
+    else
+        runtime.host_free(address);
+    return true;
+}
+
 } // namespace
 
 extern "C" {
@@ -165,6 +198,8 @@ int64_t tarn_cuda_pool_close()
     std::lock_guard<std::mutex> guard(lock);
     for (void *address : deferred) runtime.free(address);
     deferred.clear();
+    for (void *address : deferred_pinned) runtime.host_free(address);
+    deferred_pinned.clear();
     int64_t bytes = capturing ? pools[capturing].bytes : 0;
     capturing = 0;
     return bytes;
@@ -194,10 +229,31 @@ void tarn_cuda_trim()
     trim();
 }
 
+/* May requests of this thread be answered with pinned memory of the host? */
+void tarn_cuda_on_host(int is_on) { on_host = is_on; }
+/* Does a block of such memory begin there? */
+int tarn_cuda_is_on_host(void *address)
+{
+    std::lock_guard<std::mutex> guard(lock);
+    return pinned_blocks.count(address) > 0;
+}
+/* Between any two memories, on a stream. Returns CUDA's error. */
+int tarn_cuda_copy(void *to, const void *from, size_t size, void *stream)
+{
+    constexpr int kByAddresses = 4; // cudaMemcpyDefault
+    return runtime.copy(to, from, size, kByAddresses, stream);
+}
+
 /* NULL: nothing was asked for, or there is no memory. */
 void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream)
 {
     if (size == 0) return nullptr;
+    if (on_host) {
+        void *address = runtime.pinned(size_t(size));
+        std::lock_guard<std::mutex> guard(lock);
+        if (address) pinned_blocks.insert(address);
+        return address;
+    }
     requests++;
     int64_t on = number_of(stream);
     if (char *address = planned(size_t(size), on)) return address;
@@ -214,6 +270,7 @@ void *tarn_cuda_allocate(ptrdiff_t size, int device, void *stream)
 
 void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream)
 {
+    if (was_pinned(address)) return;
     int64_t on = number_of(stream);
     if (!address || kept(static_cast<char *>(address), on)) return;
     frame.released(address);

@@ -131,17 +131,17 @@ class Recorded:
         return graph
 
     def _counted(self, index: int, at: list[int]) -> Callable[[], None]:
-        program = self._program
-        op = program.lowered.ops[program.plan.origin(program.ops[index].id)]
+        program, final = self._program, self._program.ops[index]
         call = program.calls[index]
-        if any(program.lowered.root(t) in program.lowered.elsewhere for t in op.made.values()):
-            call = program.bind(program.ops[index], _traced)
+        made = () if final.move else program.lowered.ops[program.plan.origin(final.id)].made.values()
+        if any(program.lowered.root(t) in program.lowered.elsewhere for t in made):
+            call = program.bind(final, _traced)
 
         def counted() -> None:
             at[0] = index
             call()
             if program.keepers:
-                raise RuntimeError(f"{op.name} keeps memory that was its workspace")
+                raise RuntimeError(f"{final.name} keeps memory that was its workspace")
 
         return counted
 
@@ -159,6 +159,8 @@ def _parts(left: dict[int, str], count: int) -> list[tuple[int, int]]:
 
 def _hindrance(program: Any, final: Any) -> str:
     """Why an op of the plan's graph cannot be captured, as far as that is known before."""
+    if final.move:
+        return ""
     lowered = program.lowered
     op = lowered.ops[program.plan.origin(final.id)]
     if isinstance(op.run, Edit):

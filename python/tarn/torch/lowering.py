@@ -81,6 +81,7 @@ class Lowered:
         self.twins: Dict[int, int] = {}  # roots of what ops that are there twice make again: of what
         self.dropped: Set[int] = set()  # ids of parameters whose gradients a hook has taken away in this step
         self.elsewhere: Dict[Any, Any] = {}  # by root: what ops on a GPU make on the host, as seeds
+        self.states: Dict[int, Any] = {}  # by root: the Update, and which of its values lie there
         self._root: Dict[int, int] = {}  # by storage of fake tensors
         self._real: Dict[int, Any] = {}  # by root: where it was, and a storage without bytes of its size
         self.latest: Dict[int, int] = {}  # version of each root

@@ -66,6 +66,9 @@ def allocator(device: str = "cpu") -> Any:
     functions.tarn_cuda_pool_open.restype = functions.tarn_cuda_pool_close.restype = c.c_int64
     functions.tarn_cuda_pool_drop.argtypes = [c.c_int64]
     functions.tarn_cuda_install.restype = c.c_char_p
+    functions.tarn_cuda_is_on_host.argtypes = [c.c_void_p]
+    functions.tarn_cuda_swap.argtypes = [c.c_void_p, c.c_void_p]
+    functions.tarn_cuda_copy.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_void_p]
     refused = functions.tarn_cuda_install()
     if refused:
         raise RuntimeError(refused.decode(errors="replace"))
@@ -75,8 +78,9 @@ def allocator(device: str = "cpu") -> Any:
 class Arena:
     """Bytes in which planned tensors lie, on a torch.device."""
 
-    def __init__(self, size: Any, device: Any) -> None:
-        self._functions = allocator(device.type)
+    def __init__(self, size: Any, device: Any, host: Any = None) -> None:
+        """host: a moving.Host, for what waits elsewhere."""
+        self._functions, self.host = allocator(device.type), host
         self._bytes = torch.empty(size + 4096, dtype=torch.uint8, device=device)
         # Never 0: PyTorch knows what a pluggable allocator has given by its address alone, and what
         # lies first in the arena would be taken for all of it.

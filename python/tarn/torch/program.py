@@ -15,6 +15,7 @@ from . import collectives
 from .cuda import Streams, in_order, streams
 from .lowering import HIDDEN_WRITES
 from .memory import Arena, allocator, summarize
+from .moving import Homes, Mover, placed
 from .tensors import distance, empty_as, flat, has_bytes, view_of
 from .updates import Edit, Update, add_state, is_one_by_one, restored, unchanged
 
@@ -209,6 +210,14 @@ class _Generator:
             self.get, self.set = torch.default_generator.get_state, torch.default_generator.set_state
 
 
+def away(lowered: Any, plan: Any) -> dict[Any, Any]:
+    """Of what persists and moves, as it lives in another memory than the arena's: by root, the tensor
+    of the plan's graph."""
+    root_of = {tensor: lowered.storages[s].root for s, tensor in lowered.ids.items()}
+    return {root_of[plan.tensor_origin(t.id)]: t.id for t in plan.graph.tensors
+            if t.is_persistent and t.root == t.id and t.space}
+
+
 class Program:
     """The ops of a plan, bound to an arena and to the tensors of the placeholders."""
 
@@ -220,10 +229,13 @@ class Program:
         self.has_run = False
         roots = ((tensor, lowered.storages[s].root) for s, tensor in lowered.ids.items())
         self._root = {tensor: lowered.twins.get(root, root) for tensor, root in roots}
-        self.ops = list(plan.graph.ops)
+        self.ops, self.held = list(plan.graph.ops), list(plan.graph.tensors)
+        self.homes = Homes(lowered, tensors)
+        self._away = away(lowered, plan)
         self._again = {plan.origin(op.id) for op in self.ops if plan.is_recomputed(op.id)}
         self._states: dict[Any, Any] = {}  # of the generator, by ops that run again
         self._queues = {op.stream for op in self.ops}
+        self._kernels = {op.stream for op in self.ops if not op.move}  # streams of more than copies
         self._on_gpu = lowered.device.type == "cuda"
         self._streams: Any = None  # of a GPU
         self._own: Optional[tarn.Session] = None  # of several streams on the CPU
@@ -231,18 +243,30 @@ class Program:
 
     def _bind_to(self, arena: Any) -> None:
         self.arena = arena
-        self.calls = [self.bind(op) for op in self.ops]
+        mover = Mover(self)
+        self.calls = [mover.bind(op) if op.move else self.bind(op) for op in self.ops]
         if len(self._queues) > 1 and self._on_gpu:
             self._streams = Streams(self.plan, self.calls)
-        places = {s: self.plan.offset(tensor) for s, tensor in self.lowered.ids.items()}
+        places = {s: self.plan.offset(tensor) for s, tensor in self.lowered.ids.items()
+                  if self._is_in_arena(tensor)}
         self.results = [self._tensor(self.lowered.value.get(r, r), places)
                         for r in self.lowered.results]
 
+    def root_of(self, tensor: Any) -> Any:
+        """The root in `lowered` whose content a tensor of the plan's graph holds."""
+        return self._root[self.plan.tensor_origin(tensor)]
+
+    def _is_in_arena(self, tensor: Any) -> bool:
+        told = self.held[tensor]
+        return not told.is_persistent and told.space == 0
+
     def run(self) -> None:
+        self.bring_home()
         with torch.no_grad(), torch.autocast(self.lowered.device.type, enabled=False):
             if self._on_gpu:  # cuBLAS takes its workspace for each thread and stream: here
-                for stream in (torch.cuda.current_stream(), *streams(len(self._queues))):
-                    with torch.cuda.stream(stream):
+                all_streams = [torch.cuda.current_stream(), *streams(len(self._queues))]
+                for number in sorted(self._kernels):
+                    with torch.cuda.stream(all_streams[number]):
                         torch.cuda.current_blas_handle()
             done = self._run_from(0)
             while done < len(self.calls):
@@ -251,6 +275,10 @@ class Program:
             if self.keepers:
                 self.move()
         self.has_run = True
+
+    def bring_home(self) -> None:
+        """What moves and persists lies in the host's memory then, wherever it was put meanwhile."""
+        self.homes.bring(self._away)
 
     def run_part(self, first: int, last: int, calls: Any = None) -> bool:
         """Some ops, on a GPU, after those before them. calls: in their place. False: a library has
@@ -268,7 +296,7 @@ class Program:
 
     def _run_from(self, start: Any) -> Any:
         """Returns how many ops have been called: all, or up to one that has kept memory."""
-        if len(self._queues) > 1 and not self._on_gpu:
+        if len(self._kernels) > 1 and not self._on_gpu and all(map(self.homes.of, self._away)):
             self._session().run()
             return len(self.calls)
         run = self._streams.run if self._streams else in_order(self.calls)
@@ -280,7 +308,7 @@ class Program:
         if self._on_gpu:
             torch.cuda.synchronize()
         old = self.arena
-        new = Arena(old.size, self.lowered.device)
+        new = Arena(old.size, self.lowered.device, old.host)
         new.bytes(0, old.size).copy_(old.bytes(0, old.size))
         LOST.append(old)
         self.keepers.clear()
@@ -299,6 +327,9 @@ class Program:
             self.arena.lend(None)
             self._own = self._open()
             self.arena.lend(self._own)
+        for root, tensor in self._away.items():
+            storage, begin = self.homes.of(root)
+            self._own.bind_memory(tensor, storage.data_ptr() + begin)
         return self._own
 
     def _open(self) -> tarn.Session:
@@ -310,7 +341,10 @@ class Program:
             if keepers:
                 raise RuntimeError(f"{keepers[0]} has kept memory that was its workspace")
 
-        session = tarn.Session(self.plan, kernel, memory=(self.arena.base, self.arena.size),
+        host = self.arena.host
+        memory = [(self.arena.base, self.arena.size), *([(host.base, host.size)] if host else [])]
+        memory = memory[:len(self.plan.graph.spaces)]
+        session = tarn.Session(self.plan, kernel, memory=memory,
                                blocking=self.lowered.communication)
         for tensor in self.plan.graph.tensors:
             if tensor.is_persistent and tensor.root == tensor.id:  # any address: ops have their own
@@ -326,7 +360,7 @@ class Program:
         root = self.lowered.root(fake)
         if root in self.lowered.elsewhere:
             return view_of(self.lowered.elsewhere[root].untyped_storage(), fake, 0)
-        if root not in self.lowered.persistent:
+        if root in places or root not in self.lowered.persistent:
             return self.arena.tensor(places[root], fake)
         real = self.tensors[self.lowered.persistent[root]]
         moved = distance(real, self.lowered.value[self.lowered.holders[root]])  # since the profile
@@ -337,12 +371,12 @@ class Program:
         """What to call for an op of the plan's graph. traced: makes another op of it and of its call,
         with the requests that it makes in a capture (graphs.py)."""
         op = self.lowered.ops[self.plan.origin(final.id)]
-        before, places = ({self._root[self.plan.tensor_origin(t)]: self.plan.offset(t) for t in ids}
+        before, places = ({self.root_of(t): self.plan.offset(t) for t in ids if self._is_in_arena(t)}
                           for ids in (final.inputs, final.outputs))
         # What writes in place may have to write elsewhere when it runs again.
         moves = [[self.arena.bytes(at[root], self.lowered.storages[root].size)
                   for at in (places, before)] for root in before.keys() & places.keys()
-                 if before[root] != places[root] and root not in self.lowered.persistent]
+                 if before[root] != places[root]]
         call = self._bind_at(final.id, op, {**before, **places}, traced)
         if self.draws_again(final):
             call = self._redrawn(final, call)
@@ -356,6 +390,8 @@ class Program:
 
     def draws_again(self, final: Any) -> bool:
         """Does an op draw numbers that one of the same kind has drawn, or will?"""
+        if final.move:
+            return False
         origin = self.plan.origin(final.id)
         return self.lowered.ops[origin].redraws and origin in self._again
 
@@ -387,8 +423,10 @@ class Program:
         place = self.plan.workspace(index)
         workspace = (None, 0) if place is None else (self.arena.base + place, op.workspace)
         if op.run:
-            call = op.run(*map(value, op.arguments))
-            ready = op.run.ready if isinstance(op.run, Update) else None
+            if not isinstance(op.run, Update):
+                return self._framed(op.run(*map(value, op.arguments)), workspace, op, {})
+            call = op.run(*map(value, op.arguments), placed=placed(self, op.run, places))
+            ready = op.run.ready
             return self._framed(call, workspace, op, {}, ready)
         function = op.node.target
         args, kwargs = torch.fx.node.map_arg((op.node.args, op.node.kwargs), value)

@@ -22,10 +22,11 @@ from .collectives import divide
 from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
 from .costs import Costs
-from .program import Program, profile, profile_apart
+from .moving import Homes, Host, host_size
+from .program import Program, away, profile, profile_apart
 from .tensors import distance, empty_as, local, tensors_of
 from .tracing import NotRun, Traced, detached, loss_in, reason
-from .updates import (add_state, add_updates, divided, hooked, is_one_by_one, seen_by_updates,
+from .updates import (Update, add_state, add_updates, divided, hooked, is_one_by_one, seen_by_updates,
                       unchanged)
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
@@ -225,6 +226,15 @@ class Variant:
         self.lowered = lowered
         return groups
 
+    def check_moves(self) -> None:
+        """Raises ValueError where what the plan moves cannot be moved."""
+        roots = away(self.lowered, self.plan).keys()
+        for op in self.lowered.ops if roots else ():
+            touched = {self.lowered.storages[s].root for s in (*op.inputs, *op.outputs)}
+            if isinstance(op.run, Update) and not op.run.may_move and touched & roots:
+                raise ValueError("parameters and states move with PyTorch's own optimizers only, "
+                                 "without hooks: leave them out of the kinds that `offload` has")
+
     def tensors(self, inputs: Any) -> Any:
         """For the placeholders, and the constants. What moves again and again is copied."""
         if self.program:
@@ -287,6 +297,8 @@ class Step:
 
     streams   more than 1: ops are divided among threads
     budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
+    offload   "50GB/s", or as tarn.plan takes it: what idles waits in the host's memory, pinned on a
+              GPU, where that keeps to the budget in less time; without a budget where nobody waits
     clip      called with the parameters when their gradients are there, before the optimizer
     compare   whether the first two steps of each capture are run eagerly, too, and compared;
               "sample": two rows of each new kind of batch are, and the step is made op by op, for
@@ -310,6 +322,7 @@ class Step:
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                  loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
                  budget: Union[int, float, None] = None,
+                 offload: Union[int, float, str, Mapping[str, Any], None] = None,
                  clip: Optional[Callable[[Any], Any]] = None, compare: Union[bool, str] = True,
                  costs: Union[str, os.PathLike[str], None] = None,
                  fuse: Union[bool, Mapping[str, Any]] = False, graph: bool = True,
@@ -323,7 +336,7 @@ class Step:
         self.reason: Optional[str] = None
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
-        self.budget = budget
+        self.budget, self.offload = budget, offload
         self._streams = streams
         self._records = graph and self.device.type == "cuda" and self.reduction is None
         self._given = options
@@ -426,11 +439,14 @@ class Step:
         if self._first is None:
             return Report(eager, reason=self.reason)
         plan, program, recorded = self._first.plan, self._first.program, self._first.recorded
+        moves = [op for op in plan.graph.ops if op.move]
+        moved = sum(plan.graph.tensors[op.inputs[0]].size for op in moves)
         again = [op.name for op in plan.graph.ops if plan.is_recomputed(op.id)]
-        return Report(eager, plan.footprint, plan.bound, again,
+        return Report(eager, plan.spaces[0].footprint, plan.spaces[0].bound, again,
                       program.copied if program else {}, self.reason,
                       recorded.graphs if recorded else 0, recorded.left_out if recorded else {},
-                      compared, self._first.noise)
+                      compared, self._first.noise, moves=len(moves), moved=moved,
+                      host=host_size(plan) + sum(space.persistent for space in plan.spaces[1:]))
 
     # ---- Captures ----
 
@@ -479,7 +495,7 @@ class Step:
         if isinstance(self.budget, int):  # about as much runs again
             share = 0.75
         inner = Step(self.model, self.optimizer, self.loss_fn, some, streams=self._streams,
-                     budget=share, clip=self.clip, compare=False, fuse=self.fuses is not None
+                     budget=share, offload=self.offload, clip=self.clip, compare=False, fuse=self.fuses is not None
                      and self.fuses, graph=False, name=self.name, **self._given)
         first: Any = inner._first
         if first is None:
@@ -634,7 +650,7 @@ class Step:
                                     program.results[:variant.results_count])
 
     def footprint(self, graph: Any) -> int:
-        """Of the plan without a budget."""
+        """Of the plan without a budget, and without moves."""
         return tarn.plan(graph, **self._options).footprint
 
     def _capture(self, loss: Any, inputs: Any) -> Any:
@@ -647,16 +663,24 @@ class Step:
         """Makes the plan of a variant's graph."""
         if isinstance(self.budget, float):  # a share of the first plan without a budget
             self.budget = math.ceil(self.budget * self.footprint(variant.graph))
-        variant.plan = tarn.plan(variant.graph, budget=self.budget, **self._options)
+        variant.plan = tarn.plan(variant.graph, budget=self.budget, offload=self.offload,
+                                 **self._options)
+        variant.check_moves()
 
     def _program(self, variant: Any, inputs: Any) -> Any:
         """Bound to the arena that all variants share, and to where the model lies now."""
+        if variant.program is None:  # before the arena, for which there may be no memory yet
+            Homes(variant.lowered, variant.tensors(inputs)).bring(away(variant.lowered, variant.plan))
         tensors = variant.tensors(inputs)
-        if self._arena is None or self._arena.size < variant.plan.footprint:
+        size, beside = variant.plan.spaces[0].footprint, host_size(variant.plan)
+        had = self._arena
+        if had is None or had.size < size or (had.host.size if had.host else 0) < beside:
             for other in self.variants.values():
                 other.close()
-            self._arena = None  # frees it
-            self._arena = Arena(variant.plan.footprint, self.device)
+            if had:
+                size, beside = max(size, had.size), max(beside, had.host.size if had.host else 0)
+            self._arena = had = None  # frees it
+            self._arena = Arena(size, self.device, Host(beside, self.device) if beside else None)
         if not (variant.program and variant.program.addresses == [t.data_ptr() for t in tensors]):
             variant.close()
             if variant.fused:
@@ -725,6 +749,7 @@ class Report(NamedTuple):
     arena, bound  what the plan needs in its place, and what every plan of this order needs
     graphs, left_out  how many CUDA graphs the last step was; ops between them, and why
     compared  "all", or what part of a batch was compared with eager execution, or nothing
+    moves, moved  copies to the host's memory and back in a step, and their bytes; host: bytes there
     noise     where fused kernels differ by more than the tolerance of their types: by how much of
               its norm eager execution makes something else if its parameters are rounded otherwise,
               by name; twice that was then allowed"""
@@ -742,6 +767,9 @@ class Report(NamedTuple):
     gathers: int = 0
     gathered_again: Sequence[str] = ()
     received: int = 0
+    moves: int = 0
+    moved: int = 0
+    host: int = 0
 
     def __str__(self) -> Any:
         if self.arena is None:
@@ -757,6 +785,9 @@ class Report(NamedTuple):
         if self.recomputed:
             text += f"; {len(self.recomputed)} ops run again: {', '.join(self.recomputed[:8])}"
             text += " ..." if len(self.recomputed) > 8 else ""
+        if self.moves:
+            text += (f"; {self.moves} copies to the host's memory and back, {self.moved} bytes; "
+                     f"{self.host} bytes there")
         if self.gathers:
             text += (f"; {self.gathers} gathers, {len(self.gathered_again)} of them again; "
                      f"{self.received} bytes received")

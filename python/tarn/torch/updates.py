@@ -4,7 +4,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, Optional
 from collections.abc import Iterator
 
@@ -12,6 +12,7 @@ import torch
 from torch.optim import optimizer as hooks
 
 from .lowering import Op
+from .moving import Placed, lying
 from .tensors import as_gradient, local, tensors_of
 
 
@@ -96,29 +97,31 @@ class Update:
     def __init__(self, optimizer: Any, parameters: Any, dropped: Any) -> None:
         """dropped: ids of parameters whose gradients were taken away in this step."""
         self.optimizer, self.parameters, self._dropped = optimizer, parameters, dropped
-        self._own, self._last, self._members = optimizer, None, {}  # the members by group
+        self.own, self._last, self._members = optimizer, None, {}  # the members by group
         if is_one_by_one(optimizer):
-            self._own = object.__new__(type(optimizer))
-            self._own.__dict__.update(optimizer.__dict__)
-            self._own.__dict__.pop("step", None)  # of a scheduler
+            self.own = object.__new__(type(optimizer))
+            self.own.__dict__.update(optimizer.__dict__)
+            self.own.__dict__.pop("step", None)  # of a scheduler
             mine = set(map(id, parameters))
             members = {i: [p for p in group["params"] if id(p) in mine]
                        for i, group in enumerate(optimizer.param_groups)}
             self._members = {i: those for i, those in members.items() if those}
 
-    def __call__(self, *gradients: Any) -> Any:
+    def __call__(self, *gradients: Any, placed: Optional[Placed] = None) -> Any:
+        """placed: where parameters and states lie that move."""
         def run() -> None:
             if self._members:
-                self._own.param_groups = [{**self.optimizer.param_groups[i], "params": those,
+                self.own.param_groups = [{**self.optimizer.param_groups[i], "params": those,
                                            **(_recorded.of(i) if _recorded else {})}
                                           for i, those in self._members.items()]
-                self._own.state = self.optimizer.state
+                self.own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = (None if id(parameter) in self._dropped
                                   else as_gradient(parameter, gradient))
             if _seen is not None:
                 _seen.update((id(p), p.grad.clone()) for p in self.parameters if p.grad is not None)
-            self._own.step()
+            with lying(placed, self) if placed else nullcontext():
+                self.own.step()
             for parameter in self.parameters:
                 parameter.grad = None
             self._last = self._entries()
@@ -147,10 +150,23 @@ class Update:
             return ""
         return f"{kind.__name__} computes on the host: make it with fused=True or capturable=True"
 
-    def state(self) -> Any:
-        values = (local(value) for p in self.parameters
-                  for value in self.optimizer.state.get(p, {}).values())
-        return [value for value in values if isinstance(value, torch.Tensor) and value.numel()]
+    def state(self) -> list[tuple[tuple[int, str], Any]]:
+        """Tensors that the optimizer keeps, each with where it is found: the parameter's number, and
+        the name."""
+        found = (((number, name), local(value)) for number, p in enumerate(self.parameters)
+                 for name, value in self.optimizer.state.get(p, {}).items())
+        return [(place, value) for place, value in found
+                if isinstance(value, torch.Tensor) and value.numel()]
+
+    def value(self, number: int, name: str) -> Any:
+        """One of them, or None."""
+        value = local(self.optimizer.state.get(self.parameters[number], {}).get(name))
+        return value if isinstance(value, torch.Tensor) else None
+
+    @property
+    def may_move(self) -> bool:
+        """Can it work on parameters and states at other places?"""
+        return bool(self._members)
 
 
 # ---- As part of a CUDA graph ----
@@ -353,9 +369,13 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
 
 def add_state(lowered: Any, op: Any) -> None:
     """What the optimizer has made for these parameters persists, wherever it lies."""
-    for i, value in enumerate(op.run.state()):
+    storages: dict[Any, Any] = {}
+    for place, value in op.run.state():
+        storages.setdefault(value.untyped_storage()._cdata, (value, []))[1].append(place)
+    for i, (value, places) in enumerate(storages.values()):
         root = lowered.storage(f"{op.name}.state{i}", value.untyped_storage().nbytes(),
                                "optimizer_state")
         lowered.persistent[root] = None
+        lowered.states[root] = op.run, places
         op.inputs.append(root)
         op.outputs.append(lowered.write(root, op.name))

@@ -9,8 +9,11 @@ turns, ROUNDS times, STEPS steps each, alone on the GPU; a row has the medians. 
     eager, checkpoint (each block again), compile, compile-graphs (mode="reduce-overhead"), compile-SHARE (activation_memory_budget)
     planned, planned-direct (no CUDA graph), planned-streams (two), planned-SHARE (a budget, a share of the plan)
     fused, fused-chunks (the loss in eight), fused-SHARE, fused-least, fused-MIBm (a budget of so many MiB)
+    moved, moved-SHARE, moved-MIBm (planned, what idles waits in the host's memory), fused+moved-SHARE and its like;
+    moved+states-SHARE: the optimizer's states live there, too
 
-MAKING_SECONDS (110) is the limit of a way's making. PROFILES: a folder for the times of kernels of three steps of each way.
+RATE ("50GB/s") is what copies are planned with, MAKING_SECONDS (110) the limit of a way's making. PROFILES: a folder for the times of kernels
+of three steps of each way.
 Without a GPU all of it runs on a stand-in that computes nothing, with small networks: it shows that the table can be made."""
 import contextlib
 import fcntl
@@ -29,6 +32,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 MIB = 1 << 20
 ROUNDS, STEPS = 3, 10
 WAYS = ["eager", "checkpoint", "compile", "planned", "fused", "fused-chunks", "fused-0.75", "fused-0.5", "fused-least"]
+RATE = os.environ.get("RATE", "50GB/s")
 SECONDS = float(os.environ.get("MAKING_SECONDS", 110))
 LOG = os.environ.get("NO_GPU_LOG")
 
@@ -116,7 +120,11 @@ def by_tarn(name, kind, share):
         with alone():
             profile(*arguments)
 
-    options = {"fuse": kind == "fused"}
+    options = {"fuse": "fused" in kind.split("+")}
+    if "moved" in kind:
+        options["offload"] = {"rate": RATE, "kinds": "activations,states" if "states" in kind else "activations"}
+        if LOG:  # networks are small there
+            options["offload"].update(bytes_min=4096, latency_ns=100)
     if share == "direct":
         options["graph"] = False
     elif share == "streams":
@@ -151,7 +159,12 @@ def by_tarn(name, kind, share):
         first, plan = made._first, made.plan
         own = first.recorded.bytes if first.recorded else 0
         again = sum(plan.is_recomputed(op.id) for op in plan.graph.ops)
-        return {"MiB": (plan.footprint + own + memory.tarn_peak() - before) / MIB, "arena": plan.footprint / MIB, "bound": plan.bound / MIB,
+        arena = plan.spaces[0]
+        moves = [plan.graph.tensors[op.inputs[0]].size for op in plan.graph.ops if op.move]
+        moved = {"moves": len(moves), "moved": sum(moves) / MIB,
+                 "host": sum(space.footprint + space.persistent for space in plan.spaces[1:]) / MIB} if made.offload else {}
+        return {**moved, "MiB": (arena.footprint + own + memory.tarn_peak() - before) / MIB, "arena": arena.footprint / MIB,
+                "bound": arena.bound / MIB, "persistent": arena.persistent / MIB,
                 "ops": len(plan.graph.ops), "again": again, "graphs": first.recorded.graphs if first.recorded else 0,
                 "copied": sum(first.program.copied.values()), "reason": made.reason}
 
@@ -184,7 +197,7 @@ def child(name, way):
         answers.write(json.dumps(words, default=str) + "\n")
         answers.flush()
 
-    step, size, begin = (by_tarn if kind in ("planned", "fused") else by_pytorch)(name, kind, share)
+    step, size, begin = (by_pytorch if kind in ("eager", "checkpoint", "compile") else by_tarn)(name, kind, share)
     with alone():
         losses = [float(step()) for _ in range(6)]
         torch.cuda.synchronize()
@@ -278,7 +291,7 @@ def rows(ways):
         cells += [f"{words[key]:.0f}" if key in words else "" for key in ("arena", "bound", "ops", "again")]
         cells += [f"{words['made']:.0f}", f"{words['losses'][0]:.4f} {words['losses'][5]:.4f}"]
         print(f"| {way.network} | {way.name} | {' | '.join(cells)} |", flush=True)
-        if words.get("copied") or words.get("graphs", 1) != 1:
+        if words.get("copied") or words.get("graphs", 1) != 1 or "moves" in words:
             print(f"  {words}")
 
 

@@ -6,6 +6,7 @@ results. TAP on stdout.
 import contextlib
 import copy
 import functools
+import gc
 import os
 import random
 import sys
@@ -166,6 +167,95 @@ def streams_order_what_a_plan_orders():
             assert all(one in ended[two] for one, two in zip(launches, launches[1:]))
         assert all(on in ended[op] for op, on in plan.waits())
         assert all(set(range(len(ops))) <= those for _, those in second)  # the whole step before
+
+
+# ---- Moves ----
+
+KINDS = ("activations", "states", "parameters", "activations,states,parameters")
+
+
+def moving(kinds="activations", **more):
+    return {"offload": {"rate": "50GB/s,40GB/s", "latency_ns": 100, "bytes_min": 4096, "kinds": kinds}, **more}
+
+
+def copies(step, done):
+    """(stream, to, from, size) of the moves in lines of the log"""
+    told = [line.split()[1:] for line in done if line.startswith("copy ")]
+    return [(stream, int(to, 16), int(start, 16), int(size, 16)) for stream, to, start, size in told]
+
+
+def what_idles_waits_in_pinned_memory():
+    for name in networks():
+        for more in ({}, {"reorder": True, "budget": 0.7}, {"streams": 2, "couple": True}):
+            step = compare(name, **moving(**more))
+            report = step.report()
+            assert report.moves and report.host and f"{report.moves} copies" in str(report)
+            assert_captured(step)
+            if more.get("budget"):
+                assert report.arena <= 0.7 * compare(name, reorder=True).plan.footprint + 1
+
+
+def copies_run_on_streams_of_their_own_as_the_plan_says():
+    for more in ({}, {"streams": 2, "couple": True}) if LOG else ():
+        (_, two), data = pair("small_gpt")
+        step = tarn.torch.step(*two, loss_of, data[0], compare=False, graph=False, **moving(**more))
+        step(*data[0])
+        logged()
+        begin = len(lines())
+        step(*data[0])
+        launched, waits = logged()
+        plan, arena = step.plan, step._arena
+        moves = [op for op in plan.graph.ops if op.move]
+        told = copies(step, lines()[begin:])
+        assert len(told) == len(moves) > 4
+        others = len(plan.graph.streams) - 1
+        assert sum(map(len, waits.values())) == len(plan.waits()) + 2 * others
+        streams = defaultdict(list)
+        for op in moves:
+            streams[op.stream].append(op)
+        found = defaultdict(list)
+        for stream, *rest in told:
+            found[stream].append(rest)
+        assert len(found) == 2 and sorted(map(len, found.values())) == sorted(len(plan.launches(s)) for s in streams)
+        assert all(launched[stream] == len(those) for stream, those in found.items())  # nothing else is there
+        for stream, ops in streams.items():
+            expected = [[(arena.host.base if plan.graph.tensors[t].space else arena.base) + plan.offset(t)
+                         for t in (op.outputs[0], op.inputs[0])] + [plan.graph.tensors[op.inputs[0]].size] for op in ops]
+            assert expected in found.values(), stream
+
+
+def what_persists_lives_in_pinned_memory():
+    functions = tarn.torch.install("cuda")
+
+    def is_away(tensor):
+        return bool(functions.tarn_cuda_is_on_host(tensor.untyped_storage().data_ptr()))
+
+    for kinds in KINDS[1:]:
+        (one, two), data = pair("small_gpt")
+        torch.manual_seed(2)
+        expected = [eager_step(*one, *batch) for batch in [*data, data[0], data[1]]]
+        step = tarn.torch.step(*two, loss_of, data[0], compare=not LOG, **moving(kinds))
+        torch.manual_seed(2)
+        found = [step(*batch) for batch in data]
+        two[1].load_state_dict(copy.deepcopy(two[1].state_dict()))  # on the GPU
+        found += [step(*batch) for batch in data[:2]]  # what is loaded is no part of a graph at first
+        assert step.reason is None and same(found, expected) and same(one[0].parameters(), two[0].parameters())
+        large = [p for p in two[0].parameters() if p.nbytes >= 4096]
+        assert large and all(is_away(p) == ("parameters" in kinds) for p in large)
+        states = [s for p in large for s in two[1].state[p].values() if s.nbytes >= 4096]
+        assert len(states) == 2 * len(large) and all(is_away(s) == ("states" in kinds) for s in states)
+        assert not any(is_away(p) for p in two[0].parameters() if p.nbytes < 4096)
+        assert_captured(step)
+        step.eager(*data[0])  # reads and writes them where they are
+        if not LOG:
+            eager_step(*one, *data[0])
+            assert same(one[0].parameters(), two[0].parameters())
+            saved = [t.cpu() for t in two[0].parameters()]
+            assert all(torch.equal(a.cpu(), b) for a, b in zip(one[0].parameters(), saved))
+        pinned = lines().count("free pinned")
+        del step, two, large, states
+        gc.collect()
+        assert not LOG or lines().count("free pinned") > pinned
 
 
 # ---- As one CUDA graph ----
@@ -656,4 +746,6 @@ if __name__ == "__main__":
              shapes_that_take_turns_keep_their_graphs, what_draws_again_is_no_part_of_a_graph, a_step_is_made_op_by_op, fused_steps_are_one_graph_too,
              inputs_that_are_not_aligned_run_unfused, what_a_capture_takes_of_the_heap_is_given_back,
              steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
+             what_idles_waits_in_pinned_memory, copies_run_on_streams_of_their_own_as_the_plan_says,
+             what_persists_lives_in_pinned_memory,
              gradients_are_reduced_in_the_arena, what_lies_elsewhere_runs_eagerly])

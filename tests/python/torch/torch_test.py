@@ -39,6 +39,10 @@ def adam(parameters):
     return torch.optim.Adam(parameters, lr=1e-3, fused=True)
 
 
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=1e-2, momentum=0.9)
+
+
 def tensors_of(model, optimizer):
     states = [optimizer.state[p] for p in model.parameters()]
     return [*model.parameters(), *model.buffers(),
@@ -117,6 +121,116 @@ def a_budget_makes_again_what_checkpoints_make_again():
 def threads_do_not_draw_again():
     step = compare("small_gpt", 2, streams=2, budget=1.0)
     assert not any(op.redraws for op in step._first.lowered.ops)
+
+
+# ---- Moves ----
+
+def moving(kinds="activations", **more):
+    return {"offload": {"rate": "50GB/s", "latency_ns": 100, "bytes_min": 4096, "kinds": kinds}, **more}
+
+
+def what_moves_keeps_its_bits():
+    for name in ("small_gpt", "small_resnet"):
+        plain = compare(name, 2, reorder=True).plan.footprint
+        for more in ({}, {"reorder": True, "budget": 0.75}, {"streams": 2}):
+            report = compare(name, 5, **moving(**more)).report()
+            assert report.moves and 0 < report.host <= report.moved, str(report)
+            assert f"{report.moves} copies to the host's memory and back, {report.moved} bytes" in str(report)
+            assert report.arena < plain or "streams" in more, (str(report), plain)
+            assert "budget" not in more or report.arena <= 0.75 * plain + 1
+
+
+def what_persists_moves_and_keeps_its_bits():
+    """Updates run on bytes of the arena, and the optimizer is as ever."""
+    for kinds in ("states", "parameters", ["activations", "states", "parameters"]):
+        for optimizer in (adam, functools.partial(torch.optim.NAdam, lr=1e-3)):
+            for more in ({}, {"streams": 2}) if optimizer is adam else ({},):
+                step = compare("small_gpt", 4, optimizer, **moving(kinds, **more))
+                plain = sum(t.size for t in step.graph.tensors if t.is_persistent and t.root == t.id)
+                spaces = step.plan.spaces
+                assert spaces[0].persistent < plain and spaces[1].persistent and step.report().moves
+        step = compare("small_resnet", 5, sgd, **moving(kinds))
+        assert step.plan.spaces[1].persistent
+
+
+def poisoned(step):
+    """What is in the arena and beside it between two steps is nobody's."""
+    for memory, size in ((step._arena.bytes(0, step._arena.size), step._arena.size), (step._arena.host._bytes, step._arena.host.size)):
+        assert memory.numel() >= size
+        memory.fill_(0xFF)
+
+
+def every_copy_is_needed():
+    """Without one of them a step gives something else."""
+    kinds = ["activations", "states", "parameters"]
+    model, batch = make("small_gpt")
+    torch.manual_seed(1)
+    data = [batch() for _ in range(3)]
+    optimizer = adam(model.parameters())
+    step = tarn.torch.step(model, optimizer, loss_of, data[0], **moving(kinds))
+    for b in data[:2]:
+        step(*b)
+    step(*data[0])
+    program = step._first.program
+    before = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+
+    def run_two():
+        with torch.no_grad():
+            for value, old in zip(model.state_dict().values(), before[0].values()):
+                value.copy_(old)
+            for p, state in zip(model.parameters(), before[1]["state"].values()):
+                for key, value in state.items():
+                    optimizer.state[p][key].copy_(value)
+        torch.manual_seed(3)
+        found = []
+        for b in data[:2]:
+            poisoned(step)
+            found.append(step(*b).clone())
+        return found + [p.detach().clone() for p in tensors_of(model, optimizer)]
+
+    expected = run_two()
+    assert same(run_two(), expected) and step.reason is None
+    moves = [i for i, op in enumerate(program.ops) if op.move]
+    for i in moves[::max(1, len(moves) // 40)]:
+        call = program.calls[i]
+        program.calls[i] = lambda: None
+        assert not same(run_two(), expected), program.ops[i].name
+        program.calls[i] = call
+    assert same(run_two(), expected)
+
+
+def what_moves_may_be_loaded_and_change_its_shape():
+    (one, batch), (two, _) = make("small_gpt"), make("small_gpt")
+    eager, planned = adam(one.parameters()), adam(two.parameters())
+    torch.manual_seed(1)
+    data = [batch() for _ in range(4)]
+    step = tarn.torch.step(two, planned, loss_of, data[0], **moving("states,parameters"))
+    for number, b in enumerate([*data, *([t[:2] for t in b] for b in data), *data]):
+        if number % 5 == 4:
+            for optimizer in (eager, planned):
+                optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        torch.manual_seed(number)
+        expected = eager_step(one, eager, *b)
+        torch.manual_seed(number)
+        assert torch.equal(step(*b), expected) and step.reason is None, (number, step.reason)
+    assert same(tensors_of(two, planned), tensors_of(one, eager)) and len(step.variants) == 2
+
+
+def what_cannot_move_is_told():
+    class Own(torch.optim.Adam):
+        __module__ = "own"
+
+    model, batch = make("small_gpt")
+    torch.manual_seed(1)
+    one = batch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = tarn.torch.step(model, Own(model.parameters()), loss_of, one, **moving("states"))
+    assert "PyTorch's own optimizers only" in step.reason, step.reason
+    step = tarn.torch.step(model, Own(model.parameters()), loss_of, one, **moving())
+    assert step.reason is None and step.report().moves
+    for wrong in ({"rate": "50"}, {"rate": "1GB/s", "kinds": "gradients"}, {"kind": 1, "rate": "1GB/s"}):
+        raises(tarn.UsageError, tarn.torch.step, model, adam(model.parameters()), loss_of, one, offload=wrong)
 
 
 # ---- Without the memory of an eager step ----
@@ -623,7 +737,7 @@ NEEDS_EXECUTORCH = ("exported_programs_run_and_give_the_same", "memories_and_sha
                     "what_the_documents_show_works", "the_commands_of_the_documents_run")
 TESTS = [value for name, value in list(vars().items())
          if not (OLDER and name in NEEDS_EXECUTORCH) and getattr(value, "__module__", None) == "__main__" and callable(value)
-         and name not in ("adam", "executorch_edge", "eager_step", "tensors_of", "same", "compare", "small_pair",
+         and name not in ("adam", "sgd", "moving", "poisoned", "executorch_edge", "eager_step", "tensors_of", "same", "compare", "small_pair",
                           "rank", "clip_norm", "asking_the_host", "least", "eager_peak")]
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ class ShardedStep(Step):
         if options.get("seconds"):
             raise ValueError("each rank plans, and ranks that are ended by the clock would find "
                              "other plans; give effort, which is counted, instead of seconds")
-        if options.get("fuse") or options.get("compare") == "sample":
-            raise ValueError('sharded steps take neither fuse nor compare="sample"')
+        if options.get("fuse") or options.get("compare") == "sample" or options.get("offload"):
+            raise ValueError('sharded steps take neither fuse nor compare="sample" nor offload')
         if not 1 <= streams <= len(STREAMS):
             raise ValueError(f"streams has to be 1, 2 or {len(STREAMS)}, not {streams}: "
                              f"{', '.join(STREAMS)}")
