@@ -208,19 +208,13 @@ class Variant:
         return add_updates(lowered, captured, step, inputs)
 
     def _fuse(self, step: Any, captured: Any, inputs: Any, tensors: Any) -> Any:
-        """Takes the one of the ways to fuse the step whose plan is smallest."""
         from . import fusing  # pylint: disable=import-outside-toplevel
         fusing.Fused.check(tensors)
-        best: Any = None
-        for way in fusing.fused(captured, step.budget is None, step.fuses):
-            lowered = Lowered(way.captured, step.device)
-            if not self.fixed.issuperset(lowered.written()):
-                raise fusing.Refused("Inductor's kernels write to other inputs than the step")
-            made = self._complete(step, lowered, way.captured, inputs)
-            size = step.footprint(lowered.graph(step.name, step.streams, made[1]))
-            if best is None or size < best[0]:
-                best = size, way, lowered, made
-        _, self.fused, lowered, (updates, groups) = best
+        self.fused = fusing.fused(captured, step.budget is None, step.fuses)
+        lowered = Lowered(self.fused.captured, step.device)
+        if not self.fixed.issuperset(lowered.written()):
+            raise fusing.Refused("Inductor's kernels write to other inputs than the step")
+        updates, groups = self._complete(step, lowered, self.fused.captured, inputs)
         self.fused.load()
         self._profile(step, lowered, updates, tensors)
         self.lowered = lowered

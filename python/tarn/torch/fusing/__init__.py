@@ -42,12 +42,10 @@ def _has_tf32() -> bool:
 
 
 class Fused:
-    """One of the ways to fuse a step. `captured` has the kernels as ops; they can be called after
-    `load`. is_divided: no kernel does work of both passes."""
+    """A fused step. `captured` has the kernels as ops; they can be called after `load`."""
 
-    def __init__(self, captured: Captured, calls: Calls, source: str, is_divided: bool) -> None:
-        self.captured, self.source, self.is_divided = captured, source, is_divided
-        self._calls = calls
+    def __init__(self, captured: Captured, calls: Calls, source: str) -> None:
+        self.captured, self.source, self._calls = captured, source, calls
 
     @property
     def kernels(self) -> int:
@@ -88,21 +86,15 @@ class Fused:
         self._calls.bind(loaded(self.source))
 
 
-def fused(captured: Captured, in_place: bool, settings: Mapping[str, Any]) -> list[Fused]:
-    """The ways to fuse a captured step. in_place: kernels may write over what they are the last to
+def fused(captured: Captured, in_place: bool, settings: Mapping[str, Any]) -> Fused:
+    """Fuses a captured step. in_place: kernels may write over what they are the last to
     read, and then cannot run again. settings: of Inductor, and `chunks`, in how many of which a
     large loss is computed: 1 without a budget, because chunks cost time. Raises Refused."""
     settings = dict(settings)
     chunks = settings.pop("chunks", 1 if in_place else CHUNKS)
     module, mode = functional(captured, chunks, settings)
     inputs, constants = lifted(module)
-    found: list[Fused] = []
-    for is_divided in (True, False):
-        source = generated(module, mode, is_divided=is_divided, in_place=in_place,
-                           settings=settings)
-        if found and source == found[0].source:
-            break
-        calls = Calls(parsed(source), inputs, constants, mode)
-        made = captured._replace(module=own_gradients(calls.module, captured, mode))
-        found.append(Fused(made, calls, source, is_divided))
-    return found
+    source = generated(module, mode, in_place=in_place, settings=settings)
+    calls = Calls(parsed(source), inputs, constants, mode)
+    made = captured._replace(module=own_gradients(calls.module, captured, mode))
+    return Fused(made, calls, source)
