@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 
-#include <chrono>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -63,12 +62,9 @@ struct Runtime {
     void *allocate(size_t size) const
     {
         void *address = nullptr;
-        auto begin = std::chrono::steady_clock::now();
         if (malloc && malloc(&address, size)) address = nullptr, last_error && last_error();
-        spent += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
         return address;
     }
-    mutable std::atomic<int64_t> spent{0}; // nanoseconds in cudaMalloc
 };
 const Runtime runtime;
 
@@ -221,7 +217,6 @@ void tarn_cuda_pool_drop(int64_t number)
 }
 
 int64_t tarn_cuda_stream(void *stream) { return number_of(stream); }
-int64_t tarn_cuda_spent() { return runtime.spent; }
 void tarn_cuda_trim()
 {
     if (capturing) return;

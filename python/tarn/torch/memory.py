@@ -61,7 +61,7 @@ def allocator(device: str = "cpu") -> Any:
     if device == "cpu":
         functions.tarn_install()
         return functions
-    functions.tarn_cuda_stream.restype = functions.tarn_cuda_spent.restype = c.c_int64
+    functions.tarn_cuda_stream.restype = c.c_int64
     functions.tarn_cuda_stream.argtypes = [c.c_void_p]
     functions.tarn_cuda_pool_open.restype = functions.tarn_cuda_pool_close.restype = c.c_int64
     functions.tarn_cuda_pool_drop.argtypes = [c.c_int64]

@@ -45,6 +45,17 @@ def _unlogged() -> Any:
                              create=True)
 
 
+def _without_messages() -> dict[str, Any]:
+    """Settings of Dynamo. PyTorch before 2.11 calls functions, as those of `logging`, behind what is
+    traced: they speak in each step."""
+    methods, functions = ({function for name, function in vars(kind).items()
+                           if name.split("_")[0] in LEVELS} for kind in (logging.Logger, logging))
+    functions.add(warnings.warn)
+    if hasattr(config, "ignore_logging_functions"):
+        return {"ignore_logging_functions": methods | functions}
+    return {"ignore_logger_methods": methods, "reorderable_logging_functions": functions}
+
+
 def detached(results: Any) -> Any:
     return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, results)
 
@@ -83,10 +94,7 @@ class Traced:
 
         forward.__code__ = forward.__code__.replace()  # Dynamo keeps what it compiles with the code
         self._call = torch.compile(forward, backend=backend, fullgraph=True, dynamic=False)
-        loggers = {function for kind in (logging, logging.Logger)
-                   for name, function in vars(kind).items() if name.split("_")[0] in LEVELS}
-        self._settings = config.patch(
-            {**SETTINGS, "ignore_logging_functions": {*loggers, warnings.warn}})
+        self._settings = config.patch({**SETTINGS, **_without_messages()})
         self._answers = ANSWERS
 
     def __call__(self, *batch: Any) -> Any:

@@ -574,27 +574,24 @@ def an_arena_does_not_begin_where_its_allocation_does():
         assert arena.base % 4096 == 0 and arena.base != arena._bytes.data_ptr() and (not LOG or whole.data_ptr() % 4096 == 0)
 
 
-def costs_leave_cuda_malloc_out():
-    """By a clock of our own: an op that takes 1000 ns, 400 of them in cudaMalloc."""
-    model, batch = make("small_gpt")
-    now, spent = [0], [0]
-    profiler = program._Profiler.__new__(program._Profiler)
-    profiler._now, profiler._spent = lambda: now[0], lambda: spent[0]
-    profiler._functions = tarn.torch.install("cuda")
-    op = mock.Mock(node=None, made={}, on_heap=False)
+def costs_are_times_of_the_gpu():
+    """It is busy until the op is launched; for what the host takes longer than that, the GPU has waited."""
+    def cost(elapsed, host):
+        told, now = [], iter([0, host])
+        events = [mock.Mock(record=lambda: told.append("begin"), elapsed_time=lambda _: elapsed / 1e6),
+                  mock.Mock(record=lambda: told.append("end"))]
+        with mock.patch.object(torch.cuda, "Event", side_effect=events), mock.patch.object(program.time, "perf_counter_ns", lambda: next(now)), \
+                mock.patch.object(torch.cuda, "_sleep", lambda _: told.append("busy")):
+            found = program.timed_on_gpu(lambda: told.append("call"))[1]
+        assert told == ["busy", "begin", "call", "end"]
+        return found
 
-    def call():
-        now[0] += 1000
-        spent[0] += 400
-        return ()
-
-    profiler._measure(op, call)
-    assert op.cost == 600 and model and batch
-    functions = tarn.torch.install("cuda")
-    torch.cuda.empty_cache()
-    before = functions.tarn_cuda_spent()
-    kept = torch.empty(12345678, dtype=torch.uint8, device="cuda")
-    assert functions.tarn_cuda_spent() > before and kept is not None
+    assert cost(1000, 300) == 1000 and cost(1000000, program.BUSY_NS + 400000) == 600000 and cost(1000, 10 * program.BUSY_NS) == 1
+    if not LOG:
+        one, other = torch.randn(4096, 4096, device="cuda"), torch.randn(64, 64, device="cuda")
+        torch.mm(one, one), torch.mm(other, other)
+        times = [min(program.timed_on_gpu(lambda m=m: torch.mm(m, m))[1] for _ in range(5)) for m in (one, other)]
+        assert times[0] > 5 * times[1] > 0 and times[1] < 100000, times
 
 
 def steps_are_compared_on_the_device():
@@ -736,7 +733,7 @@ if __name__ == "__main__":
         torch.use_deterministic_algorithms(True, warn_only=True)
         run([out_of_memory_is_pytorchs_error_and_is_over, empty_cache_gives_memory_back,
              statistics_are_told_as_by_pytorchs_own_allocator,
-             an_arena_does_not_begin_where_its_allocation_does, costs_leave_cuda_malloc_out, steps_are_compared_on_the_device,
+             an_arena_does_not_begin_where_its_allocation_does, costs_are_times_of_the_gpu, steps_are_compared_on_the_device,
              what_ops_make_on_the_host_stays_there, memory_that_a_library_keeps_in_mid_step_is_its_own,
              memory_that_a_library_keeps_is_no_part_of_a_graph,
              blas_workspaces_are_taken_outside_of_frames,
