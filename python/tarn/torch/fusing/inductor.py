@@ -162,7 +162,7 @@ def _file_for(module: torch.fx.GraphModule, fakes: Any, in_place: bool) -> Optio
     from torch._inductor.runtime.cache_dir_utils import cache_dir
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
     with _tracing(FakeTensorMode(shape_env=ShapeEnv())):  # it asks for one, if only for symbols
-        found, _ = FxGraphCache.prepare_key(module, fakes, {"is_inference": True},  # type: ignore
+        found, _ = FxGraphCache.prepare_key(module, fakes, {"is_inference": True},
                                             range(len(fakes)), False)
     if found is None:
         return None
