@@ -562,6 +562,35 @@ def what_idles_waits_in_another_memory():
         raises(tarn.UsageError, tarn.plan, graph, offload=wrong)
 
 
+def states_that_move_leave_room_for_recomputing():
+    """Around their uses they take bytes of the arena, which moves alone cannot free here."""
+    size, layers = 1 << 20, 6
+    b = tarn.Builder("training")
+    s, x, kept = b.stream("compute"), b.tensor("in", size, "input"), []
+    weights = [b.tensor(f"p{i}", size, "parameter") for i in range(layers)]
+    states = [b.tensor(f"s{i}", size, "optimizer_state") for i in range(layers)]
+    for i in range(layers):
+        y = b.tensor(f"y{i}", size)
+        b.op(f"forward{i}", s, [x, weights[i]], [y], kind="matmul", cost=100000)
+        kept.append(x)
+        x = y
+    for i in reversed(range(layers)):
+        error, gradient = b.tensor(f"e{i}", size), b.tensor(f"g{i}", size, "gradient")
+        b.op(f"backward{i}", s, [x, kept[i], weights[i]], [error], kind="matmul", cost=100000)
+        b.op(f"weights{i}", s, [x, kept[i]], [gradient], kind="matmul", cost=100000)
+        b.op(f"update{i}", s, [gradient, weights[i], states[i]],
+             [b.alias(weights[i], f"p{i}'"), b.alias(states[i], f"s{i}'")], kind="adam", cost=50000)
+        x = error
+    graph = b.finish()
+    offload = {"rate": "50GB/s", "kinds": "states"}
+    raises(tarn.DoesNotFit, tarn.plan, graph, offload=offload, budget={"budget": 6 * size, "method": 5})
+    plan = tarn.plan(graph, offload=offload, budget=6 * size)
+    assert plan.spaces[0].footprint <= 6 * size and plan.spaces[1].persistent == layers * size
+    assert any(plan.is_recomputed(op.id) for op in plan.graph.ops) and sum(op.move for op in plan.graph.ops) == 2 * layers
+    error = raises(tarn.DoesNotFit, tarn.plan, graph, offload=offload, budget=2 * size)
+    assert "neither moves nor recomputing" in str(error)
+
+
 # ---- Wrong uses ----
 
 def objects_of_the_wrong_kind_are_refused():
