@@ -429,8 +429,8 @@ static bool always_moves(const struct offloading *offloading)
     return offloading->options.kinds & (TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS);
 }
 
-/* Recomputing to less than the budget, and moving from there: what persists takes bytes of the arena
- * around its uses. */
+/* Recomputing to less than the budget, and moving from there: what persists takes bytes of the
+ * arena around its uses. */
 static enum tarn_status try_below(struct offloading *offloading)
 {
     static const double multiples[] = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
