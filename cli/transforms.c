@@ -199,6 +199,7 @@ static void print_offload(struct tarn_printer *printer, const struct tarn_offloa
                       tarn_gap_percent(report->time_ns, report->time_before_ns));
     tarn_printer_count(printer, "waiting_ns", report->waiting_ns);
     tarn_printer_count(printer, "slower_copies_ns", report->slower_ns);
+    if (report->iteration_ns > 0) tarn_printer_count(printer, "iteration_ns", report->iteration_ns);
     tarn_printer_count(printer, "out_ns", report->out_ns);
     tarn_printer_count(printer, "in_ns", report->into_ns);
     if (report->no_less_than_ns > 0)

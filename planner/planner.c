@@ -5,6 +5,7 @@
  * placement and the verifier. */
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "asked.h"
 #include "pipeline.h"
@@ -70,11 +71,25 @@ static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
 
 /* ---- After it ---- */
 
+/* Completes a report that the transform has given. */
+static void note_iteration(const struct tarn_offload_options *options, uint64_t period_ns)
+{
+    size_t size = options->report_size > 0 ? options->report_size : sizeof *options->report;
+    size_t end = offsetof(struct tarn_offload_report, iteration_ns) + sizeof period_ns;
+    if (options->report && size >= end) options->report->iteration_ns = period_ns;
+}
+
 /* Which ops touch the same bytes is known once everything has its place. */
-static enum tarn_status refine_boundary(struct tarn_plan *plan, struct tarn_error *error)
+static enum tarn_status refine_boundary(struct tarn_plan *plan,
+                                        const struct tarn_plan_settings *settings,
+                                        struct tarn_error *error)
 {
     double begin = tarn_now_ms();
-    enum tarn_status status = tarn_plan_refine_boundary(plan);
+    uint64_t period_ns = 0;
+    enum tarn_status status = TARN_OK;
+    if (settings->plan.keep.count == 0) status = tarn_plan_settle_boundary(plan, &period_ns);
+    if (settings->plan.offload) note_iteration(&settings->offload, period_ns);
+    if (status == TARN_OK) status = tarn_plan_refine_boundary(plan);
     plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
 }
@@ -125,7 +140,8 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     plan->transform_ms = tarn_now_ms() - begin - plan->order_ms - plan->place_ms;
     plan->source_hash = graph->hash;
     plan->transformed = !tarn_hash_equal(graph->hash, plan->graph->hash);
-    if (settings.plan.boundary != TARN_BOUNDARY_SIMPLE) status = refine_boundary(plan, error);
+    if (settings.plan.boundary != TARN_BOUNDARY_SIMPLE)
+        status = refine_boundary(plan, &settings, error);
     if (status == TARN_OK) status = note_allowed(plan, &settings, error);
     if (status == TARN_OK) status = verify(plan, graph, error);
     if (status == TARN_OK) status = tarn_asked_note(plan, creation->given, 0, error);

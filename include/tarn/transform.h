@@ -258,6 +258,10 @@ struct tarn_offload_report {
     /* A lower bound on the time of all sets of moves within the budget, for the input graph in its
      * order of ops; with one compute stream. 0: not computed. */
     uint64_t no_less_than_ns;
+    /* Plans only: modelled time from the begin of an iteration to that of the next one, if many
+     * follow each other, is at most this. Copies may run on while the next iteration begins. 0: not
+     * computed. */
+    uint64_t iteration_ns;
 };
 
 struct tarn_offload_options {

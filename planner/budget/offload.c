@@ -429,6 +429,19 @@ static bool always_moves(const struct offloading *offloading)
     return offloading->options.kinds & (TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS);
 }
 
+/* Recomputing to less than the budget, and moving from there: what persists takes bytes of the
+ * arena around its uses. */
+static enum tarn_status try_below(struct offloading *offloading)
+{
+    static const double multiples[] = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
+    enum tarn_status status = TARN_OK;
+    for (size_t i = 0; i < sizeof multiples / sizeof *multiples && status == TARN_OK; i++) {
+        if (offloading->best.made.graph) break;
+        status = try_above(offloading, multiples[i]);
+    }
+    return status;
+}
+
 static enum tarn_status search(struct offloading *offloading)
 {
     const struct tarn_budget_report none = {0};
@@ -437,6 +450,7 @@ static enum tarn_status search(struct offloading *offloading)
     if (status != TARN_OK || alone || costs_nothing(offloading)) return status;
     if (!always_moves(offloading)) status = try_budget(offloading);
     if (status == TARN_OK && !costs_nothing(offloading)) status = try_multiples(offloading);
+    if (status == TARN_OK && always_moves(offloading)) status = try_below(offloading);
     /* implementations name tensors that persist as they lie in the graph given */
     if (status == TARN_OK && !costs_nothing(offloading) && !always_moves(offloading))
         status = try_free_first(offloading);
@@ -596,6 +610,12 @@ static enum tarn_status refuse(struct offloading *offloading)
         return tarn_error_set(offloading->error, TARN_DEADLINE,
                               "the time was over before a way to keep to the budget of %llu bytes "
                               "was found",
+                              (unsigned long long)offloading->bytes);
+    if (always_moves(offloading) && offloading->budget.method != TARN_BUDGET_OFFLOAD)
+        return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
+                              "the budget of %llu bytes cannot be met: what persists and moves "
+                              "takes bytes of the arena around its uses, and neither moves nor "
+                              "recomputing frees enough others",
                               (unsigned long long)offloading->bytes);
     if (offloading->least == UINT64_MAX)
         return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,

@@ -303,7 +303,7 @@ static void the_choice_is_near_the_best_of_all(void **state)
     (void)state;
     uint64_t budgets = 0, optimal = 0, unmet = 0;
     double worst = 0, sum = 0;
-    struct campaign campaign = campaign_begin("choices of moves", DRAWS(400), 0.4);
+    struct campaign campaign = campaign_begin("choices of moves", DRAWS(400), 0.1);
     for (; campaign_goes_on(&campaign); campaign.next++) {
         struct tarn_graph *graph = draw_graph(campaign.next, 3, 1);
         const struct tarn_offload_options options = draw_offload(campaign.next);
@@ -438,6 +438,7 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
     struct tarn_offload_options offload = draw_offload(seed);
     struct tarn_offload_report report = {0};
     bool persists = seed % 5 > 2;
+    if (campaign_is_long()) offload.effort = 1; /* more plans instead of better ones */
     if (persists)
         offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS |
                         (seed % 5 == 3 ? TARN_OFFLOAD_ACTIVATIONS : 0);
@@ -468,6 +469,8 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
         if (!persists) assert_true(report.bytes_out <= report.bytes_in);
         assert_true(report.time_ns <= report.slower_ns);
         tally->moved += moves_of(final) > 0;
+        if (!oracle_is_well_formed(plan) || !oracle_accepts(plan))
+            fail_msg("seed %llu: a plan that is not safe", (unsigned long long)seed);
         uint64_t digest = digest_of(plan, seed, false);
         /* a graph that was assigned to streams has other origins than plans of it (expected.h) */
         if (tarn_graph_streams_count(graph) == 1)
@@ -477,7 +480,7 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
         if (moves_of(final) > 0) {
             require_every_wait(plan, graph, tally);
             damage_it(plan, graph, seed, tally);
-            forge_it(plan, graph, seed, digest, tally);
+            if (!campaign_is_long() || seed % 4 == 0) forge_it(plan, graph, seed, digest, tally);
         }
     }
     tarn_plan_destroy(plan);
@@ -488,12 +491,12 @@ static void plans_with_moves_are_proved_and_compute_the_same(void **state)
 {
     (void)state;
     struct tally tally = {0};
-    struct campaign campaign = campaign_begin("plans with moves", DRAWS(60), 0.6);
+    struct campaign campaign = campaign_begin("plans with moves", DRAWS(60), 0.9);
     for (; campaign_goes_on(&campaign); campaign.next++) {
         uint64_t seed = campaign.next;
         struct tarn_graph *graph = draw_graph(seed, 12, 1 + (uint32_t)(seed % 3));
         judge(graph, seed, &tally);
-        campaign.runs = tally.plans;
+        campaign.runs = tally.moved;
         tarn_graph_destroy(graph);
     }
     print_message("# %llu plans: %llu with moves, %llu refused; %llu waits left out; %llu damaged, "
