@@ -1,6 +1,7 @@
 /* tarn plan: a graph in, a verified plan out, and the figures of both. */
 #include "plan.h"
 #include "command/command.h"
+#include "family.h"
 #include "interrupt.h"
 #include "keep.h"
 #include "transforms.h"
@@ -20,6 +21,7 @@ struct request {
     uint64_t shown_footprint;     /* by the last line of progress; 0: none */
     struct tarn_batch batch;      /* list NULL: one graph */
     struct tarn_keep keep;
+    bool family, ranks; /* what the batch is */
     bool json;
 };
 
@@ -257,7 +259,18 @@ static enum tarn_status plan_batch(struct request *request, const struct tarn_co
     const char *wrong = tarn_batch_check(batch);
     if (request->graph_path || request->curve_points > 0 || request->orders_points > 0)
         wrong = "--batch takes its graphs from the list, and draws no curves";
-    return wrong ? tarn_options_refuse(command, "%s", wrong) : tarn_batch_run(batch);
+    bool together = request->family || request->ranks;
+    if (together && batch->share)
+        wrong = "--family and --ranks plan all graphs of the list together: they take no --share";
+    if (request->family && request->ranks) wrong = "--family and --ranks are two ways: ask for one";
+    if (wrong) return tarn_options_refuse(command, "%s", wrong);
+    if (!together) return tarn_batch_run(batch);
+    return tarn_family_run(&(struct tarn_family_request){.list = batch->list,
+                                                         .folder = batch->folder,
+                                                         .load = batch->load,
+                                                         .planning = batch->planning,
+                                                         .of_ranks = request->ranks,
+                                                         .json = batch->json});
 }
 
 static const char about[] =
@@ -290,7 +303,8 @@ static const char about[] =
     "--batch plans all graphs of a list, one plan for each distinct graph, as\n"
     "FOLDER/HASH.plan.json; what is there already is proved, and kept if it was\n"
     "asked for the same, else planned again. Several processes share the work by\n"
-    "--share, and the folder.\n";
+    "--share, and the folder. With --family or\n"
+    "--ranks they are planned together, always anew.\n";
 
 enum tarn_status tarn_verb_plan(char **words)
 {
@@ -325,6 +339,15 @@ enum tarn_status tarn_verb_plan(char **words)
          TARN_SPECIAL},
         {"batch", 0, TARN_OPTION_INPUT, &request.batch.list, "LIST",
          "plan the graphs whose paths are the lines of this file; -o is the folder for the plans",
+         TARN_SPECIAL},
+        {"family", 0, TARN_OPTION_FLAG, &request.family, NULL,
+         "of a batch: plan its graphs together, for one arena: one layout of what is persistent, "
+         "symmetric groups of one name at one offset",
+         TARN_SPECIAL},
+        {"ranks", 0, TARN_OPTION_FLAG, &request.ranks, NULL,
+         "of a batch: plan its graphs together, each for a rank with an arena of its own: "
+         "symmetric "
+         "groups of one name at one offset in all of them",
          TARN_SPECIAL},
         {"share", 0, TARN_OPTION_TEXT, &request.batch.share, "I/N",
          "of a batch: only those graphs that fall to the I-th (from 0) of N processes",
@@ -361,6 +384,8 @@ enum tarn_status tarn_verb_plan(char **words)
         request.orders_points > TARN_CURVE_POINTS_MAX)
         return tarn_options_refuse(&command, "a curve takes up to %d points",
                                    TARN_CURVE_POINTS_MAX);
+    if ((request.family || request.ranks) && !request.batch.list)
+        return tarn_options_refuse(&command, "--family and --ranks need --batch");
     if (request.keep.graph_path && !request.keep.plan_path)
         return tarn_options_refuse(&command, "--keep-graph needs --keep");
     if (request.keep.plan_path &&

@@ -1,14 +1,16 @@
 /* tarn verify: checks a plan file by the independent verifier, and prints every violation. */
 #include "command/command.h"
+#include "family.h"
 #include "interrupt.h"
 #include "kinds.h"
 #include "verbs.h"
 
 struct request {
-    const char *paths[2]; /* graph, plan */
+    const char *paths[2]; /* graph, plan; of a family, list and folder */
     const char *witness_path;
     struct tarn_load_options load;
     struct tarn_kinds kinds;
+    bool family;
     bool json;
 };
 
@@ -110,6 +112,12 @@ enum tarn_status tarn_verb_verify(char **words)
         {"witness", 0, TARN_OPTION_OUTPUT, &request.witness_path, "FILE",
          "write a legal order of the ops that corrupts,\nfor 'tarn run --no-verify --order FILE'",
          TARN_EVERYDAY},
+        {"family", 0, TARN_OPTION_FLAG, &request.family, NULL,
+         "instead of GRAPH and PLAN the list and the folder of 'tarn plan --batch LIST' with "
+         "--family or --ranks: "
+         "each plan is proved, and that symmetric groups of one name lie at one offset in one "
+         "window",
+         TARN_SPECIAL},
         TARN_ALLOW_OPTION(request.kinds),
         TARN_LOAD_OPTION(request.load),
         TARN_JSON_OPTION(request.json),
@@ -133,5 +141,13 @@ enum tarn_status tarn_verb_verify(char **words)
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
     const char *wrong = tarn_kinds_split(&request.kinds);
-    return wrong ? tarn_options_refuse(&command, "%s", wrong) : judge(&request);
+    if (request.family && request.witness_path)
+        wrong = "--family looks for no witness: verify the plan by itself";
+    if (wrong) return tarn_options_refuse(&command, "%s", wrong);
+    if (!request.family) return judge(&request);
+    return tarn_family_judge(&(struct tarn_family_request){.list = request.paths[0],
+                                                           .folder = request.paths[1],
+                                                           .load = &request.load,
+                                                           .allowed = &request.kinds.allowed,
+                                                           .json = request.json});
 }

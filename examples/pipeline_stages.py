@@ -2,11 +2,14 @@
 """Writes graphs of what one device of a pipeline does in a training step, and prints their paths.
 
     examples/pipeline_stages.py FOLDER [--stages 2,4] [--microbatches 4,8] [--schedules 1f1b,interleaved,zero-bubble]
-                                [--tensor-parallel 1,2] [--hidden 2048] [--length 2048] [--layers 8] > LIST
+                                [--tensor-parallel 1,2] [--hidden 2048] [--length 2048] [--layers 8] [--symmetric] > LIST
 
 Every combination gives one graph for each stage: the layers of a transformer that the device holds, forward and backward for
 each microbatch in the order of the schedule, on the streams compute, send, receive and (tensor-parallel) reduce. Sizes are
 those of bf16 training without dropout: 8 + 24 / t bytes for each layer, token and feature are kept for the backward pass.
+
+With --symmetric what one stage sends and the next one receives has one name in both graphs, as a symmetric group, and so has
+what tensor-parallel devices sum: planned as a family (tarn_family_plan), they lie at one offset on all devices.
 
 Schedules: 1F1B (D. Narayanan et al., "PipeDream", 2019); interleaved with two chunks of layers for each device (D. Narayanan et
 al., "Efficient large-scale language model training on GPU clusters", 2021); zero-bubble, in which gradients of weights are ops of
@@ -25,7 +28,7 @@ class Graph:
     """A tarn.graph as one builds it."""
 
     def __init__(self, name):
-        self.name, self.streams, self.ops, self.tensors = name, [], [], []
+        self.name, self.streams, self.ops, self.tensors, self.groups = name, [], [], [], {}
 
     def stream(self, name):
         self.streams.append({"id": len(self.streams), "name": name})
@@ -51,10 +54,15 @@ class Graph:
             op["workspace"] = workspace
         self.ops.append(op)
 
+    def symmetric(self, tensor, name):
+        """A tensor that lies at one offset on all devices; it keeps the first name that it gets."""
+        self.groups.setdefault(self.tensors[tensor].get("alias_of", tensor), name)
+
     def save(self, path):
+        groups = [{"tensors": [tensor], "symmetric": name} for tensor, name in self.groups.items()]
         with open(path, "w") as file:
             json.dump({"format": "tarn.graph", "version": 1, "name": self.name, "streams": self.streams, "ops": self.ops,
-                       "tensors": self.tensors, "contiguous": []}, file)
+                       "tensors": self.tensors, "contiguous": groups}, file)
 
 
 # ---- Schedules: (pass, chunk, microbatch) in the order of one device ----
@@ -112,6 +120,7 @@ class Device:
         self.weights = [g.tensor(f"w{i}", 2 * weight, "parameter") for i in range(count)]
         self.gradients = [None] * count  # the latest name of each sum
         self.weight = weight
+        self.summed = []
         self.saved = {}  # (chunk, microbatch) -> what the backward pass reads
         self.cost = 24 * o.length * o.hidden * o.hidden // o.tensor_parallel // FLOPS_PER_NS // 2  # of half a layer's forward
 
@@ -121,13 +130,21 @@ class Device:
     def last(self, chunk):
         return self.stage == self.o.stages - 1 and chunk == CHUNKS[self.schedule] - 1
 
-    def arrive(self, name):
+    def place(self, chunk):
+        """Which of the parts of the model, in the order in which a microbatch goes through them."""
+        return chunk * self.o.stages + self.stage
+
+    def arrive(self, name, transfer):
         tensor = self.graph.tensor(name, self.unit)
         self.graph.op(f"receive.{name}", "recv", self.receive, [], [tensor], cost=self.unit // 50)
+        if self.o.symmetric:
+            self.graph.symmetric(tensor, transfer)
         return tensor
 
-    def leave(self, tensor, name):
+    def leave(self, tensor, name, transfer):
         self.graph.op(f"send.{name}", "send", self.send, [tensor], [], cost=self.unit // 50)
+        if self.o.symmetric:
+            self.graph.symmetric(tensor, transfer)
 
     def reduced(self, tensor):
         """Summed over the devices that share the layers."""
@@ -135,6 +152,7 @@ class Device:
             return tensor
         result = self.graph.again(tensor)
         self.graph.op("all_reduce", "all_reduce", self.reduce, [tensor], [result], cost=self.unit // 200)
+        self.summed.append(tensor)
         return result
 
     def half(self, name, kind, x, w, wide):
@@ -147,7 +165,7 @@ class Device:
 
     def forward(self, chunk, k):
         g = self.graph
-        x = (g.tensor(f"tokens{k}", self.unit, "input") if self.first(chunk) else self.arrive(f"x{chunk}.{k}"))
+        x = (g.tensor(f"tokens{k}", self.unit, "input") if self.first(chunk) else self.arrive(f"x{chunk}.{k}", f"forward{self.place(chunk)}.{k}"))
         kept = []
         for i in range(self.layers):
             w = self.weights[chunk * self.layers + i]
@@ -158,7 +176,7 @@ class Device:
             x = y
         self.saved[chunk, k] = [kept, x]
         if not self.last(chunk):
-            self.leave(x, f"y{chunk}.{k}")
+            self.leave(x, f"y{chunk}.{k}", f"forward{self.place(chunk) + 1}.{k}")
 
     def add_to_gradient(self, layer):
         """The names of a gradient's sum before and after something is added to it."""
@@ -185,7 +203,7 @@ class Device:
             dy = self.graph.tensor(f"loss{k}.gradient", self.unit)
             self.graph.op(f"loss{k}", "loss_backward", self.compute, [y], [dy], cost=self.cost)
         else:
-            dy = self.arrive(f"dy{chunk}.{k}")
+            dy = self.arrive(f"dy{chunk}.{k}", f"backward{self.place(chunk)}.{k}")
         later = []
         for i in reversed(range(self.layers)):
             x, a, of_attention, of_feed = kept[i]
@@ -197,7 +215,7 @@ class Device:
             later += [w1, w2]
         self.saved[chunk, k] = later
         if not self.first(chunk):
-            self.leave(dy, f"dx{chunk}.{k}")
+            self.leave(dy, f"dx{chunk}.{k}", f"backward{self.place(chunk) - 1}.{k}")
 
     def backward_weights(self, chunk, k):
         for name, layer, reads in self.saved[chunk, k]:
@@ -211,6 +229,8 @@ class Device:
         for layer, gradient in enumerate(self.gradients):
             w = self.weights[layer]
             self.graph.op(f"w{layer}.update", "sgd", self.compute, [w, gradient], [self.graph.again(w)])
+        for i, tensor in enumerate(self.summed if self.o.symmetric else []):
+            self.graph.symmetric(tensor, f"stage{self.stage}.sum{i}")
         return self.graph
 
 
@@ -225,6 +245,7 @@ def main():
     parser.add_argument("--hidden", default=[2048], type=numbers)
     parser.add_argument("--length", default=[2048], type=numbers)
     parser.add_argument("--layers", default=8, type=int)
+    parser.add_argument("--symmetric", action="store_true")
     o = parser.parse_args()
     os.makedirs(o.folder, exist_ok=True)
     for schedule, stages, microbatches, t, hidden, length in itertools.product(
@@ -232,7 +253,7 @@ def main():
         if schedule == "interleaved" and microbatches % stages:
             continue  # its groups of microbatches must be whole
         shape = argparse.Namespace(stages=stages, microbatches=microbatches, tensor_parallel=t, hidden=hidden, length=length,
-                                   layers=o.layers)
+                                   layers=o.layers, symmetric=o.symmetric)
         for stage in range(stages):
             graph = Device(schedule, stage, shape).build()
             path = os.path.join(o.folder, graph.name + ".json")

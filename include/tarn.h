@@ -12,6 +12,7 @@
  *     plan.h       where every storage lives, which waits are needed; the verifier
  *     device.h     what an accelerator must be able to do; the host device
  *     cuda.h       CUDA devices
+ *     nccl.h       NCCL's symmetric memory for arenas
  *     session.h    a plan at work on a device; checked execution
  *     arena.h      one arena for several sessions, which take turns
  *
@@ -41,6 +42,7 @@
 #include "tarn/error.h"
 #include "tarn/graph.h"
 #include "tarn/hooks.h"
+#include "tarn/nccl.h"
 #include "tarn/plan.h"
 #include "tarn/session.h"
 #include "tarn/simulate.h"

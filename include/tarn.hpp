@@ -148,6 +148,11 @@ class graph
         const std::uint64_t *offsets = tarn_graph_group_offsets(get(), index);
         return {offsets, offsets ? group(index).size() : 0};
     }
+    // nullptr: not symmetric
+    const char *group_symmetric(std::uint32_t index) const noexcept
+    {
+        return tarn_graph_group_symmetric(get(), index);
+    }
     tarn_op find_op(const char *name) const noexcept { return tarn_graph_find_op(get(), name); }
     tarn_tensor find_tensor(const char *name) const noexcept
     {
@@ -254,6 +259,10 @@ class builder
     {
         tarn_builder_group_offsets(get(), tensors, offsets);
     }
+    void group_symmetric(std::uint32_t index, const char *name) noexcept
+    {
+        tarn_builder_group_symmetric(get(), index, name);
+    }
 
     graph finish(tarn_error &error) noexcept
     {
@@ -326,6 +335,13 @@ class plan
     span<const tarn_wait> boundary_waits() const noexcept
     {
         return view(tarn_plan_boundary_waits(get()));
+    }
+    // All zeros: there are no symmetric groups.
+    tarn_window window() const noexcept
+    {
+        tarn_window result{};
+        tarn_plan_window(get(), &result);
+        return result;
     }
     tarn_op origin(tarn_op op) const noexcept { return tarn_plan_op_origin(get(), op); }
     static plan read(const tarn_reader &from, const graph &source, tarn_plan_trust trust,
@@ -432,6 +448,26 @@ std::vector<plan> family_of(const Many &many, const Part &part, const tarn_plan_
                             tarn_error &error)
 {
     return detail::plan_family(detail::handles<tarn_graph>(many, part), options, error);
+}
+
+// Plans of graphs of different ranks, see tarn_ranks_plan; empty: `error` says why.
+template <class Graphs>
+std::vector<plan> ranks(const Graphs &graphs, const tarn_plan_options *options, tarn_error &error)
+{
+    const auto sources = detail::handles<tarn_graph>(graphs, detail::itself());
+    std::vector<tarn_plan *> made(sources.size());
+    std::vector<plan> plans;
+    plans.reserve(made.size());
+    if (tarn_ranks_plan(sources.data(), sources.size(), options, made.data(), &error) == TARN_OK)
+        for (tarn_plan *one : made) plans.emplace_back(one);
+    return plans;
+}
+
+// Do the plans lie alike? See tarn_family_verify.
+template <class Plans> tarn_status family_verify(const Plans &plans, tarn_error &error)
+{
+    const auto list = detail::handles<tarn_plan>(plans, detail::itself());
+    return tarn_family_verify(list.data(), list.size(), &error);
 }
 
 // One arena for a session of each plan. Sessions go before their arena: declare them after it.

@@ -1,4 +1,5 @@
-/* Plans several graphs that share one arena. The largest graph is planned first; for the other
+/* Plans several graphs that share one arena, or whose ranks reach into each other's arenas
+ * (symmetric.h). Of those that share one the largest graph is planned first; for the other
  * graphs the first plan that fits into as many bytes is good enough, since the arena is as large as
  * the largest footprint. Then all plans get one layout of the persistent part. Blocks that have a
  * name in common become one, as large as the largest of them (inputs differ from shape to shape).
@@ -20,6 +21,7 @@
 #include "streams/graph/report.h"
 #include "streams/order/view.h"
 #include "streams/plan/switch.h"
+#include "symmetric.h"
 
 #define FEW_STEPS 10u /* of search, for a plan that is small enough already */
 
@@ -308,6 +310,7 @@ struct planning_family {
     size_t count;
     const struct tarn_plan_options *given; /* as the caller has them */
     struct tarn_plan **plans;
+    bool of_ranks; /* nothing is shared */
     struct tarn_region region;
     uint64_t *bounds; /* of the graphs */
     struct tarn_error *error;
@@ -379,16 +382,38 @@ static enum tarn_status plan_all(const struct tarn_plan_options *options, void *
     enum tarn_status status = find_bounds(call);
     for (size_t made = 0; made < call->count && status == TARN_OK; made++) {
         size_t i = find_largest(call);
-        status = plan_within(call->graphs[i], options, footprint, &plans[i], call->error);
+        status = plan_within(call->graphs[i], options, call->of_ranks ? 0 : footprint, &plans[i],
+                             call->error);
         if (status == TARN_OK && tarn_plan_footprint(plans[i]) > footprint)
             footprint = tarn_plan_footprint(plans[i]);
     }
-    if (status == TARN_OK) status = lay_out(plans, call->count, call->error);
+    if (status == TARN_OK)
+        status = tarn_symmetric_lay_out(plans, call->count, options, call->error);
+    if (status == TARN_OK && !call->of_ranks) status = lay_out(plans, call->count, call->error);
     for (size_t i = 0; i < call->count && status == TARN_OK; i++)
         status = tarn_plan_verify(plans[i], call->graphs[i], NULL, NULL, call->error);
+    if (status == TARN_OK) status = tarn_family_verify(plans, call->count, call->error);
     for (size_t i = 0; i < call->count && status == TARN_OK; i++)
         status = tarn_asked_note(plans[i], call->given, call->count, call->error);
     tarn_region_finish(&call->region);
+    return status;
+}
+
+static enum tarn_status plan_graphs(struct planning_family *call, struct tarn_error *error)
+{
+    struct tarn_plan_options options;
+    for (size_t i = 0; i < call->count; i++) call->plans[i] = NULL;
+    tarn_error_clear(error);
+    call->error = error;
+    for (size_t i = 0; i < call->count; i++)
+        if (!call->graphs[i]) return tarn_error_set(error, TARN_USAGE, "graph %zu is NULL", i);
+    enum tarn_status status =
+        tarn_options_take(&options, sizeof options, call->given, "plan options", error);
+    if (status == TARN_OK) status = tarn_run_with_heartbeat(&options, plan_all, call);
+    for (size_t i = 0; i < call->count && status; i++) {
+        tarn_plan_destroy(call->plans[i]);
+        call->plans[i] = NULL;
+    }
     return status;
 }
 
@@ -396,20 +421,20 @@ enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count
                                   const struct tarn_plan_options *given, struct tarn_plan **plans,
                                   struct tarn_error *error)
 {
-    struct tarn_plan_options options;
     struct planning_family call = {
-        .graphs = graphs, .count = count, .given = given, .plans = plans, .error = error};
+        .graphs = graphs, .count = count, .given = given, .plans = plans};
     for (size_t i = 0; plans && i < count; i++) plans[i] = NULL;
     if (!graphs || !plans || count == 0) return tarn_error_null(error, __func__);
-    tarn_error_clear(error);
-    for (size_t i = 0; i < count; i++)
-        if (!graphs[i]) return tarn_error_set(error, TARN_USAGE, "graph %zu is NULL", i);
-    enum tarn_status status =
-        tarn_options_take(&options, sizeof options, given, "plan options", error);
-    if (status == TARN_OK) status = tarn_run_with_heartbeat(&options, plan_all, &call);
-    for (size_t i = 0; i < count && status; i++) {
-        tarn_plan_destroy(plans[i]);
-        plans[i] = NULL;
-    }
-    return status;
+    return plan_graphs(&call, error);
+}
+
+enum tarn_status tarn_ranks_plan(struct tarn_graph *const *graphs, size_t count,
+                                 const struct tarn_plan_options *given, struct tarn_plan **plans,
+                                 struct tarn_error *error)
+{
+    struct planning_family call = {
+        .graphs = graphs, .count = count, .given = given, .plans = plans, .of_ranks = true};
+    for (size_t i = 0; plans && i < count; i++) plans[i] = NULL;
+    if (!graphs || !plans || count == 0) return tarn_error_null(error, __func__);
+    return plan_graphs(&call, error);
 }

@@ -49,6 +49,10 @@ struct tarn_arena_options {
     /* By memory space of the plans' graphs, as in tarn_session_options. */
     const struct tarn_space_memory *space_memory;
     size_t space_memory_count;
+    /* With which the window of the plans is registered, as in tarn_session_options. TARN_USAGE from
+     * tarn_arena_create: the plans are not of one family (tarn_family_verify). */
+    const struct tarn_registrar *registrars;
+    size_t registrars_count;
 };
 #ifndef __cplusplus
 #define TARN_ARENA_OPTIONS(...) \

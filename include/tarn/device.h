@@ -210,6 +210,21 @@ struct tarn_memory_source {
     (&(struct tarn_memory_source){.struct_size = sizeof(struct tarn_memory_source), __VA_ARGS__})
 #endif
 
+/* Registers the window of a plan (tarn_plan_window) with a communicator, whose collectives then
+ * reach into other devices' windows: NCCL's (nccl.h), HCCL's, or another library's. A session or an
+ * arena that is given registrars calls each once when it has its memory, and once before it gives
+ * that back, in the opposite order; not at all if its plan has no window. Its memory has to be such
+ * as the library takes. */
+struct tarn_registrar {
+    /* Both return 0, or an error code of the library's. *handle is for leave. */
+    int (*enter)(void *user, void *address, uint64_t size, void **handle);
+    int (*leave)(void *user, void *handle);
+    const char *(*text)(void *user, int code); /* of a code; NULL: there is none */
+    void *user;
+    uint64_t alignment; /* that `address` must have: it begins before the window where it has to;
+                         * a power of two; 0: any address */
+};
+
 /* The processors on which a worker of the host device may run, a subset of the processors of the
  * thread that creates the session. Cores are numbered node by node, in a node the fastest kind
  * first. Worker i belongs to core i, modulo the number of cores. Memory of the device is requested

@@ -252,6 +252,18 @@ TARN_API void tarn_builder_group_padded(struct tarn_builder *builder, struct tar
 TARN_API void tarn_builder_group_offsets(struct tarn_builder *builder, struct tarn_list tensors,
                                          const uint64_t *offsets);
 
+/* The group with this number (the groups are numbered from 0, in the order in which they were
+ * added) is symmetric: other devices read or write its bytes, by collectives that want it at one
+ * offset on all of them (NCCL's and HCCL's symmetric memory). Groups of one name in a family of
+ * graphs (tarn_family_plan) get one offset, and all symmetric groups of an arena lie in one range
+ * of it, which is registered once (tarn_plan_window). Its tensors are planned, and each is read or
+ * written by an op of class collective: others touch their bytes while such an op is under way
+ * here, and at no other time. So the order of this graph says when the bytes are free. The name is
+ * copied; a graph has each name once. TARN_USAGE from tarn_builder_finish: no such group, or no
+ * name. */
+TARN_API void tarn_builder_group_symmetric(struct tarn_builder *builder, uint32_t group,
+                                           const char *name);
+
 /* Validates everything and makes the graph. Consumes the builder, whatever the status.
  * TARN_BAD_INPUT: a rule is broken, `error` names op and tensor. TARN_SYSTEM: no memory. */
 TARN_API enum tarn_status tarn_builder_finish(struct tarn_builder *builder,
@@ -356,6 +368,10 @@ TARN_API bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_
 /* The offsets of a group that was given with offsets, one for each member, as long as the graph;
  * NULL: its members are back to back, or there is no such group. */
 TARN_API const uint64_t *tarn_graph_group_offsets(const struct tarn_graph *graph, uint32_t group);
+
+/* The name of a symmetric group (tarn_builder_group_symmetric), as long as the graph; NULL: it is
+ * not symmetric, or there is no such group. */
+TARN_API const char *tarn_graph_group_symmetric(const struct tarn_graph *graph, uint32_t group);
 
 /* 128 bits of content: equal graphs have equal hashes on every machine, and in every version of
  * Tarn. Guards against mistakes, not against attackers. */

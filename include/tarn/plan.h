@@ -179,11 +179,19 @@ TARN_API void tarn_plan_destroy(struct tarn_plan *plan);
  * part: tensors of the same name lie at the same offset. Within one graph, names of persistent
  * tensors must be unique. Tensors of one name must have the same size, and be in the same
  * contiguous group, if any. Only inputs may differ in size: the space fits the largest, and each
- * plan uses its beginning. All plans are made or none. Errors as tarn_plan_create; TARN_USAGE:
+ * plan uses its beginning. Symmetric groups of one name lie at one offset. All plans are made or
+ * none. Errors as tarn_plan_create; TARN_USAGE:
  * names, sizes or groups do not agree. */
 TARN_API enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count,
                                            const struct tarn_plan_options *options,
                                            struct tarn_plan **plans, struct tarn_error *error);
+/* Plans of graphs of different ranks (pipeline stages, expert ranks), each with an arena and
+ * persistent tensors of its own: each plan is as small as by itself, but for what its symmetric
+ * groups cost, which lie at one offset in all plans, in one window (tarn_builder_group_symmetric).
+ * Otherwise as tarn_family_plan, which does that, too. */
+TARN_API enum tarn_status tarn_ranks_plan(struct tarn_graph *const *graphs, size_t count,
+                                          const struct tarn_plan_options *options,
+                                          struct tarn_plan **plans, struct tarn_error *error);
 
 /* The i-th word for options.method, the paper's methods in the fixed order in which ties are
  * broken; NULL after the last. */
@@ -339,6 +347,18 @@ struct tarn_certificate {
 TARN_API bool tarn_plan_certificate(const struct tarn_plan *plan,
                                     struct tarn_certificate *certificate);
 
+/* The range of a memory space's arena in which all symmetric groups of the plan's graph lie
+ * (tarn_builder_group_symmetric). All plans of a family have the same one, whether or not their
+ * graphs have such groups: every rank registers it once with its communicator. Whatever else the
+ * plan puts into it is lent: its bytes are free for that while no collective that uses them is
+ * under way. */
+struct tarn_window {
+    tarn_space space;
+    uint64_t offset, size; /* bytes; from the start of the space's arena */
+};
+/* False if the plan has none, or is NULL; *window is all zeros then. */
+TARN_API bool tarn_plan_window(const struct tarn_plan *plan, struct tarn_window *window);
+
 /* Summary of one memory space of a plan. Offsets of storages count from the start of their space's
  * arena, or persistent part. In tarn_plan_summary, footprint, persistent and bound are sums over
  * all spaces, and optimal means that all spaces are optimal; its method and tarn_plan_certificate
@@ -447,6 +467,14 @@ TARN_API enum tarn_status tarn_plan_verify(const struct tarn_plan *plan,
                                            const struct tarn_graph *source,
                                            const struct tarn_verify_options *options,
                                            struct tarn_verdict **verdict, struct tarn_error *error);
+/* Do plans, each of which has been verified by itself, fit together as a family (tarn_family_plan)?
+ * Their windows are equal, and symmetric groups of one name lie at one offset in it. With each
+ * plan's own proof that is all that peers need: the bytes that a collective touches on another
+ * device are those of the group of that name, and they are that group's from the begin to the end
+ * of the collective. TARN_OK, or TARN_REJECTED: `error` names a group and two graphs. TARN_USAGE.
+ */
+TARN_API enum tarn_status tarn_family_verify(struct tarn_plan *const *plans, size_t count,
+                                             struct tarn_error *error);
 /* Reads a plan file as tarn_plan_load does, and verifies it even if it is incomplete, so that every
  * violation is reported and not only the first. */
 TARN_API enum tarn_status tarn_plan_verify_file(const char *path, struct tarn_graph *source,

@@ -142,6 +142,13 @@ struct tarn_session_options {
      * says. Spaces beyond the count: the session allocates. */
     const struct tarn_space_memory *space_memory;
     size_t space_memory_count;
+
+    /* ---- Symmetric memory ----
+     * With which the window of the plan is registered, as long as the session exists; on an arena:
+     * none, the arena has them. The list is copied. All ranks create the session together, and
+     * destroy it together, if the registrars' functions are collective. */
+    const struct tarn_registrar *registrars;
+    size_t registrars_count;
 };
 #ifndef __cplusplus
 #define TARN_SESSION_OPTIONS(...)                                                       \

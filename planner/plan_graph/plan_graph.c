@@ -425,6 +425,17 @@ static uint64_t *no_offsets(struct tarn_planning *planning)
     return offsets;
 }
 
+static enum tarn_status refuse_pairs(const struct tarn_planning *planning, struct tarn_error *error)
+{
+    return tarn_error_set(
+        error, TARN_BAD_INPUT,
+        "the graph fixes offsets, has conditionals, symmetric groups in a family, or contiguous "
+        "groups whose members have offsets or lie over each other, and more pairs of its %u "
+        "storages are in use at once than can be listed: plan parts of it as graphs of their own, "
+        "or prefer offsets instead of fixing them",
+        planning->problem.blocks.storages_count);
+}
+
 /* Places a problem that needs a look at every pair. */
 static enum tarn_status place_pairwise(struct tarn_planning *planning, uint64_t *fixed,
                                        struct tarn_place_result *result, struct tarn_error *error)
@@ -440,14 +451,7 @@ static enum tarn_status place_pairwise(struct tarn_planning *planning, uint64_t 
         return tarn_error_no_memory(error);
     if (tarn_pairwise_place(&planning->problem, fixed, request, result, &is_possible) != TARN_OK)
         return tarn_error_no_memory(error);
-    if (is_possible) return TARN_OK;
-    return tarn_error_set(
-        error, TARN_BAD_INPUT,
-        "the graph fixes offsets, has conditionals, or contiguous groups whose members have "
-        "offsets "
-        "or lie over each other, and more pairs of its %u storages are in use at once than can be "
-        "listed: plan parts of it as graphs of their own, or prefer offsets instead of fixing them",
-        planning->problem.blocks.storages_count);
+    return is_possible ? TARN_OK : refuse_pairs(planning, error);
 }
 
 static enum tarn_status place_anyhow(struct tarn_planning *planning,
@@ -552,13 +556,32 @@ static enum tarn_status place(struct tarn_planning *planning, struct tarn_error 
 
 /* ---- The whole ---- */
 
-enum tarn_status tarn_planning_run(struct tarn_planning *planning, struct tarn_error *error)
+enum tarn_status tarn_planning_begin(struct tarn_planning *planning, struct tarn_error *error)
 {
     planning->begin_ms = tarn_now_ms();
     enum tarn_status status = find_method(&planning->request, planning->options.method, error);
-    if (status != TARN_OK) return status;
-    if ((status = find_bound(planning, error)) != TARN_OK) return status;
-    return place(planning, error);
+    return status != TARN_OK ? status : find_bound(planning, error);
+}
+
+enum tarn_status tarn_planning_run(struct tarn_planning *planning, struct tarn_error *error)
+{
+    enum tarn_status status = tarn_planning_begin(planning, error);
+    return status != TARN_OK ? status : place(planning, error);
+}
+
+enum tarn_status tarn_planning_place_at(struct tarn_planning *planning, const uint64_t *fixed,
+                                        uint64_t limit, uint64_t *offset, uint64_t *footprint,
+                                        struct tarn_error *error)
+{
+    struct tarn_place_result result = {.offset = offset};
+    planning->begin_ms = tarn_now_ms();
+    fill_request(planning);
+    planning->request.improve.capacity = limit;
+    bool is_possible;
+    if (tarn_pairwise_place(&planning->problem, fixed, &planning->request, &result, &is_possible))
+        return tarn_error_no_memory(error);
+    *footprint = result.footprint;
+    return is_possible ? TARN_OK : refuse_pairs(planning, error);
 }
 
 enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,

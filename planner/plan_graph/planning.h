@@ -30,6 +30,15 @@ enum tarn_status tarn_planning_persistent(struct tarn_planning *planning, struct
  * TARN_USAGE: no such method; TARN_SYSTEM. */
 enum tarn_status tarn_planning_run(struct tarn_planning *planning, struct tarn_error *error);
 
+/* The first part of it: everything but the offsets. TARN_DOES_NOT_FIT: the bound does not. */
+enum tarn_status tarn_planning_begin(struct tarn_planning *planning, struct tarn_error *error);
+/* After that, writes offsets (by planned storage) in which blocks begin where `fixed` says (by
+ * block, or TARN_NO_OFFSET); what is within `limit` ends the search. TARN_BAD_INPUT: there are too
+ * many pairs to look at. TARN_SYSTEM. */
+enum tarn_status tarn_planning_place_at(struct tarn_planning *planning, const uint64_t *fixed,
+                                        uint64_t limit, uint64_t *offset, uint64_t *footprint,
+                                        struct tarn_error *error);
+
 /* Returns TARN_DOES_NOT_FIT with an error that says how many storages block and names the heaviest
  * ones; the bound is above the capacity. */
 enum tarn_status tarn_blocking_refuse(const struct tarn_gap_bound *bound,

@@ -130,6 +130,8 @@ void tarn_transform_add_groups(struct tarn_builder *builder, const struct tarn_g
             tarn_builder_group_padded(builder, tensors);
         else
             tarn_builder_group(builder, tensors);
+        if (graph->given[g].symmetric)
+            tarn_builder_group_symmetric(builder, g, graph->given[g].symmetric);
     }
 }
 

@@ -20,7 +20,7 @@ from .errors import (AccessDenied, BadInput, CheckFailed, DeadlineExceeded, Devi
 from .graph import Builder, Graph, Implementation, Op, Space, Tensor
 from .ids import GroupId, OpId, SpaceId, StreamId, TensorId
 from .many import plan_many
-from .planning import Plan, PlanSpace, plan, plan_family
+from .planning import Plan, PlanSpace, Window, plan, plan_family, verify_family
 from .session import Arena, Call, Session, host_cores
 
 __version__ = version()
@@ -29,5 +29,5 @@ __all__ = [
     "DeviceError", "DoesNotFit", "FileMissing", "Graph", "GroupId", "Implementation", "Interrupted",
     "IsDirectory", "NoDirectory", "Op", "OpId", "OutOfResources", "Plan", "PlanSpace", "Rejected",
     "Session", "Space", "SpaceId", "StreamId", "TarnError", "Tensor", "TensorId", "UsageError",
-    "host_cores", "plan", "plan_family", "plan_many", "version",
+    "Window", "host_cores", "plan", "plan_family", "plan_many", "verify_family", "version",
 ]

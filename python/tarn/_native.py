@@ -115,6 +115,8 @@ PlanSpaceSummary = _struct("PlanSpaceSummary", method=text, footprint=u64, persi
                            bound=u64, optimal=flag)
 PlanIdentity = _struct("PlanIdentity", source=Hash, plan=Hash)
 
+Window = _struct("Window", space=u32, offset=u64, size=u64)
+
 Device = _struct("Device", table=pointer, self=pointer)
 HostOptions = _options("HostOptions", workers=u32, execute=pointer,
                        execute_user=pointer, memory=pointer, binding=i32)
@@ -155,6 +157,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "builder_after_readers": (None, builder, u32),
     "builder_group builder_group_padded": (None, builder, List),
     "builder_group_offsets": (None, builder, List, to(u64)),
+    "builder_group_symmetric": (None, builder, u32, text),
     "builder_finish": (i32, builder, to(graph), error),
     "graph_load": (i32, text, pointer, to(graph), error),
     "graph_save plan_save session_save_trace": (i32, pointer, text, error),
@@ -170,13 +173,16 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "graph_group plan_launches": (List, pointer, u32),
     "graph_group_is_padded plan_op_is_recomputed": (flag, pointer, u32),
     "graph_group_offsets": (to(u64), pointer, u32),
+    "graph_group_symmetric": (text, pointer, u32),
     "graph_op_class": (i32, pointer, u32),
     "graph_hash": (Hash, pointer),
     "hash_format": (HashText, Hash),
     "graph_summarize_sized": (i32, pointer, *SIZED, error),
     "graph_bound": (i32, pointer, to(u64), error),
     "plan_create": (i32, graph, to(PlanOptions), to(plan), error),
-    "family_plan": (i32, to(graph), size, to(PlanOptions), to(plan), error),
+    "family_plan ranks_plan": (i32, to(graph), size, to(PlanOptions), to(plan), error),
+    "family_verify": (i32, to(plan), size, error),
+    "plan_window": (flag, plan, to(Window)),
     "plan_load": (i32, text, graph, i32, to(VerifyOptions), to(plan), error),
     "plan_read": (i32, to(Reader), graph, i32, to(VerifyOptions), to(plan), error),
     "plan_summarize_sized": (None, pointer, *SIZED),

@@ -261,6 +261,12 @@ class Graph(File):
         count = n.lib.graph_group(self._handle, index).count
         return list(offsets[:count]) if offsets else None
 
+    def group_symmetric(self, group: GroupId) -> Optional[str]:
+        """The name of a symmetric group, by which it lies at one offset in all plans of a family;
+        None: it is not symmetric."""
+        name = n.lib.graph_group_symmetric(self._handle, self._known("group", group))
+        return None if name is None else n.decoded(name)
+
     def show(self, path: PathLike, **options: Any) -> None:
         """Writes what `tarn show` draws for the plan that it makes by default; see Plan.show."""
         command.show(path, self, None, (), **options)
@@ -341,6 +347,7 @@ class Builder:
     def __init__(self, name: str = ""):
         self._handle = n.lib.builder_create(n.encoded(name))
         self._names = {what: Names() for what in ("stream", "space", "tensor", "op")}
+        self._groups = 0
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -443,11 +450,17 @@ class Builder:
         n.lib.builder_after_readers(self._handle, self._id("op", writer))
 
     def group(self, tensors: Iterable[TensorRef], padded: bool = False,
-              offsets: Optional[Iterable[int]] = None) -> None:
+              offsets: Optional[Iterable[int]] = None, symmetric: Optional[str] = None) -> None:
         """These tensors lie back to back, in this order; padded: each begins at a multiple of the
         plan's alignment. offsets: where each begins, from the begin of the group, instead; tensors
-        that overlap must never be in use at once."""
-        members = self._ids("tensor", tensors)
+        that overlap must never be in use at once. symmetric: a name; collectives of other devices
+        reach these bytes, and groups of one name lie at one offset in all plans of a family."""
+        self._add_group(self._ids("tensor", tensors), padded, offsets)
+        if symmetric is not None:
+            n.lib.builder_group_symmetric(self._handle, self._groups, n.encoded(symmetric))
+        self._groups += 1
+
+    def _add_group(self, members: Any, padded: bool, offsets: Optional[Iterable[int]]) -> None:
         if offsets is None:
             add = n.lib.builder_group_padded if padded else n.lib.builder_group
             add(self._handle, members)

@@ -21,7 +21,7 @@ from . import command
 from ._native import call, result
 from .errors import Rejected, TarnError, UsageError, index_of
 from .graph import File, Graph, Op, PathLike, Tensor
-from .ids import GroupId, OpId, OpRef, SpaceRef, StreamRef, TensorId, TensorRef
+from .ids import GroupId, OpId, OpRef, SpaceId, SpaceRef, StreamRef, TensorId, TensorRef
 
 BOUNDARIES = ("refined", "simple")
 PADDINGS = ("graph", "exact", "padded", "auto")
@@ -182,12 +182,12 @@ class _Search:
             if self._raised:
                 raise self._raised
 
-    def run_family(self, graphs: Sequence[Graph]) -> list[Plan]:
-        """The same for graphs that will share an arena."""
+    def run_family(self, graphs: Sequence[Graph], ranks: bool) -> list[Plan]:
+        """The same for graphs that will share an arena, or are of different ranks."""
         count = len(graphs)
         plans = (n.plan * count)()
         try:
-            call(n.lib.family_plan, (n.graph * count)(*(g._handle for g in graphs)), count,
+            call(n.lib.ranks_plan if ranks else n.lib.family_plan, (n.graph * count)(*(g._handle for g in graphs)), count,
                  self._options, plans)
         finally:
             if self._raised:
@@ -243,16 +243,25 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     return apart(search.run, stop=search.interrupt)
 
 
-def plan_family(graphs: Iterable[Union[Graph, PathLike]], **options: Any) -> list[Plan]:
+def plan_family(graphs: Iterable[Union[Graph, PathLike]], ranks: bool = False,
+                **options: Any) -> list[Plan]:
     """Plans graphs that will share a tarn.Arena, for example of one model for several batch sizes;
     a plan for each, or none. Persistent tensors of one name are the same bytes: each needs a name
-    of its own, and those of one name must be equally large; inputs alone may differ. options: of
-    tarn.plan."""
+    of its own, and those of one name must be equally large; inputs alone may differ. ranks: each
+    graph is of another rank instead, with an arena and persistent tensors of its own. In both cases
+    symmetric groups of one name lie at one offset. options: of tarn.plan."""
     known = [graph if isinstance(graph, Graph) else Graph.load(graph) for graph in graphs]
     if not known:
         raise UsageError("a family needs at least one graph")
     search = _Search.of(known[0], options)
-    return apart(search.run_family, known, stop=search.interrupt)
+    return apart(search.run_family, known, ranks, stop=search.interrupt)
+
+
+def verify_family(plans: Iterable["Plan"]) -> None:
+    """Proves that plans, each of which is proved by itself, lie alike where other devices reach into
+    them: one window, symmetric groups of one name at one offset; tarn.Rejected if not."""
+    handles = [plan._handle for plan in plans]
+    call(n.lib.family_verify, (n.plan * len(handles))(*handles), len(handles))
 
 
 def apart(function: Callable[..., T], *arguments: Any, stop: Callable[[], Any]) -> T:
@@ -288,6 +297,13 @@ class PlanSpace(NamedTuple):
     persistent: int
     bound: int
     optimal: bool
+
+
+class Window(NamedTuple):
+    """The range of a memory space's arena that has all symmetric groups; see tarn_plan_window."""
+    space: SpaceId
+    offset: int
+    size: int
 
 
 class Plan(File):
@@ -364,6 +380,14 @@ class Plan(File):
         told = n.lib.plan_space_sized
         return [n.record_of(PlanSpace, n.filled(n.PlanSpaceSummary, told, self._handle, space.id),
                             name=space.name) for space in self.graph.spaces]
+
+    @property
+    def window(self) -> Optional[Window]:
+        """Where symmetric groups lie, the same in all plans of a family; None: there are none."""
+        window = n.Window()
+        if not n.lib.plan_window(self._handle, window):
+            return None
+        return Window(SpaceId(window.space), window.offset, window.size)
 
     @property
     def milliseconds(self) -> dict[str, float]:

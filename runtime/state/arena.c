@@ -141,6 +141,16 @@ enum tarn_status tarn_arena_needs_sized(struct tarn_plan *const *plans, size_t c
     return status;
 }
 
+static enum tarn_status check_family(struct tarn_plan *const *plans, size_t count,
+                                     struct tarn_error *error)
+{
+    struct tarn_error reason = {0};
+    enum tarn_status status = tarn_family_verify(plans, count, &reason);
+    if (status != TARN_REJECTED) return status == TARN_OK ? status : tarn_error_no_memory(error);
+    return tarn_error_set(error, TARN_USAGE, "a window cannot be registered for them all: %.400s",
+                          reason.text);
+}
+
 static enum tarn_status make(struct tarn_arena *arena, struct tarn_plan *const *plans, size_t count,
                              const struct tarn_arena_options *options, struct tarn_error *error)
 {
@@ -158,6 +168,8 @@ static enum tarn_status make(struct tarn_arena *arena, struct tarn_plan *const *
         for (uint32_t k = 0; k < count && status == TARN_OK; k++)
             if (i != k) status = make_turn(arena, i, k, error);
     }
+    if (status == TARN_OK && options->registrars_count > 0)
+        status = check_family(plans, count, error);
     struct tarn_session_options asked = {.memory = options->memory,
                                          .memory_size = options->memory_size,
                                          .space_memory = options->space_memory,
@@ -165,6 +177,9 @@ static enum tarn_status make(struct tarn_arena *arena, struct tarn_plan *const *
     if (status == TARN_OK)
         status =
             tarn_plan_memory_obtain(&arena->memory, &arena->region, &arena->needs, &asked, error);
+    if (status == TARN_OK)
+        status = tarn_windows_enter(&arena->memory, &arena->region, options->registrars,
+                                    options->registrars_count, &plans[0]->window, error);
     return status;
 }
 
@@ -272,10 +287,11 @@ enum tarn_status tarn_arena_enter(struct tarn_session *session, struct tarn_erro
     if (!arena) return TARN_OK;
     if (arena->process != getpid())
         return tarn_error_set(error, TARN_USAGE, "the arena belongs to another process");
-    if (options->memory || options->space_memory_count > 0 || options->binds_persistent)
+    if (options->memory || options->space_memory_count > 0 || options->binds_persistent ||
+        options->registrars_count > 0)
         return tarn_error_set(error, TARN_USAGE,
-                              "the arena has the memory: give memory and binds_persistent to the "
-                              "arena, or none");
+                              "the arena has the memory: give memory, binds_persistent and "
+                              "registrars to the arena, or none");
     const struct tarn_device *device = &arena->memory.device;
     if (device->table != session->device.table || device->self != session->device.self)
         return tarn_error_set(error, TARN_USAGE, "the arena is on another device than the session");

@@ -228,6 +228,9 @@ enum tarn_status tarn_plan_memory_init(struct tarn_plan_memory *memory, struct t
     if (region->is_exhausted) return tarn_error_no_memory(error);
     enum tarn_status status = take_memory(memory, region, options, error);
     if (status == TARN_OK) status = place_storages(memory, error);
+    if (status == TARN_OK)
+        status = tarn_windows_enter(memory, region, options->registrars, options->registrars_count,
+                                    &plan->window, error);
     assert(status || tarn_plan_memory_is_valid(memory));
     return status;
 }
@@ -238,6 +241,7 @@ void tarn_plan_memory_finish(struct tarn_plan_memory *memory)
     for (uint32_t a = 0; a < storages && memory->regions; a++)
         if (memory->regions[a])
             memory->device.table->region_destroy(memory->device.self, memory->regions[a]);
+    tarn_windows_leave(memory);
     tarn_plan_memory_give_back(memory);
     memset(memory, 0, sizeof *memory);
 }

@@ -19,11 +19,19 @@ struct tarn_memory_part {
     struct tarn_memory_use use; /* record of the caller's memory */
 };
 
+/* A window's registration with a communicator. */
+struct tarn_registered {
+    struct tarn_registrar registrar;
+    void *handle;
+};
+
 struct tarn_plan_memory {
     const struct tarn_plan *plan;
     struct tarn_device device;
     struct tarn_memory_part *parts; /* by memory space of the plan's graph */
     uint32_t parts_count;
+    struct tarn_registered *registered;
+    size_t registered_count;
     bool is_bound;    /* the caller binds persistent tensors to its own memory */
     bool on_host;     /* host code may follow addresses, in all spaces */
     void **addresses; /* by storage, workspaces included; NULL: not bound yet */
@@ -73,6 +81,14 @@ enum tarn_status tarn_plan_memory_obtain(struct tarn_plan_memory *memory,
                                          const struct tarn_session_options *options,
                                          struct tarn_error *error);
 void tarn_plan_memory_give_back(struct tarn_plan_memory *memory);
+
+/* ---- Windows: window.c ---- */
+
+/* Registers a window in memory that was obtained, and undoes that. TARN_USAGE; TARN_DEVICE. */
+enum tarn_status tarn_windows_enter(struct tarn_plan_memory *memory, struct tarn_region *region,
+                                    const struct tarn_registrar *registrars, size_t count,
+                                    const struct tarn_window *window, struct tarn_error *error);
+void tarn_windows_leave(struct tarn_plan_memory *memory);
 
 /* ---- The whole ---- */
 

@@ -446,13 +446,15 @@ static enum tarn_status read_offsets(struct loader *loader, const struct tarn_js
 static enum tarn_status read_group(struct loader *loader, const struct tarn_json_at *at)
 {
     static const struct tarn_json_field names[] = {
-        {"tensors", true}, {"padded", false}, {"offsets", false}};
+        {"tensors", true}, {"padded", false}, {"offsets", false}, {"symmetric", false}};
     struct tarn_json_at fields[TARN_COUNT_OF(names)] = {*at};
     enum tarn_status status = TARN_OK;
+    const char *symmetric = NULL;
     bool padded = false;
     if (tarn_json_is_object(at)) status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
     if (status == TARN_OK) status = tarn_json_boolean(&fields[1], &padded);
     if (status == TARN_OK) status = tarn_json_ids(&fields[0], &loader->members);
+    if (status == TARN_OK) status = tarn_json_string(&fields[3], &symmetric);
     if (status == TARN_OK && fields[2].value) status = read_offsets(loader, &fields[2], padded);
     if (status != TARN_OK) return status;
     struct tarn_list tensors = {loader->members.ids, loader->members.count};
@@ -462,6 +464,7 @@ static enum tarn_status read_group(struct loader *loader, const struct tarn_json
         tarn_builder_group_padded(loader->builder, tensors);
     else
         tarn_builder_group(loader->builder, tensors);
+    if (symmetric) tarn_builder_group_symmetric(loader->builder, (uint32_t)at->index, symmetric);
     return TARN_OK;
 }
 

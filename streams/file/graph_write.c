@@ -137,11 +137,12 @@ static json_t *group_record(const struct tarn_graph *graph, uint32_t g)
 {
     const struct tarn_group *group = &graph->given[g];
     json_t *tensors = tarn_json_list(group->tensors, group->tensors_count);
-    if (!group->padded && !group->offsets) return tensors;
+    if (!group->padded && !group->offsets && !group->symmetric) return tensors;
     json_t *record = json_object();
     tarn_json_put(&record, "tensors", tensors);
     if (group->padded) tarn_json_put(&record, "padded", json_true());
     if (group->offsets) tarn_json_put(&record, "offsets", offsets_of(group));
+    if (group->symmetric) tarn_json_put(&record, "symmetric", json_string(group->symmetric));
     return record;
 }
 

@@ -350,6 +350,7 @@ enum {
     CERTIFICATE,
     SPACES,
     PERSISTENT_BYTES,
+    WINDOW,
     STREAMS,
     WAITS,
     BOUNDARY_WAITS,
@@ -373,6 +374,7 @@ static const struct tarn_json_field plan_fields[] = {
     [CERTIFICATE] = {"certificate", true},
     [SPACES] = {"spaces", false},
     [PERSISTENT_BYTES] = {"persistent_bytes", false},
+    [WINDOW] = {"window", false},
     [STREAMS] = {"streams", true},
     [WAITS] = {"waits", true},
     [BOUNDARY_WAITS] = {"boundary_waits", true},
@@ -467,6 +469,23 @@ static enum tarn_status read_head(struct loader *loader)
     return plan->method ? TARN_OK : tarn_error_no_memory(loader->report.error);
 }
 
+static enum tarn_status read_window(const struct tarn_json_at *at, struct tarn_window *window)
+{
+    static const struct tarn_json_field names[] = {
+        {"space", false}, {"offset", true}, {"size", true}};
+    struct tarn_json_at fields[TARN_COUNT_OF(names)];
+    uint64_t space = 0;
+    if (!at->value) return TARN_OK;
+    enum tarn_status status = tarn_json_fields(at, names, TARN_COUNT_OF(names), fields);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[0], &space);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[1], &window->offset);
+    if (status == TARN_OK) status = tarn_json_integer(&fields[2], &window->size);
+    if (status == TARN_OK && space >= TARN_SPACES_MAX)
+        status = tarn_json_bad(&fields[0], "there is no memory space %" PRIu64, space);
+    window->space = (tarn_space)space;
+    return status;
+}
+
 /* The highest reserved end, for files without the size of the persistent part. */
 static uint64_t persistent_end(const struct tarn_plan *plan)
 {
@@ -504,6 +523,7 @@ static enum tarn_status read_lists(struct loader *loader)
     if (status != TARN_OK) return status;
     plan->persistent = persistent_end(plan);
     status = tarn_json_integer(&fields[PERSISTENT_BYTES], &plan->persistent);
+    if (status == TARN_OK) status = read_window(&fields[WINDOW], &plan->window);
     if (status != TARN_OK || !fields[SPACES].value) return status;
     return plan_read_spaces(&fields[SPACES], plan);
 }

@@ -119,6 +119,9 @@ static void print_head(const struct tarn_plan *plan, FILE *file)
     print_bound(plan, plan->spaces ? &none : &plan->claim, file);
     print_number("persistent_bytes", plan->persistent, file);
     if (plan->spaces) print_spaces(plan, file);
+    if (plan->window.size > 0)
+        fprintf(file, ",\n\"window\":{\"space\":%u,\"offset\":%" PRIu64 ",\"size\":%" PRIu64 "}",
+                plan->window.space, plan->window.offset, plan->window.size);
 }
 
 static void print_plan(const void *subject, FILE *file)

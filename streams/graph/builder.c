@@ -252,6 +252,7 @@ static enum tarn_status complete(struct tarn_builder *builder)
     if (status == TARN_OK) status = tarn_derive_storages(graph, &builder->report);
     if (status == TARN_OK) status = tarn_validate_races(graph, &builder->report);
     if (status == TARN_OK) status = tarn_derive_layout(graph, builder->groups, &builder->report);
+    if (status == TARN_OK) status = tarn_validate_symmetric(graph, &builder->report);
     if (status == TARN_OK) status = tarn_derive_common(graph);
     if (status == TARN_OK) graph->hash = tarn_hash_of_graph(graph);
     if (status == TARN_OK && !tarn_graph_trim(graph)) status = TARN_SYSTEM;

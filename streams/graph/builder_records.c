@@ -265,6 +265,20 @@ void tarn_builder_group_offsets(struct tarn_builder *builder, struct tarn_list t
     add_group(builder, tensors, offsets, false);
 }
 
+void tarn_builder_group_symmetric(struct tarn_builder *builder, uint32_t group, const char *name)
+{
+    struct tarn_graph *graph = tarn_builder_graph(builder);
+    if (!graph) return;
+    if (!name || group >= graph->groups_count) {
+        tarn_error_set(&builder->error, TARN_USAGE,
+                       name ? "%s: there is no group %u" : "%s: the name of group %u is NULL",
+                       __func__, group);
+        return;
+    }
+    builder->groups[group].symmetric = tarn_region_string(&graph->region, name);
+    if (!builder->groups[group].symmetric) tarn_error_no_memory(&builder->error);
+}
+
 /* ---- Origins ---- */
 
 void tarn_builder_origin(struct tarn_builder *builder, tarn_op origin, uint32_t implementation)

@@ -109,6 +109,11 @@ const uint64_t *tarn_graph_group_offsets(const struct tarn_graph *graph, uint32_
     return graph && group < graph->given_count ? graph->given[group].offsets : NULL;
 }
 
+const char *tarn_graph_group_symmetric(const struct tarn_graph *graph, uint32_t group)
+{
+    return graph && group < graph->given_count ? graph->given[group].symmetric : NULL;
+}
+
 bool tarn_graph_group_is_padded(const struct tarn_graph *graph, uint32_t group)
 {
     return graph && group < graph->given_count && graph->given[group].padded;

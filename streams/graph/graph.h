@@ -107,6 +107,7 @@ struct tarn_group {
     const uint32_t *storages; /* storage indices, in order, of the roots that have bytes */
     const uint64_t *within;   /* by member, its offset in the group; NULL: back to back. Of a joined
                                * group the first is at 0, and the first or the last ends last */
+    const char *symmetric;    /* of a given group: its name in a family of graphs; NULL: none */
     uint32_t tensors_count, storages_count;
     bool persistent;
     bool padded; /* every member is padded to the plan's alignment, not only the whole group */

@@ -151,6 +151,8 @@ struct tarn_hash tarn_hash_of_graph(const struct tarn_graph *graph)
         if (group->offsets) tarn_hasher_add(&hasher, UINT64_C(1) << 62);
         for (uint32_t i = 0; group->offsets && i < group->tensors_count; i++)
             tarn_hasher_add(&hasher, group->offsets[i]);
+        if (group->symmetric) tarn_hasher_add(&hasher, UINT64_C(1) << 61);
+        if (group->symmetric) add_string(&hasher, group->symmetric);
     }
     if (graph->spaces_count > 0) tarn_hasher_add(&hasher, graph->spaces_count);
     for (uint32_t s = 0; s < graph->spaces_count; s++) {

@@ -52,6 +52,11 @@ enum tarn_status tarn_validate_branches(struct tarn_graph *graph, const struct t
 enum tarn_status tarn_validate_spaces(const struct tarn_graph *graph,
                                       const struct tarn_report *report);
 
+/* Checks the symmetric groups: names, members, and that collectives use them; the layout must be
+ * derived. Linear, and O(n log n) for n symmetric groups. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_validate_symmetric(const struct tarn_graph *graph,
+                                         const struct tarn_report *report);
+
 /* Checks that the users of every storage are ordered and that a planned storage's producer is
  * the first; the graph must be derived. Near-linear. TARN_BAD_INPUT; TARN_SYSTEM: no memory. */
 enum tarn_status tarn_validate_races(const struct tarn_graph *graph,

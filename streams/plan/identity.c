@@ -43,6 +43,11 @@ struct tarn_plan_identity tarn_plan_identify(const struct tarn_plan *plan)
     add_places(&hasher, plan->storages, plan->storages_count);
     add_places(&hasher, plan->workspaces, plan->workspaces_count);
     add_places(&hasher, plan->places_persistent, plan->places_persistent_count);
+    if (plan->window.size > 0) {
+        tarn_hasher_add(&hasher, plan->window.space);
+        tarn_hasher_add(&hasher, plan->window.offset);
+        tarn_hasher_add(&hasher, plan->window.size);
+    }
     return (struct tarn_plan_identity){plan->source_hash, tarn_hasher_end(&hasher)};
 }
 

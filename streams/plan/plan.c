@@ -313,6 +313,41 @@ enum tarn_status tarn_plan_group(const struct tarn_plan *plan, uint32_t group, u
     return TARN_OK;
 }
 
+/* A group's bytes, with what its blocks reserve around them. */
+static void widen(const struct tarn_plan *plan, const struct tarn_group *group, uint64_t *begin,
+                  uint64_t *end)
+{
+    for (uint32_t i = 0; i < group->storages_count; i++) {
+        uint32_t a = group->storages[i];
+        uint64_t mask = tarn_storage_alignment(plan->graph, a, plan->alignment) - 1;
+        uint64_t from = tarn_plan_offset_in_space(plan, a);
+        uint64_t to = from + plan->graph->storages[a].size;
+        if ((from & ~mask) < *begin) *begin = from & ~mask;
+        if (((to + mask) & ~mask) > *end) *end = (to + mask) & ~mask;
+    }
+}
+
+void tarn_plan_set_window(struct tarn_plan *plan)
+{
+    const struct tarn_graph *graph = plan->graph;
+    uint64_t begin = UINT64_MAX, end = 0;
+    uint32_t space = 0;
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        if (!graph->given[g].symmetric) continue;
+        space = graph->storages[graph->given[g].storages[0]].space;
+        widen(plan, &graph->given[g], &begin, &end);
+    }
+    plan->window = (struct tarn_window){0};
+    if (end > 0) plan->window = (struct tarn_window){space, begin, end - begin};
+}
+
+bool tarn_plan_window(const struct tarn_plan *plan, struct tarn_window *window)
+{
+    struct tarn_window found = plan ? plan->window : (struct tarn_window){0};
+    if (window) *window = found;
+    return found.size > 0;
+}
+
 bool tarn_plan_certificate(const struct tarn_plan *plan, struct tarn_certificate *certificate)
 {
     if (certificate) *certificate = (struct tarn_certificate){0};

@@ -73,7 +73,8 @@ struct tarn_plan {
     const char *asked; /* see tarn_plan_asked; NULL: not known */
     uint64_t alignment;
     uint64_t footprint;
-    uint64_t persistent; /* bytes of the persistent part */
+    uint64_t persistent;       /* bytes of the persistent part */
+    struct tarn_window window; /* of symmetric groups; size 0: none */
     struct tarn_claim claim;
     /* NULL: the graph has one space, and the fields above describe it. Else by space; footprint and
      * persistent above are sums, claim and method the first space's. */
@@ -119,6 +120,10 @@ static inline bool tarn_group_is_padded(const struct tarn_graph *graph,
     if (padding == TARN_GROUPS_AS_GIVEN || is_layered || given->offsets) return given->padded;
     return padding == TARN_GROUPS_PADDED;
 }
+
+/* Makes the smallest range that has all symmetric groups the plan's window. pre: the plan has all
+ * places. */
+void tarn_plan_set_window(struct tarn_plan *plan);
 
 /* Finds a place by id, or NULL. */
 const struct tarn_place *tarn_place_find(const struct tarn_place *places, uint32_t count,

@@ -350,6 +350,49 @@ static bool check_spaces(const struct tarn_plan *plan, struct tarn_verdict *verd
     return verdict->count == before;
 }
 
+/* ---- The window ---- */
+
+static uint64_t arena_of(const struct tarn_plan *plan, uint32_t space)
+{
+    return plan->spaces ? plan->spaces[space].footprint : plan->footprint;
+}
+
+static void check_window(const struct tarn_plan *plan, struct tarn_verdict *verdict)
+{
+    const struct tarn_graph *graph = plan->graph;
+    const struct tarn_window *window = &plan->window;
+    uint32_t spaces = graph->spaces_count > 0 ? graph->spaces_count : 1;
+    if (window->size > 0 &&
+        (window->space >= spaces || window->size > arena_of(plan, window->space) ||
+         window->offset > arena_of(plan, window->space) - window->size)) {
+        tarn_verdict_add(verdict, tarn_violation_of(TARN_OUT_OF_RANGE), TARN_NO_SUSPECTS,
+                         "the window of %llu bytes at offset %llu of memory space %u does not end "
+                         "inside the arena",
+                         (unsigned long long)window->size, (unsigned long long)window->offset,
+                         window->space);
+        return;
+    }
+    for (uint32_t g = 0; g < graph->given_count; g++) {
+        const struct tarn_group *group = &graph->given[g];
+        for (uint32_t i = 0; group->symmetric && i < group->storages_count; i++) {
+            uint32_t a = group->storages[i];
+            uint64_t at = offset_in_space(plan, a), size = graph->storages[a].size;
+            if (graph->storages[a].space == window->space && size <= window->size &&
+                at >= window->offset && at - window->offset <= window->size - size)
+                continue;
+            struct tarn_violation violation =
+                violation_of_storage(plan->graph, a, TARN_GROUP_BROKEN);
+            tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
+                             "%s of the symmetric group %s lies at offset %llu%s, outside of the "
+                             "plan's window, which has %llu bytes at %llu",
+                             tarn_storage_label(graph, a).text, tarn_quote(group->symmetric).text,
+                             (unsigned long long)at,
+                             tarn_space_phrase(graph, graph->storages[a].space).text,
+                             (unsigned long long)window->size, (unsigned long long)window->offset);
+        }
+    }
+}
+
 /* If the footprint is below the bound, one of the two is wrong, whatever the certificate proves. */
 static void check_bound(const struct tarn_plan *plan, struct tarn_verdict *verdict)
 {
@@ -396,6 +439,7 @@ bool tarn_verify_form(const struct tarn_plan *plan, struct tarn_verdict *verdict
     complete = check_present(plan, verdict) && complete;
     if (!complete || !check_totals(plan, verdict) || !check_spaces(plan, verdict)) return false;
     check_positions(plan, verdict);
+    check_window(plan, verdict);
     check_bound(plan, verdict);
     return !find_fatal(verdict) && !verdict->no_memory;
 }

@@ -377,7 +377,9 @@ static bool is_same_group(const struct tarn_group *a, const struct tarn_group *b
            memcmp(a->tensors, b->tensors, a->tensors_count * sizeof *a->tensors) == 0 &&
            !a->offsets == !b->offsets &&
            (!a->offsets ||
-            memcmp(a->offsets, b->offsets, a->tensors_count * sizeof *a->offsets) == 0);
+            memcmp(a->offsets, b->offsets, a->tensors_count * sizeof *a->offsets) == 0) &&
+           !a->symmetric == !b->symmetric &&
+           (!a->symmetric || strcmp(a->symmetric, b->symmetric) == 0);
 }
 
 static void check_group(struct tarn_comparison *comparison, uint32_t g)

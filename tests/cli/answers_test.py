@@ -27,6 +27,7 @@ def graph(name):
 
 
 FIGURE2, FIGURE7, OFFLOAD, ALEXNET = (graph(name + ".json") for name in ("figure2", "figure7", "offload", "alexnet_b1_adam.ddp"))
+SYMMETRIC = os.path.join(source, "tests/data/valid/symmetric.json")
 GOOGLENET = graph("googlenet_b1_adam.ddp_branch4.json.gz")
 ALL = ["--assign", "--reorder", "--couple", "--in-place", "--budget", "95%"]
 
@@ -120,6 +121,10 @@ def printed():
     ask("plan", FIGURE2, "--budget-curve", "2")
     ask("plan", FIGURE2, "--reorder-curve", "3")
     ask("plan", "--batch", "list", "-o", "plans")
+    with open("family.list", "w", encoding="utf-8") as file:
+        file.write(SYMMETRIC + "\n")
+    ask("plan", "--batch", "family.list", "--family", "-o", "family")
+    ask("verify", "family.list", "family", "--family")
     ask("plan", "absent.json")
     ask("verify", FIGURE2, broken("f.plan", "broken.plan"))
     for names in ([], ["a"], ["op:1"], ["a", "i"], ["a", "b"]):

@@ -630,6 +630,25 @@ a_batch_has_one_plan_for_each_distinct_graph() {
         [ "$(find "$plans" -type f | wc -l)" = 3 ] && cp "$folder/out" "$folder/made" &&
         exits 0 verify $toy "$plans/$(python3 -c "import json; print(json.load(open('$folder/made'))['plans'][0]['plan'].split('/')[-1])")"
 }
+a_family_lies_alike_and_plans_of_another_are_refused() {
+    local list=$folder/stages plans=$folder/family
+    python3 examples/pipeline_stages.py "$folder/pipeline" --stages 2 --microbatches 2 --schedules 1f1b --tensor-parallel 1 \
+        --symmetric >"$list" &&
+        exits 0 plan --batch "$list" --ranks -o "$plans" --json && exits 0 verify "$list" "$plans" --family &&
+        exits 0 plan --batch "$list" --family -o "$plans" --json && json "len(o['plans']) == 2 and o['window']['size_bytes'] > 0" &&
+        exits 0 verify "$list" "$plans" --family --json && json "o['safe'] and o['graphs'] == 2" || return
+    python3 - "$plans" <<'END' || return
+import json, pathlib, sys
+path = sorted(pathlib.Path(sys.argv[1]).iterdir())[0]
+plan = json.loads(path.read_text())
+plan["footprint_bytes"] += 1 << 20
+plan["window"]["size"] += 512
+path.write_text(json.dumps(plan))
+END
+    exits 6 verify "$list" "$plans" --family && says "plan them together, as a family" || return
+    exits 2 plan --batch "$list" --family --share 0/2 -o "$plans" && exits 2 plan --batch "$list" --family --ranks -o "$plans" && exits 2 plan $toy --family &&
+        exits 1 plan --batch "$list" --family -o "$plans" --capacity 1MiB
+}
 plans_of_a_batch_are_made_once() {
     exits 0 plan --batch "$folder/list" -o "$folder/plans" --json &&
         json "o['planned'] == 0 and o['were_there'] == 4"
@@ -681,7 +700,7 @@ a_batch_heeds_options_whatever_plans_are_there() {
         json "o['failed'] == 1 and o['plans'][0]['error']['code'] == 1" && says "$toy: does not fit"
 }
 run plan $streams -o "$plan"
-for name in a_batch_has_one_plan_for_each_distinct_graph plans_of_a_batch_are_made_once \
+for name in a_batch_has_one_plan_for_each_distinct_graph a_family_lies_alike_and_plans_of_another_are_refused plans_of_a_batch_are_made_once \
     shares_of_a_batch_are_all_of_it a_batch_goes_on_behind_what_fails_and_says_so \
     a_plan_of_another_graph_or_a_damaged_one_is_planned_again a_batch_heeds_options_whatever_plans_are_there; do
     $name

@@ -30,7 +30,7 @@ GRAPH = {
          "workspace_space": 1, "cost": 10, "flops": 20, "recomputable": True,
          "implementations": [{"name": "fast", "cost": 5, "workspace": 512, "workspace_first": True, "outputs": [1]}, {"name": "slow", "cost": 50}]},
         {"id": 1, "name": "view", "kind": "reshape", "stream": 0, "inputs": [1], "outputs": [3], "view": True},
-        {"id": 2, "name": "use", "kind": "relu", "stream": 0, "inputs": [3, 2], "outputs": [4], "inplace": [[2, 4]], "control": [0],
+        {"id": 2, "name": "use", "kind": "relu", "class": "collective", "stream": 0, "inputs": [3, 2], "outputs": [4], "inplace": [[2, 4]], "control": [0],
          "recomputable": False, "implementations": [{"name": "other", "cost": 1, "workspace": 64, "inputs": [2, 1]}]},
         {"id": 3, "name": "again", "kind": "k", "stream": 0, "inputs": [0], "outputs": [5], "origin": 0, "implementation": 0, "common": [0],
          "control": [2]},
@@ -46,7 +46,7 @@ GRAPH = {
         {"id": 9, "name": "p", "size": 8, "kind": "parameter"}, {"id": 10, "name": "q", "size": 8, "kind": "optimizer_state"},
         {"id": 11, "name": "d, host", "size": 300, "kind": "intermediate", "space": 2}],
     "contiguous": [[6, 7], {"tensors": [2, 1], "padded": True}, {"tensors": [9], "padded": False}, [10],
-                   {"tensors": [8, 11], "offsets": [0, 512]}]}
+                   {"tensors": [8, 11], "offsets": [0, 512]}, {"tensors": [4], "symmetric": "c"}]}
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 64, 100, 512, 1 << 20, (1 << 30), (1 << 53) - 1)
 
 
@@ -121,7 +121,8 @@ def meaning(document):
     """The document without what says nothing: absent fields and their defaults are the same."""
     document = {"meta": {}, "contiguous": [], "spaces": [], **copy.deepcopy(document)}
     document["spaces"] = [said(s, kind="device", alignment=0, capacity=0) for s in document["spaces"]]
-    document["contiguous"] = [(g["tensors"], g.get("padded", False), g.get("offsets")) if isinstance(g, dict) else (g, False, None)
+    document["contiguous"] = [(g["tensors"], g.get("padded", False), g.get("offsets"), g.get("symmetric")) if isinstance(g, dict) else
+                              (g, False, None, None)
                               for g in document["contiguous"]]
     document["tensors"] = [said(t, alignment=0, space=0, offset=0, origin=t["id"]) for t in document["tensors"]]
     ops = document["ops"]

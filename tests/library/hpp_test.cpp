@@ -161,15 +161,24 @@ void all_of_a_graph_can_be_said_and_read()
     const tarn_tensor far = b.tensor(info), x = b.tensor("x", 64), y = b.tensor("y", 64);
     const tarn_tensor p = b.tensor("p", 32), q = b.tensor("q", 32);
     b.op("make", s, {}, tarn::list({far, x, y, p, q}));
-    b.op("read", s, tarn::list({far, x, y, p, q}), {});
+    tarn_op_info read{};
+    const std::uint32_t all[] = {far, x, y, p, q};
+    read.name = "read", read.kind = "all_reduce", read.stream = s;
+    read.inputs = {all, 5};
+    b.op(read);
     b.group(tarn::list({x, y}));
     b.group_padded(tarn::list({p, q}));
+    b.group_symmetric(0, "pair");
     const tarn::graph graph = b.finish(error);
     expect(graph && graph.groups() == 2 && graph.group(1).size() == 2 &&
                tarn_graph_group_is_padded(graph.get(), 1),
            "a_graph_has_spaces_and_groups");
     const tarn::plan plan = tarn::plan::create(graph, nullptr, error);
     expect(plan.verify(graph, error) == TARN_OK, "a_plan_is_verified");
+    const char *name = graph.group_symmetric(0);
+    expect(name && !std::strcmp(name, "pair") && !graph.group_symmetric(1) &&
+               plan.window().size >= 128 && plan.window().space == 0,
+           "a_symmetric_group_lies_in_the_window");
     tarn::session session = tarn::session::create(plan, tarn_device_host(nullptr), nullptr, error);
     tarn::span<unsigned char> bytes;
     expect(session.group(0, bytes, error) == TARN_OK && bytes.size() == 128 &&
@@ -187,6 +196,11 @@ void all_of_a_graph_can_be_said_and_read()
     for (int i = 0; i < 2; i++) buckets.push_back({i, two_ops().finish(error)});
     expect(tarn::family_of(buckets, &bucket::graph, nullptr, error).size() == 2,
            "a_family_is_planned_of_parts_of_structs");
+    std::vector<tarn::graph> stages;
+    for (int i = 0; i < 2; i++) stages.push_back(two_ops().finish(error));
+    const std::vector<tarn::plan> of_ranks = tarn::ranks(stages, nullptr, error);
+    expect(of_ranks.size() == 2 && tarn::family_verify(of_ranks, error) == TARN_OK,
+           "ranks_are_planned_together");
 }
 
 void a_writer_comes_after_readers()

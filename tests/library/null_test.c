@@ -143,6 +143,8 @@ static void a_builder_that_is_null_is_one_without_memory(void **state)
     tarn_builder_group_padded(NULL, (struct tarn_list){0});
     tarn_builder_group_offsets(NULL, (struct tarn_list){0}, NULL);
     assert_null(tarn_graph_group_offsets(NULL, 0));
+    tarn_builder_group_symmetric(NULL, 0, NULL);
+    assert_null(tarn_graph_group_symmetric(NULL, 0));
     assert_int_equal(tarn_builder_finish(NULL, &graph, &error), TARN_SYSTEM);
     assert_null(graph);
     assert_int_equal(tarn_builder_finish(NULL, &graph, NULL), TARN_SYSTEM);
@@ -198,6 +200,14 @@ static void getters_of_nothing_say_nothing(void **state)
     assert_int_equal(tarn_plan_op_implementation(NULL, 0), TARN_NONE);
     assert_false(tarn_plan_op_is_recomputed(NULL, 0));
     assert_int_equal(tarn_plan_group(NULL, 0, NULL, NULL), TARN_USAGE);
+    assert_false(tarn_plan_window(NULL, NULL));
+    assert_int_equal(tarn_family_verify(NULL, 1, NULL), TARN_USAGE);
+    assert_int_equal(tarn_ranks_plan(NULL, 1, NULL, NULL, NULL), TARN_USAGE);
+    assert_int_equal(tarn_family_verify((struct tarn_plan *[]){NULL}, 1, NULL), TARN_USAGE);
+    assert_int_equal(tarn_nccl_open(NULL, NULL, NULL), TARN_USAGE);
+    tarn_nccl_close(NULL);
+    assert_null(tarn_nccl_memory(NULL).create);
+    assert_null(tarn_nccl_registrar(NULL).enter);
     assert_false(tarn_plan_certificate(NULL, &(struct tarn_certificate){.bound = 1}));
     assert_int_equal(tarn_plan_identify(NULL).plan.word[0], 0);
     assert_null(tarn_session_workspace(NULL, 0));

@@ -1089,6 +1089,39 @@ def a_family_shares_one_arena():
     gc.collect()
 
 
+def symmetric_groups_of_a_family_lie_at_one_offset():
+    def stage(name, others):
+        b = tarn.Builder(name)
+        s = b.stream("s")
+        x, y = b.tensor("x", others), b.tensor(name, 1024)
+        b.op("compute", s, [], [x])
+        b.op("use", s, [x], [])
+        b.op("receive", s, [], [y], kind="recv")
+        b.op("end", s, [y], [b.tensor("z", 64, kind="output")])
+        b.group([x])
+        b.group([y], symmetric="activation")
+        return b.finish()
+
+    graphs = [stage("first", 512), stage("second", 8192)]
+    assert [graph.group_symmetric(g) for graph in graphs for g in (0, 1)] == [None, "activation"] * 2
+    assert tarn.Graph.from_bytes(graphs[0].to_bytes()) == graphs[0]
+    plans = tarn.plan_family(graphs)
+    tarn.verify_family(plans)
+    window = plans[0].window
+    assert window == plans[1].window and plans[0].group(1)[0] == plans[1].group(1)[0]
+    assert window.space == 0 and window.offset <= plans[0].group(1)[0] and window.size >= 1024
+    assert tarn.Plan.from_bytes(plans[1].to_bytes(), graphs[1]).window == window
+    apart = [tarn.plan(graphs[0]), tarn.plan(graphs[1], keep={1: 4096})]
+    raises(tarn.Rejected, tarn.verify_family, apart)
+    raises(tarn.UsageError, tarn.verify_family, [])
+    assert tarn.plan(chain()).window is None
+    b = tarn.Builder("alone")
+    x = b.tensor("x", 64)
+    b.op("compute", b.stream("s"), [], [x])
+    b.group([x], symmetric="x")
+    raises(tarn.BadInput, b.finish)
+
+
 def explain_and_show_are_the_commands():
     plan = tarn.plan(OFFLOAD)
     one, two = (plan.graph.tensors[t] for t, _ in list(plan.offsets())[:2])

@@ -36,6 +36,7 @@ struct forgery *forgery_of(const struct tarn_graph *final, const struct tarn_gra
     f->groups = take(f, f->groups_count, sizeof *f->groups);
     f->padded = take(f, f->groups_count, sizeof *f->padded);
     f->offsets = take(f, f->groups_count, sizeof *f->offsets);
+    f->symmetric = take(f, f->groups_count, sizeof *f->symmetric);
     for (uint32_t s = 0; s < f->spaces_count; s++) f->spaces[s] = final->spaces[s];
     for (uint32_t s = 0; s < f->streams_count; s++) f->streams[s] = final->streams[s].name;
     for (uint32_t v = 0; v < f->ops_count; v++) {
@@ -53,6 +54,7 @@ struct forgery *forgery_of(const struct tarn_graph *final, const struct tarn_gra
         f->groups[g] = tarn_graph_group(final, g);
         f->padded[g] = tarn_graph_group_is_padded(final, g);
         f->offsets[g] = tarn_graph_group_offsets(final, g);
+        f->symmetric[g] = tarn_graph_group_symmetric(final, g);
     }
     return f;
 }
@@ -84,6 +86,7 @@ struct tarn_graph *forgery_build(const struct forgery *f)
             tarn_builder_group_padded(builder, f->groups[g]);
         else
             tarn_builder_group(builder, f->groups[g]);
+        if (f->symmetric[g]) tarn_builder_group_symmetric(builder, g, f->symmetric[g]);
     }
     return tarn_builder_finish(builder, &graph, NULL) == TARN_OK ? graph : NULL;
 }

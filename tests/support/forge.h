@@ -22,6 +22,7 @@ struct forgery {
     struct tarn_list *groups;
     bool *padded;
     const uint64_t **offsets; /* by group; NULL: back to back */
+    const char **symmetric;   /* by group; NULL: not symmetric */
     uint32_t touched;         /* op or tensor that was damaged, for rules of acceptance */
 };
 

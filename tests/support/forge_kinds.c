@@ -680,6 +680,7 @@ static bool group_dropped(struct forgery *f, struct random_source *source)
     f->groups[g] = f->groups[last];
     f->padded[g] = f->padded[last];
     f->offsets[g] = f->offsets[last];
+    f->symmetric[g] = f->symmetric[last];
     return true;
 }
 
@@ -690,6 +691,7 @@ static bool group_added(struct forgery *f, struct random_source *source)
     own(f, &one);
     f->padded[f->groups_count] = false;
     f->offsets[f->groups_count] = NULL;
+    f->symmetric[f->groups_count] = NULL;
     f->groups[f->groups_count++] = one;
     return true;
 }
@@ -740,6 +742,16 @@ static bool group_offsets(struct forgery *f, struct random_source *source)
     }
     if (f->offsets[g] || random_percent(source, 50)) offsets[moved] += 512;
     f->offsets[g] = offsets;
+    return true;
+}
+
+/* Named otherwise, or not symmetric any more; only a group that collectives touch can become it. */
+static bool group_symmetric(struct forgery *f, struct random_source *source)
+{
+    if (f->groups_count == 0) return false;
+    uint32_t g = random_below(source, f->groups_count);
+    bool is_dropped = f->symmetric[g] && random_percent(source, 50);
+    f->symmetric[g] = is_dropped ? NULL : "another";
     return true;
 }
 
@@ -801,6 +813,7 @@ static const struct forgery_kind kinds[] = {
     {"member of a group left out", FORGERY_REFUSED, group_cut, NULL},
     {"padding of a group", FORGERY_REFUSED, group_padded, NULL},
     {"offsets of a group", FORGERY_REFUSED, group_offsets, NULL},
+    {"symmetry of a group", FORGERY_REFUSED, group_symmetric, NULL},
 };
 
 size_t forgery_kinds_count(void) { return sizeof kinds / sizeof *kinds; }

@@ -225,9 +225,11 @@ class Lowered:
 
     # ---- To Tarn ----
 
-    def graph(self, name: Any, streams: Any = ("compute",), groups: Any = (), waits: Any = ()) -> Any:
+    def graph(self, name: Any, streams: Any = ("compute",), groups: Any = (), waits: Any = (),
+              symmetric: bool = False) -> Any:
         """The tarn.Graph, op for op; `self.ids` maps storages to its tensors. waits: pairs of ops'
-        numbers (later, earlier)."""
+        numbers (later, earlier). symmetric: what collectives read and write lies at one offset in
+        a family of graphs."""
         builder = tarn.Builder(name)
         for stream in streams:
             builder.stream(stream)
@@ -255,4 +257,18 @@ class Lowered:
             builder.control(later, earlier)
         for group in groups:
             builder.group([self.ids[s] for s in group])
+        for root, name in self._communicated().items() if symmetric else ():
+            builder.group([self.ids[root]], symmetric=name)
         return builder.finish()
+
+    def _communicated(self) -> Dict[Any, str]:
+        """Planned storages with bytes that collectives touch: names that do not depend on the order
+        of the ops."""
+        names: Dict[Any, str] = {}
+        for op in self.ops:
+            for place, s in enumerate(op.inputs + op.outputs if op.group else ()):
+                root = self.storages[s].root
+                if root not in self.persistent and self.storages[root].size > 0:
+                    name = f"{op.name}.{place}"
+                    names[root] = min(name, names.get(root, name))
+        return names

@@ -78,10 +78,13 @@ def allocator(device: str = "cpu") -> Any:
 class Arena:
     """Bytes in which planned tensors lie, on a torch.device."""
 
-    def __init__(self, size: Any, device: Any, host: Any = None) -> None:
-        """host: a moving.Host, for what waits elsewhere."""
+    def __init__(self, size: Any, device: Any, host: Any = None, memory: Any = None) -> None:
+        """host: a moving.Host, for what waits elsewhere. memory: makes what has the bytes, of their
+        number (window.Memory); None: PyTorch has them."""
         self._functions, self.host = allocator(device.type), host
-        self._bytes = torch.empty(size + 4096, dtype=torch.uint8, device=device)
+        self._memory = memory(size + 4096) if memory else None
+        self._bytes = (self._memory.bytes if self._memory else
+                       torch.empty(size + 4096, dtype=torch.uint8, device=device))
         # Never 0: PyTorch knows what a pluggable allocator has given by its address alone, and what
         # lies first in the arena would be taken for all of it.
         self._shift = 4096 - self._bytes.data_ptr() % 4096
@@ -93,6 +96,14 @@ class Arena:
     def __del__(self) -> None:
         if hasattr(self, "base") and sys and not sys.is_finalizing():  # tensors may end after it
             self._functions.tarn_arena_drop(self.base)
+            if self._memory:
+                self._memory.close()
+
+    def register(self, window: Any) -> None:
+        """The bytes of a plan's window, with communicators, where there are some."""
+        if self._memory and window:
+            begin = self._shift + window.offset
+            self._memory.register(begin, begin + window.size)
 
     def lend(self, session: Any) -> None:
         """To a session of tarn, or to none; closes the one that has them."""

@@ -667,7 +667,7 @@ class Step:
         if variant.program is None:  # before the arena, for which there may be no memory yet
             Homes(variant.lowered, variant.tensors(inputs)).bring(away(variant.lowered, variant.plan))
         tensors = variant.tensors(inputs)
-        size, beside = variant.plan.spaces[0].footprint, host_size(variant.plan)
+        size, beside = self.room(variant), host_size(variant.plan)
         had = self._arena
         if had is None or had.size < size or (had.host.size if had.host else 0) < beside:
             for other in self.variants.values():
@@ -675,13 +675,21 @@ class Step:
             if had:
                 size, beside = max(size, had.size), max(beside, had.host.size if had.host else 0)
             self._arena = had = None  # frees it
-            self._arena = Arena(size, self.device, Host(beside, self.device) if beside else None)
+            self._arena = self.arena_of(size, Host(beside, self.device) if beside else None)
         if not (variant.program and variant.program.addresses == [t.data_ptr() for t in tensors]):
             variant.close()
             if variant.fused:
                 variant.fused.check(tensors)
             variant.program = Program(variant.lowered, variant.plan, self._arena, tensors)
         return variant.program
+
+    def room(self, variant: Any) -> int:
+        """Bytes of arena that a variant takes."""
+        return int(variant.plan.spaces[0].footprint)
+
+    def arena_of(self, size: int, host: Any) -> Arena:
+        """Of that many bytes."""
+        return Arena(size, self.device, host)
 
     # ---- What the model has ----
 

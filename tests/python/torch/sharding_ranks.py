@@ -18,6 +18,8 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 import tarn
 import tarn.torch
 
+# All cases with all their options: where models are asked for (tests/run.sh --with torch-models), or a long campaign.
+IS_LONG = "torch-models" in os.environ.get("TARN_REQUIRE", "") or "TARN_CAMPAIGN" in os.environ
 MIXED = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
 
 
@@ -115,7 +117,7 @@ def plain():
 
 
 def within_a_budget():
-    for streams, budget in ((3, 0.65), (1, 0.65)):
+    for streams, budget in ((3, 0.65), (1, 0.65))[:None if IS_LONG else 1]:
         step, *_ = compared(transformer, budget=budget, streams=streams, effort=1, steps=3)
         report = step.report()
         assert step.reason is None and report.recomputed and step.plan.footprint <= step.budget, report
@@ -124,8 +126,11 @@ def within_a_budget():
 
 
 def mixed_precision_and_clipping():
-    step, *_ = compared(transformer, more={"mp_policy": MIXED}, clip=clip_norm, budget=0.8, effort=1)
+    options = {"budget": 0.8, "effort": 1} if IS_LONG else {"steps": 3}
+    step, *_ = compared(transformer, more={"mp_policy": MIXED}, clip=clip_norm, **options)
     assert step.reason is None, step.reason
+    if not IS_LONG:
+        return
     step, *_ = compared(transformer, more={"mp_policy": MixedPrecisionPolicy(reduce_dtype=torch.float16, output_dtype=torch.float32)})
     assert step.reason is None, step.reason
 
@@ -135,6 +140,22 @@ def odd_sizes():
     assert step.reason is None, step.reason
     step, *_ = compared(odd, optimizer=adam, clip=clip_norm, streams=1)
     assert step.reason is None, step.reason
+
+
+def symmetric():
+    """What collectives touch lies at one offset on all ranks, whose graphs differ where parts are uneven."""
+    kinds = ((odd, {"streams": 2}), (transformer, {}), (transformer, {"budget": 0.8, "effort": 1}))
+    for model, options in kinds if IS_LONG else kinds[:1]:
+        step, *_ = compared(model, symmetric=True, steps=3, **options)
+        assert step.reason is None, step.reason
+        graph, window = step.plan.graph, step.window
+        mine = {graph.group_symmetric(g): step.plan.group(g) for g, _ in enumerate(graph.groups) if graph.group_symmetric(g)}
+        assert mine and all(window.offset <= at and at + size <= window.offset + window.size for at, size in mine.values())
+        told = [None] * dist.get_world_size()
+        dist.all_gather_object(told, (window, {name: at for name, (at, _) in mine.items()}, step._arena.size))
+        assert all(theirs[0] == window and theirs[2] == told[0][2] for theirs in told), told
+        for _, offsets, _ in told:
+            assert all(told[0][1].get(name, at) == at for name, at in offsets.items()), told
 
 
 def later_dimensions():
@@ -354,7 +375,7 @@ def dying():
 
 
 CASES = {function.__name__: function for function in (
-    plain, within_a_budget, mixed_precision_and_clipping, odd_sizes, later_dimensions, wrapped_here, replicas, large_worlds, traced,
+    plain, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, large_worlds, traced,
     eager_ranks, other_shapes, refused, failing, hanging, dying)}
 
 

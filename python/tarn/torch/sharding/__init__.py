@@ -28,6 +28,8 @@ def fsdp(model: Any, optimizer: Any, loss_fn: Any, example_batch: Any, *,
                again, until it fits
     network    (seconds of a collective without bytes, bytes received in a second), for the costs;
                None: measured
+    symmetric  True: what collectives read and write lies at one offset on all ranks, in one range of
+               the arena; on NCCL that is of ncclMemAlloc and registered as a window
     timeout    seconds that a rank waits for the others in planned steps
     options    of tarn.torch.step, but fuse, graph, compare="sample" and seconds
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from typing import Any, Optional, Sequence, Union
 
@@ -11,9 +12,11 @@ import tarn
 
 from .. import collectives
 from ..capture import capture
+from ..memory import Arena
 from ..stepping import Report, Step
 from ..tracing import NotRun, Traced, reason
 from ..updates import hooked, is_one_by_one
+from ..window import Memory, Nccl, communicators
 from .agreement import council
 from .gathering import sharded
 from .kernels import Cast, Pack
@@ -51,7 +54,7 @@ class ShardedStep(Step):
     def __init__(self, model: Any, optimizer: Any, loss_fn: Any, example_batch: Any, *,
                  streams: int = 3, budget: Union[int, float, None] = None, timeout: float = 600,
                  network: Optional[Sequence[float]] = None, process_group: Any = None,
-                 **options: Any) -> None:
+                 symmetric: bool = False, **options: Any) -> None:
         if options.get("seconds"):
             raise ValueError("each rank plans, and ranks that are ended by the clock would find "
                              "other plans; give effort, which is counted, instead of seconds")
@@ -61,7 +64,9 @@ class ShardedStep(Step):
             raise ValueError(f"streams has to be 1, 2 or {len(STREAMS)}, not {streams}: "
                              f"{', '.join(STREAMS)}")
         self.streams = STREAMS[:streams]
-        self._voted, self._talks, self._refusal = True, 2, ""
+        self.symmetric, self._bytes = symmetric, 0
+        self._rounds = 3 if symmetric else 2  # of a capture
+        self._voted, self._talks, self._refusal = True, self._rounds, ""
         self._whole: Optional[Whole] = None
         self.wire = council(process_group, timeout)
         try:
@@ -150,7 +155,7 @@ class ShardedStep(Step):
                         for op in variant.plan.graph.ops if op.op_class == "collective"])
             return variant
         except Exception as error:
-            while self._talks < 2:  # the others wait for what this rank has not captured
+            while self._talks < self._rounds:  # the others wait for what this rank has not captured
                 with contextlib.suppress(ValueError):
                     self._talk(None, reason(error))
             raise
@@ -159,14 +164,57 @@ class ShardedStep(Step):
         lowered = variant.lowered
 
         def graph_of(waits: Any) -> Any:
-            return lowered.graph(self.name, variant.streams, variant.groups or (), waits)
+            return lowered.graph(self.name, variant.streams, variant.groups or (), waits,
+                                 self.symmetric)
 
         if isinstance(self.budget, float):
             plan, *_ = fastest(lowered, None, graph_of, self._options)
             self.budget = math.ceil(self.budget * plan.footprint)
         variant.plan, lowered.ops, lowered.ids = fastest(lowered, self.budget, graph_of,
                                                          self._options)
+        if self.symmetric:
+            variant.plan = self._alike(variant.plan)
         variant.graph = variant.plan.source
+
+    def _alike(self, plan: Any) -> Any:
+        """A plan in which what collectives touch lies where it does in the other ranks' plans. Ranks
+        with one graph have one plan; different ones (of uneven parts) are planned as a family."""
+        told = self._talk((plan.identity, plan.source.to_bytes()))
+        if len({identity for identity, _ in told}) > 1:
+            texts = list(dict.fromkeys(text for _, text in told))
+            plans = tarn.plan_family([tarn.Graph.from_bytes(text) for text in texts],
+                                     ranks=True, budget=self.budget, **self._options)
+            plan = plans[texts.index(plan.source.to_bytes())]
+            self._bytes = max(self._bytes, *(made.spaces[0].footprint for made in plans))
+        self._bytes = max(self._bytes, plan.spaces[0].footprint)
+        return plan
+
+    @property
+    def window(self) -> Any:
+        """Where what collectives touch lies in the first plan's arena, on all ranks; None: nowhere in
+        particular, or nothing is planned."""
+        return self._first.plan.window if self._first and self._first.plan else None
+
+    def room(self, variant: Any) -> int:
+        """As many on all ranks, so that they make arenas, and register windows, together."""
+        return self._bytes if self.symmetric else super().room(variant)
+
+    def arena_of(self, size: int, host: Any) -> Arena:
+        if not self.symmetric:
+            return super().arena_of(size, host)
+        assert self._whole
+        groups = {id(unit.process_group): unit.process_group for unit in self._whole.units}
+        known = communicators(list(groups.values()), self.device)
+        if not known:
+            return super().arena_of(size, host)
+        return Arena(size, self.device, host, functools.partial(
+            Memory, Nccl(), device=self.device, communicators=known))
+
+    def _program(self, variant: Any, inputs: Any) -> Any:
+        program = super()._program(variant, inputs)
+        if self.symmetric and self._arena is not None:
+            self._arena.register(variant.plan.window)
+        return program
 
     def _talk(self, mine: Any, why: str = "") -> Any:
         self._talks += 1
@@ -174,7 +222,7 @@ class ShardedStep(Step):
         for rank, (theirs, failure) in enumerate(told):
             if theirs is None:
                 raise ValueError(f"on rank {rank} {failure}")
-        if self._talks == 2 and any(theirs != told[0][0] for theirs, _ in told):
+        if self._talks == self._rounds and any(theirs != told[0][0] for theirs, _ in told):
             raise ValueError("the ranks' plans differ in their collectives")
         return [theirs for theirs, _ in told]
 
