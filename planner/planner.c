@@ -140,9 +140,9 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     plan->transform_ms = tarn_now_ms() - begin - plan->order_ms - plan->place_ms;
     plan->source_hash = graph->hash;
     plan->transformed = !tarn_hash_equal(graph->hash, plan->graph->hash);
-    tarn_plan_set_window(plan);
     if (settings.plan.boundary != TARN_BOUNDARY_SIMPLE)
         status = refine_boundary(plan, &settings, error);
+    tarn_plan_set_window(plan);
     if (status == TARN_OK) status = note_allowed(plan, &settings, error);
     if (status == TARN_OK) status = verify(plan, graph, error);
     if (status == TARN_OK) status = tarn_asked_note(plan, creation->given, 0, error);
