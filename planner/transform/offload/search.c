@@ -78,7 +78,8 @@ static enum tarn_status search_init(struct search *search, struct tarn_offload_m
     if (tarn_offload_trial_init(&search->trial, model) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t g = 0; g < gaps; g++) {
         const struct tarn_offload_gap *gap = &model->gaps[g];
-        double idle = (double)(model->start0[gap->right] - model->end0[gap->left]);
+        int64_t until = gap->has_into ? model->start0[gap->right] : (int64_t)model->time0_ns;
+        double idle = (double)(until - model->end0[gap->left]);
         search->score[g] = (double)gap->size * idle / (double)(gap->out_ns + gap->into_ns + 1);
         search->ranked[g] = g;
     }
