@@ -10,13 +10,16 @@
  *     units     streams joined by groups
  *     few       all partitions of the units
  *     more      pairs of bands are merged, the one that takes most from the sum first
+ *     joined    bands are arranged and turned in several ways, and compacted (compact.h)
  *
  * Source: docs/how-it-works.md, "Placement". Cost: an antichain for each set of streams that is
  * looked at, O(T S), and the searches. */
 #include "apart.h"
 
 #include <assert.h>
+#include <string.h>
 
+#include "compact.h"
 #include "core.h"
 #include "improve.h"
 #include "planner/place/effort/effort.h"
@@ -27,7 +30,6 @@ struct band {
     uint32_t count;
     uint64_t least;  /* bytes: it is as high at least */
     uint64_t height; /* bytes, once it is placed */
-    uint64_t begin;  /* its lowest byte, a multiple of its alignment */
     uint64_t alignment;
     struct tarn_part part;
     uint64_t *offset; /* by storage of the part */
@@ -38,6 +40,11 @@ struct band {
  * partitions that are placed, beside the partition with one unit for each band. */
 enum { ALL_UNITS = 4, MERGED_UNITS = 8, SHARED_STORAGES = 4096, TRIES = 3 };
 enum { PARTITIONS_MAX = 16, SETS_MAX = 1 << MERGED_UNITS };
+/* Joining bands may take one more part in JOIN_SHARE of the work for placing them, and about
+ * JOIN_PUSHES pushes; of the first ARRANGED_BANDS of them all ways round are tried. */
+enum { JOIN_SHARE = 8, JOIN_PUSHES = 64, ARRANGED_BANDS = 3 };
+/* Joining may lower bands in coarse sizes by 1/LOWERED_SHARE, seldom others. */
+enum { LOWERED_SHARE = 64 };
 
 /* Unit -> band, numbered by their first units. Of many units, or without a graph, each its own. */
 struct partition {
@@ -56,8 +63,9 @@ struct apart {
     struct band *bands;
     uint32_t bands_count;
     uint64_t work_left;
+    uint64_t joined;    /* work for joining, beside */
     uint64_t *least_of; /* set of units, as bits -> bytes at least; 0: not known; NULL: not asked */
-    uint64_t *weight;   /* by storage: room for find_least */
+    uint64_t *weight;   /* by storage of the whole: room for find_least */
     bool is_exhausted;  /* no memory */
 };
 
@@ -125,15 +133,17 @@ static uint64_t find_peak(const struct apart *apart, const uint32_t *storages, u
  * weigh nothing. */
 static uint64_t find_least(struct apart *apart, uint32_t set)
 {
+    const struct tarn_problem *whole = apart->options->whole;
+    const uint32_t *origin = apart->problem == whole ? NULL : apart->problem->origin;
     const struct tarn_reuse *reuse = &apart->problem->conflicts.reuse;
     struct tarn_region region = {.chunks = NULL};
     struct tarn_antichain antichain;
     if (apart->least_of[set] > 0) return apart->least_of[set];
     for (uint32_t a = 0; a < reuse->count; a++)
-        apart->weight[a] =
+        apart->weight[origin ? origin[a] : a] =
             set >> apart->unit_of[reuse->stream[a]] & 1 ? apart->problem->blocks.reserved[a] : 0;
-    if (tarn_antichain_init(&antichain, &region, reuse, apart->problem->graph, apart->weight) !=
-        TARN_OK)
+    if (tarn_antichain_init(&antichain, &region, &whole->conflicts.reuse, whole->graph,
+                            apart->weight) != TARN_OK)
         apart->is_exhausted = true;
     else
         apart->least_of[set] = antichain.bound;
@@ -179,10 +189,10 @@ static uint64_t add_up(const struct apart *apart, uint32_t placed)
 {
     uint64_t sum = 0;
     for (uint32_t k = 0; k < apart->bands_count; k++) {
-        struct band *band = &apart->bands[k];
+        const struct band *band = &apart->bands[k];
         uint64_t alignment = k < placed ? band->alignment : 1;
-        if (!tarn_size_round_up(sum, alignment, &band->begin) ||
-            !tarn_size_add(band->begin, k < placed ? band->height : band->least, &sum))
+        if (!tarn_size_round_up(sum, alignment, &sum) ||
+            !tarn_size_add(sum, k < placed ? band->height : band->least, &sum))
             return UINT64_MAX;
     }
     return sum;
@@ -264,18 +274,21 @@ static enum tarn_status place_band(struct apart *apart, struct band *band, uint3
     return search(apart, band, share(apart, others + 1));
 }
 
-/* As long as bands may be lower than the present plan. *placed: how many there are. */
+/* As long as bands may be lower than the present plan, once they are joined. *placed: how many
+ * there are. */
 static enum tarn_status place_bands(struct apart *apart, uint64_t footprint, uint32_t *placed)
 {
     struct tarn_region *region = apart->region;
     const struct tarn_blocks *blocks = &apart->problem->blocks;
     uint32_t *block_of = tarn_region_take(region, blocks->storages_count, sizeof *block_of);
+    bool is_coarse = apart->problem != apart->options->whole;
+    uint64_t most = footprint + (is_coarse ? footprint / LOWERED_SHARE : 0);
     if (!block_of) return TARN_SYSTEM;
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct tarn_block block = tarn_block_at(blocks, b);
         for (uint32_t m = 0; m < block.members_count; m++) block_of[block.members[m]] = b;
     }
-    for (*placed = 0; *placed < apart->bands_count && add_up(apart, *placed) < footprint;) {
+    for (*placed = 0; *placed < apart->bands_count && add_up(apart, *placed) < most;) {
         struct band *band = &apart->bands[*placed];
         if (tarn_deadline_is_over(&apart->options->deadline)) break;
         if (!band_init(apart, band, block_of)) return TARN_SYSTEM;
@@ -286,13 +299,57 @@ static enum tarn_status place_bands(struct apart *apart, uint64_t footprint, uin
     return TARN_OK;
 }
 
-static void take_plan(const struct apart *apart, uint64_t *offset)
+/* Puts one band above the other: the n-th arrangement. Bit 0 of n turns their order around, the bit
+ * k + 1 turns band k upside down. False: it has groups, or a storage with an alignment of its own
+ * that would not be kept. */
+static bool arrange(const struct apart *apart, uint32_t n, uint64_t *offset)
 {
-    for (uint32_t k = 0; k < apart->bands_count; k++) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < apart->bands_count; i++) {
+        uint32_t k = n & 1 ? apart->bands_count - 1 - i : i;
         const struct band *band = &apart->bands[k];
-        for (uint32_t i = 0; i < band->count; i++)
-            offset[band->part.origin[i]] = band->begin + band->offset[i];
+        const struct tarn_blocks *blocks = &band->part.problem.blocks;
+        bool turned = k < ARRANGED_BANDS && n >> (k + 1) & 1;
+        if (turned && blocks->count < blocks->storages_count) return false;
+        if (!tarn_size_round_up(sum, band->alignment, &sum)) return false;
+        for (uint32_t a = 0; a < band->count; a++) {
+            uint64_t own = band->offset[a];
+            if (turned) own = band->height - own - blocks->reserved[a];
+            if (turned && own % tarn_block_at(blocks, a).alignment > 0) return false;
+            offset[band->part.origin[a]] = sum + own;
+        }
+        if (!tarn_size_add(sum, band->height, &sum)) return false;
     }
+    return true;
+}
+
+/* Tries several arrangements of the bands, each compacted: what a band leaves free at its border
+ * joins what its neighbour leaves. */
+static enum tarn_status join_bands(struct apart *apart, uint64_t work_max, uint64_t *offset,
+                                   uint64_t *footprint)
+{
+    const struct tarn_blocks *blocks = &apart->problem->blocks;
+    struct tarn_compact_options options = {.aim = apart->options->aim,
+                                           .deadline = apart->options->deadline};
+    uint32_t bands = apart->bands_count < ARRANGED_BANDS ? apart->bands_count : ARRANGED_BANDS;
+    uint64_t *own = tarn_region_take(apart->region, blocks->storages_count, sizeof *own), work = 0;
+    bool limited = apart->work_left != TARN_WORK_UNLIMITED;
+    if (!own) return TARN_SYSTEM;
+    for (uint32_t n = 0; n < 2u << bands && *footprint > options.aim; n++) {
+        if (n > 0 && ((limited && work_max == 0) || tarn_deadline_is_over(&options.deadline)))
+            break;
+        if (!arrange(apart, n, own)) continue;
+        uint64_t found = tarn_blocks_footprint(blocks, own);
+        options.work_max = limited && work_max == 0 ? 1 : work_max;
+        enum tarn_status status = tarn_compact_place(apart->problem, &options, own, &found, &work);
+        if (status != TARN_OK) return status;
+        work_max = tarn_work_less(work_max, work);
+        apart->joined += work;
+        if (found >= *footprint) continue;
+        *footprint = found;
+        memcpy(offset, own, blocks->storages_count * sizeof *offset);
+    }
+    return TARN_OK;
 }
 
 /* ---- Partitions ---- */
@@ -381,9 +438,11 @@ static uint32_t list_partitions(struct apart *apart, struct partition *list, uin
     uint32_t storages = apart->problem->blocks.storages_count;
     struct partition each = {.bands_count = units}, all[PARTITIONS_MAX];
     list[0] = each;
-    if (!apart->problem->graph || units > MERGED_UNITS || storages > SHARED_STORAGES) return 1;
+    if (!apart->options->whole->graph || units > MERGED_UNITS || storages > SHARED_STORAGES)
+        return 1;
     apart->least_of = tarn_region_take(apart->region, SETS_MAX, sizeof *apart->least_of);
-    apart->weight = tarn_region_take(apart->region, storages, sizeof *apart->weight);
+    apart->weight = tarn_region_take(apart->region, apart->options->whole->blocks.storages_count,
+                                     sizeof *apart->weight);
     if (apart->region->is_exhausted) return 0;
     for (uint32_t u = 0; u < units; u++) each.band_of[u] = (uint8_t)u;
     each.least = sum_of(apart, &each);
@@ -408,24 +467,31 @@ static bool take_partition(struct apart *apart, const struct partition *partitio
 
 /* ---- The whole ---- */
 
+/* The work for joining the bands of a partition, beside that of placing them: enough for
+ * JOIN_PUSHES, or none. */
+static uint64_t may_join(const struct apart *apart, uint64_t work)
+{
+    uint64_t push = tarn_compact_estimate(apart->problem);
+    if (work / JOIN_SHARE < push) return 0;
+    return work / JOIN_SHARE / push < JOIN_PUSHES ? work / JOIN_SHARE : push * JOIN_PUSHES;
+}
+
 /* It may take one part in `parts` of the work that is left. */
 static enum tarn_status try_partition(struct apart *apart, const struct partition *partition,
                                       uint32_t parts, uint64_t *offset, uint64_t *footprint)
 {
     struct tarn_region_mark mark = tarn_region_mark(apart->region);
-    uint64_t left = apart->work_left, kept = 0;
+    uint64_t left = apart->work_left, kept = 0, joining = 0;
     uint32_t placed = 0;
-    if (left != TARN_WORK_UNLIMITED) kept = left - left / parts;
-    apart->work_left = left == TARN_WORK_UNLIMITED ? left : left - kept;
+    if (left != TARN_WORK_UNLIMITED) {
+        kept = left - left / parts;
+        joining = may_join(apart, left - kept);
+        apart->work_left = left - kept;
+    }
     enum tarn_status status =
         take_partition(apart, partition) ? place_bands(apart, *footprint, &placed) : TARN_SYSTEM;
-    if (status == TARN_OK && placed > 0 && placed == apart->bands_count) {
-        uint64_t found = add_up(apart, placed);
-        if (found < *footprint) {
-            *footprint = found;
-            take_plan(apart, offset);
-        }
-    }
+    if (status == TARN_OK && placed > 0 && placed == apart->bands_count)
+        status = join_bands(apart, joining, offset, footprint);
     if (left != TARN_WORK_UNLIMITED) apart->work_left += kept;
     tarn_region_release(apart->region, mark);
     return status;
@@ -449,7 +515,7 @@ enum tarn_status tarn_apart_place(const struct tarn_problem *problem,
         if (*footprint <= options->aim) break;
         status = try_partition(&apart, &list[i], count - i, offset, footprint);
     }
-    *work = work_max - apart.work_left;
+    *work = work_max - apart.work_left + apart.joined;
     tarn_region_finish(&region);
     return status;
 }

@@ -6,6 +6,8 @@
 #include "streams/base/deadline.h"
 
 struct tarn_apart_options {
+    /* The problem that this one is a part of, or itself; of a graph, or bands are not shared. */
+    const struct tarn_problem *whole;
     uint64_t visits;   /* of search by cores, for each band */
     uint64_t aim;      /* bytes: a plan up to there ends the search */
     uint64_t work_max; /* see work.h; 0: no limit */
@@ -22,7 +24,8 @@ struct tarn_apart_options {
 };
 
 /* offset, footprint: a safe plan; replaced by a plan of bands if that is lower. Does nothing if
- * bands cannot be lower, whatever the search in each band finds. *work: the work done. TARN_SYSTEM:
+ * bands cannot be lower, whatever the search in each band finds. The conflicts of the problem have
+ * their rows. *work: the work done. TARN_SYSTEM:
  * no memory. */
 enum tarn_status tarn_apart_place(const struct tarn_problem *problem,
                                   const struct tarn_apart_options *options, uint64_t *offset,

@@ -6,11 +6,14 @@
  *                ends here; many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     exact      complete search at the aim, briefly: if blocks are few and it is tight
- *     fold       the same for repeating blocks, a few periods instead of all (fold.h)
+ *     coarse     exact search, cores and bands in coarse sizes, if most bytes are in multiples of
+ *                one size (coarse.h)
+ *     fold       exact search at the aim for repeating blocks, a few periods instead of all
+ *                (fold.h)
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
  *     apart      every stream in a band of its own, if that can be lower (apart.h)
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
- *     fold       above the aim
+ *     compact    what all of these have found, pushed together (compact.h)
  *     core   ┐   closer to the aim by 1/2, 1/4, 1/8 of the distance, then at the aim, with other
  *     local  ┘   random numbers; from the best plan so far; both in rounds that grow, up to the
  *                steps asked for (local: searches that change a plan step by step)
@@ -40,6 +43,8 @@ enum { PLANS_SHARE = 2, LOCAL_SEARCH_SHARE = 4 };
 /* Bands may do 1/APART_SHARE of the work that is left after priority orders, the work reserved for
  * other plans included. */
 enum { APART_SHARE = 2 };
+/* Compaction may do 1/COMPACT_SHARE of what is left. */
+enum { COMPACT_SHARE = 4 };
 /* The first round has at most ROUND_STEPS steps, each of the next ones twice as many as the one
  * before. For more than ROUND_BLOCKS_MAX blocks there is no round. */
 enum { ROUND_STEPS = 1000, ROUND_BLOCKS_MAX = 65536 };
@@ -109,7 +114,9 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     enum tarn_status status = tarn_stage_improve(placing, 0);
     if (goes_on(placing, status)) status = raise_bound(placing);
     if (goes_on(placing, status) && left > 0) status = tarn_stage_exact_briefly(placing);
-    if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing, false);
+    if (goes_on(placing, status) && left > 0)
+        status = tarn_stage_coarse(placing, tarn_stage_core_visits(placing, first));
+    if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing);
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_core(placing, tarn_placing_aim(placing),
                                  tarn_stage_core_visits(placing, first));
@@ -120,7 +127,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
         uint32_t methods = tarn_stage_count_methods(placing);
         if (methods > 0) status = tarn_stage_somas(placing, TARN_NONE, methods);
     }
-    if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing, true);
+    if (goes_on(placing, status) && left > 0) status = tarn_stage_compact(placing, COMPACT_SHARE);
     if (count > ROUND_BLOCKS_MAX) {
         placing->is_through = left >= ROUND_STEPS;
         left = 0;

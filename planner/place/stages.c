@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "apart.h"
+#include "coarse.h"
+#include "compact.h"
 #include "core.h"
 #include "planner/place/exact/exact.h"
 #include "planner/place/fold.h"
@@ -26,15 +28,17 @@ enum { CORE_VISITS_A_STORAGE = 250, CORE_STORAGES = 1000, CORE_LEVELS = 4 };
  * their steps, one after the other, without a better plan. */
 enum { LOCAL_SEARCH_PATIENCE = 4 };
 /* Repeating blocks are folded to 1 to FOLD_PERIODS periods, as long as this leaves at most
- * FOLD_LEADERS blocks and removes 1/FOLD_SHARE of them. FOLD_BRIEFLY, FOLD_NEAR: visits of blocks
- * for a number of periods, at the aim and above it. */
+ * FOLD_LEADERS blocks and removes 1/FOLD_SHARE of them. FOLD_BRIEFLY: visits of blocks for a number
+ * of periods. */
 enum { FOLD_PERIODS = 12, FOLD_LEADERS = 600, FOLD_SHARE = 8, FOLD_BLOCKS_MAX = 65536 };
-enum { FOLD_TRIES = 2, FOLD_BRIEFLY = 4000000, FOLD_NEAR = 1000000 };
-enum { FOLD_LEVELS = 6, FOLD_FAILURES = 2 };
+enum { FOLD_TRIES = 2, FOLD_BRIEFLY = 4000000 };
 
 /* Bands get priority orders and cores: there is no point in them with less work than
  * APART_PLACEMENTS placements of everything. */
 enum { APART_PLACEMENTS = 8 };
+/* Bands of coarse problems get all that cores leave, which is 1/COARSE_SHARE. A plan is compacted
+ * with at most 1/COMPACT_SHARE of the work that is left. */
+enum { COARSE_SHARE = 2, COMPACT_SHARE = 8, COARSE_BLOCKS_MAX = 16384 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -223,24 +227,24 @@ enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing)
 
 /* Exact search for the leaders; *searched: it was not impossible at once. */
 static enum tarn_status place_leaders(struct tarn_placing *placing, const uint32_t *leader,
-                                      uint32_t leaders, uint64_t aim, uint64_t visits,
-                                      bool *searched)
+                                      uint32_t leaders, uint64_t aim, bool *searched)
 {
     const struct tarn_improve_options *improve = &placing->request.improve;
     enum tarn_exact_result found = TARN_EXACT_INFEASIBLE;
     enum tarn_status status =
-        place_exactly(placing, leader, visits / (leaders + 1) + 1, aim, &found);
+        place_exactly(placing, leader, FOLD_BRIEFLY / (leaders + 1) + 1, aim, &found);
     *searched = found != TARN_EXACT_INFEASIBLE;
     if (found == TARN_EXACT_FOUND && improve->progress)
         improve->progress(improve->user, placing->result->footprint, 0);
     return status;
 }
 
-/* Tries one aim with one number of periods after the other, until FOLD_TRIES of them could not be
+/* Tries one number of periods after the other, until FOLD_TRIES of them could not be
  * placed although no proof was found that they are impossible. Impossible ones cost little. */
 static enum tarn_status place_folded(struct tarn_placing *placing, const struct tarn_fold *fold,
-                                     uint32_t *leader, uint64_t aim, uint64_t visits)
+                                     uint32_t *leader)
 {
+    uint64_t aim = tarn_placing_aim(placing);
     uint32_t count = placing->problem.blocks.count;
     enum tarn_status status = TARN_OK;
     for (uint32_t period = 1, tries = 0; period <= FOLD_PERIODS && tries < FOLD_TRIES; period++) {
@@ -248,7 +252,7 @@ static enum tarn_status place_folded(struct tarn_placing *placing, const struct 
         uint32_t leaders = tarn_fold_lead(fold, period, leader);
         spend(placing, 0, (uint64_t)TARN_WORK_FOLD_PERIOD * count);
         if (leaders > count - count / FOLD_SHARE || leaders > FOLD_LEADERS) break;
-        status = place_leaders(placing, leader, leaders, aim, visits, &searched);
+        status = place_leaders(placing, leader, leaders, aim, &searched);
         if (status != TARN_OK || placing->result->footprint <= aim) break;
         if (tarn_placing_is_done(placing) || placing->work_left <= placing->reserve) break;
         tries += searched;
@@ -256,26 +260,7 @@ static enum tarn_status place_folded(struct tarn_placing *placing, const struct 
     return status;
 }
 
-/* Searches at the aim. If no plan was found, searches halfway between the lowest footprint found
- * and the highest one not found, until this has failed FOLD_FAILURES times. */
-static enum tarn_status fold(struct tarn_placing *placing, const struct tarn_fold *fold,
-                             uint32_t *leader, uint64_t visits, bool near)
-{
-    uint64_t low = tarn_placing_aim(placing);
-    if (!near) return place_folded(placing, fold, leader, low, visits);
-    for (uint32_t n = 0, failures = 0; n < FOLD_LEVELS && failures < FOLD_FAILURES; n++) {
-        uint64_t aim = low + (placing->result->footprint - low) / 2;
-        if (tarn_placing_is_done(placing) || aim == low) break;
-        enum tarn_status status = place_folded(placing, fold, leader, aim, visits);
-        if (status != TARN_OK) return status;
-        if (placing->result->footprint <= aim) continue;
-        low = aim;
-        failures++;
-    }
-    return TARN_OK;
-}
-
-enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near)
+enum tarn_status tarn_stage_fold(struct tarn_placing *placing)
 {
     uint32_t count = placing->problem.blocks.count;
     uint64_t work_max;
@@ -289,10 +274,33 @@ enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near)
     uint32_t *leader = tarn_region_take(placing->region, count, sizeof *leader);
     status = leader ? tarn_fold_init(&folded, placing->region, &placing->problem) : TARN_SYSTEM;
     spend(placing, 0, (uint64_t)TARN_WORK_MAKE * count);
-    if (status == TARN_OK)
-        status = fold(placing, &folded, leader, near ? FOLD_NEAR : FOLD_BRIEFLY, near);
+    if (status == TARN_OK) status = place_folded(placing, &folded, leader);
     tarn_region_release(placing->region, mark);
     return status;
+}
+
+/* ---- Compaction ---- */
+
+enum tarn_status tarn_stage_compact(struct tarn_placing *placing, uint64_t share)
+{
+    const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_compact_options options = {.aim = tarn_placing_aim(placing),
+                                           .deadline = improve->deadline};
+    struct tarn_place_result *result = placing->result;
+    uint64_t work = 0, before = result->footprint;
+    if (!may_spend(placing, 0, &options.work_max)) return TARN_OK;
+    if (options.work_max > 0) options.work_max = options.work_max / share + 1;
+    if (placing->problem.blocks.count > COARSE_BLOCKS_MAX) return TARN_OK;
+    enum tarn_status status = make_rows(placing);
+    if (status == TARN_OK)
+        status = tarn_compact_place(&placing->problem, &options, result->offset, &result->footprint,
+                                    &work);
+    if (status != TARN_OK) return status;
+    spend(placing, 0, work);
+    if (result->footprint == before) return TARN_OK;
+    snprintf(result->method, sizeof result->method, "compact");
+    if (improve->progress) improve->progress(improve->user, result->footprint, 0);
+    return TARN_OK;
 }
 
 /* ---- Streams apart ---- */
@@ -313,10 +321,9 @@ static enum tarn_status search_band(const struct tarn_apart_options *options,
     uint64_t begun = work_max > 0 ? work_max : TARN_WORK_UNLIMITED;
     band.work_left = begun;
     enum tarn_status status = tarn_stage_exact_briefly(&band);
-    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = tarn_stage_fold(&band, false);
+    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = tarn_stage_fold(&band);
     if (status == TARN_OK && !tarn_placing_is_done(&band))
         status = tarn_stage_core(&band, least, options->visits);
-    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = tarn_stage_fold(&band, true);
     *height = result.footprint;
     *work = work_max > 0 ? begun - band.work_left : 0;
     tarn_region_finish(&region);
@@ -326,7 +333,9 @@ static enum tarn_status search_band(const struct tarn_apart_options *options,
 enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, uint64_t visits)
 {
     const struct tarn_improve_options *improve = &placing->request.improve;
-    struct tarn_apart_options options = {.visits = visits,
+    const struct tarn_problem *whole = placing->whole ? placing->whole : &placing->problem;
+    struct tarn_apart_options options = {.whole = whole,
+                                         .visits = visits,
                                          .aim = tarn_placing_aim(placing),
                                          .seed = improve->seed,
                                          .threads = improve->threads,
@@ -342,7 +351,7 @@ enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, 
     placing->apart_footprint = placing->result->footprint;
     placing->apart = tarn_region_take(placing->region, placing->problem.blocks.storages_count,
                                       sizeof *placing->apart);
-    if (!placing->apart) return TARN_SYSTEM;
+    if (!placing->apart || make_rows(placing) != TARN_OK) return TARN_SYSTEM;
     enum tarn_status status = tarn_apart_place(&placing->problem, &options, placing->apart,
                                                &placing->apart_footprint, &work);
     spend(placing, 0, work);
@@ -406,6 +415,86 @@ enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visi
         if (closer > 0 && !in_vain)
             status = tarn_stage_core(placing, placing->result->footprint - closer, visits);
     }
+    return status;
+}
+
+/* ---- Coarse sizes ---- */
+
+static enum tarn_status search_coarse(struct tarn_placing *coarse, uint64_t visits)
+{
+    bool limited = coarse->work_left != TARN_WORK_UNLIMITED;
+    enum tarn_status status = tarn_stage_improve(coarse, 0);
+    if (status == TARN_OK && !tarn_placing_is_done(coarse))
+        status = tarn_stage_exact_briefly(coarse);
+    coarse->reserve = limited ? coarse->work_left / COARSE_SHARE : 0;
+    if (status == TARN_OK && !tarn_placing_is_done(coarse))
+        status = tarn_stage_core(coarse, tarn_placing_aim(coarse), visits);
+    coarse->reserve = 0;
+    if (status == TARN_OK && !tarn_placing_is_done(coarse))
+        status = tarn_stage_apart(coarse, 1, visits);
+    if (status == TARN_OK && !tarn_placing_is_done(coarse)) status = tarn_stage_fold(coarse);
+    if (status == TARN_OK) tarn_stage_take_apart(coarse);
+    return status;
+}
+
+/* Writes the plan, made fine. */
+static enum tarn_status place_coarse(struct tarn_placing *placing, const struct tarn_coarse *coarse,
+                                     struct tarn_region *region, uint64_t visits, uint64_t *offset,
+                                     uint64_t *footprint)
+{
+    const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_compact_options compact = {.aim = tarn_placing_aim(placing),
+                                           .deadline = improve->deadline};
+    struct tarn_place_result result = {.footprint = 0};
+    struct tarn_placing own = {.problem = coarse->part.problem,
+                               .whole = &placing->problem,
+                               .result = &result,
+                               .region = region,
+                               .costs = placing->costs};
+    uint64_t work_max, work = 0, storages = own.problem.blocks.storages_count;
+    if (!may_spend(placing, placing->reserve, &work_max)) return TARN_OK;
+    own.request.improve = (struct tarn_improve_options){.bound = coarse->bound,
+                                                        .seed = improve->seed,
+                                                        .threads = improve->threads,
+                                                        .deadline = improve->deadline};
+    own.work_left = work_max > 0 ? work_max - work_max / COMPACT_SHARE : TARN_WORK_UNLIMITED;
+    result.offset = tarn_region_take(region, storages, sizeof *result.offset);
+    if (!result.offset) return TARN_SYSTEM;
+    result.footprint = own.stacked = tarn_blocks_place_in_a_row(&own.problem.blocks, result.offset);
+    uint64_t begun = own.work_left;
+    enum tarn_status status = search_coarse(&own, visits);
+    if (status != TARN_OK) return status;
+    spend(placing, 0, begun - own.work_left);
+    compact.work_max = work_max > 0 ? work_max - (begun - own.work_left) : 0;
+    status = tarn_coarse_refine(coarse, result.offset, &compact, offset, footprint, &work);
+    spend(placing, 0, work);
+    return status;
+}
+
+enum tarn_status tarn_stage_coarse(struct tarn_placing *placing, uint64_t visits)
+{
+    const struct tarn_improve_options *improve = &placing->request.improve;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_place_result *result = placing->result;
+    struct tarn_coarse coarse;
+    uint64_t count = placing->problem.blocks.storages_count, footprint = UINT64_MAX;
+    bool is_worth = false;
+    if (!placing->problem.graph || placing->problem.blocks.count > COARSE_BLOCKS_MAX ||
+        result->cannot_fit)
+        return TARN_OK;
+    uint64_t *offset = tarn_region_take(&region, count, sizeof *offset);
+    enum tarn_status status = offset ? make_rows(placing) : TARN_SYSTEM;
+    if (status == TARN_OK)
+        status = tarn_coarse_init(&coarse, &region, &placing->problem, improve->bound, &is_worth);
+    if (status == TARN_OK && is_worth)
+        status = place_coarse(placing, &coarse, &region, visits, offset, &footprint);
+    if (status == TARN_OK && footprint < result->footprint) {
+        memcpy(result->offset, offset, count * sizeof *offset);
+        result->footprint = footprint;
+        snprintf(result->method, sizeof result->method, "coarse");
+        if (improve->progress) improve->progress(improve->user, footprint, 0);
+    }
+    tarn_region_finish(&region);
     return status;
 }
 

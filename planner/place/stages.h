@@ -18,6 +18,7 @@ struct tarn_placing {
     bool cut;                     /* a stage ended because its work ran out */
     bool is_through;              /* more steps would change nothing */
     struct tarn_region *region;   /* of the rows */
+    const struct tarn_problem *whole; /* of a graph, that `problem` is a part of; NULL: none */
     uint64_t *apart; /* offsets of the plan that tarn_stage_apart set aside; NULL: there is none */
     uint64_t apart_footprint;
 };
@@ -45,9 +46,13 @@ enum tarn_status tarn_stage_somas(struct tarn_placing *placing, uint32_t method,
 enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes);
 /* The same with a small fixed effort, if blocks are few enough for that. */
 enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing);
-/* The same with repeating blocks folded (fold.h). near: searches above the aim, step by step closer
- * to it. */
-enum tarn_status tarn_stage_fold(struct tarn_placing *placing, bool near);
+/* The same with repeating blocks folded (fold.h). */
+enum tarn_status tarn_stage_fold(struct tarn_placing *placing);
+/* Compacts the present plan (compact.h) with 1/`share` of the remaining work. */
+enum tarn_status tarn_stage_compact(struct tarn_placing *placing, uint64_t share);
+/* Exact search, cores, bands, folds and compaction for the problem in coarse sizes (coarse.h), if
+ * there is one; its plan, made fine, becomes the result if that is lower. */
+enum tarn_status tarn_stage_coarse(struct tarn_placing *placing, uint64_t visits);
 /* Places each stream in a band of its own (apart.h), for 1/`share` of the remaining work. This plan
  * is set aside: search continues from the present plan, and the lower of both is taken in the
  * end. */

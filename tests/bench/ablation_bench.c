@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "dnn_graph.h"
 #include "named_graph.h"
+#include "planner/place/compact.h"
 #include "planner/place/search.h"
 #include "planner/place/stages.h"
 #include "planner/place/windows/windows.h"
@@ -29,18 +30,19 @@ enum stage {
     WINDOWS,
     GAPS,
     EXACT,
+    COARSE,
     FOLD,
     CORE,
     APART,
     BASELINE,
-    FOLD_NEAR,
+    COMPACT,
     CLOSER,
     LOCAL,
     STAGES
 };
 
-static const char *const names[] = {"chains", "windows",  "gaps",      "exact",  "fold", "core",
-                                    "apart",  "baseline", "fold near", "closer", "local"};
+static const char *const names[] = {"chains", "windows", "gaps",     "exact",   "coarse", "fold",
+                                    "core",   "apart",   "baseline", "compact", "closer", "local"};
 static enum stage left_out = STAGES;
 static uint32_t entered; /* stages that the graph at hand has come to: the sum of 1u << stage */
 
@@ -75,12 +77,17 @@ STAGE(tarn_widths_place, is_out(WINDOWS),
        uint64_t *offset, uint64_t *footprint),
       (problem, options, offset, footprint))
 STAGE(tarn_stage_exact_briefly, is_out(EXACT), (struct tarn_placing * placing), (placing))
-STAGE(tarn_stage_fold, is_out(near ? FOLD_NEAR : FOLD), (struct tarn_placing * placing, bool near),
-      (placing, near))
+STAGE(tarn_stage_fold, is_out(FOLD), (struct tarn_placing * placing), (placing))
 STAGE(tarn_stage_core, is_out(CORE), (struct tarn_placing * placing, uint64_t aim, uint64_t visits),
       (placing, aim, visits))
 STAGE(tarn_stage_apart, is_out(APART),
       (struct tarn_placing * placing, uint64_t share, uint64_t visits), (placing, share, visits))
+STAGE(tarn_stage_coarse, is_out(COARSE), (struct tarn_placing * placing, uint64_t visits),
+      (placing, visits))
+STAGE(tarn_compact_place, is_out(COMPACT),
+      (const struct tarn_problem *problem, const struct tarn_compact_options *options,
+       uint64_t *offset, uint64_t *footprint, uint64_t *work),
+      (problem, options, offset, footprint, work))
 STAGE(tarn_stage_approach, is_out(CLOSER), (struct tarn_placing * placing, uint64_t visits),
       (placing, visits))
 STAGE(tarn_local_searches_run, is_out(LOCAL), (struct tarn_search * search, uint64_t footprint),

@@ -87,8 +87,6 @@ static void fill_storages(struct tarn_part *part, const struct tarn_problem *who
             own->first[(size_t)k * own->count + i] =
                 below(&tables[k], &whole->conflicts, first[part->origin[i]]);
     }
-    problem->source = whole->graph;
-    problem->origin = whole->graph ? part->origin : NULL;
     for (uint32_t i = 0; i < own->count; i++) {
         problem->begin[i] = tarn_problem_begin(whole, part->origin[i]);
         problem->end[i] = tarn_problem_end(whole, part->origin[i]);
@@ -133,6 +131,22 @@ static void fill_blocks(struct tarn_part *part, const struct tarn_problem *whole
     own->members_begin[own->count] = own->storages_count;
 }
 
+/* The graph that the whole, or what it is a part of, was made from. False: no memory. */
+static bool note_source(struct tarn_part *part, struct tarn_region *region,
+                        const struct tarn_problem *whole)
+{
+    struct tarn_problem *problem = &part->problem;
+    uint32_t count = problem->blocks.storages_count;
+    problem->source = whole->graph ? whole->graph : whole->source;
+    if (whole->graph) problem->origin = part->origin;
+    if (whole->graph || !whole->source) return true;
+    uint32_t *origin = tarn_region_take(region, count, sizeof *origin);
+    if (!origin) return false;
+    for (uint32_t i = 0; i < count; i++) origin[i] = whole->origin[part->origin[i]];
+    problem->origin = origin;
+    return true;
+}
+
 enum tarn_status tarn_part_init(struct tarn_part *part, struct tarn_region *region,
                                 const struct tarn_problem *whole, const uint32_t *block_of,
                                 const uint32_t *storages, uint32_t count)
@@ -148,8 +162,8 @@ enum tarn_status tarn_part_init(struct tarn_part *part, struct tarn_region *regi
         fill_blocks(part, whole, block_of);
     }
     tarn_region_release(region, mark);
-    enum tarn_status status =
-        tables ? tarn_conflicts_init(&part->problem.conflicts, region) : TARN_SYSTEM;
+    if (!tables || !note_source(part, region, whole)) return TARN_SYSTEM;
+    enum tarn_status status = tarn_conflicts_init(&part->problem.conflicts, region);
     assert(status != TARN_OK || tarn_problem_is_valid(&part->problem));
     return status;
 }
