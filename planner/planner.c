@@ -81,13 +81,15 @@ static void note_iteration(const struct tarn_offload_options *options, uint64_t 
 
 /* Which ops touch the same bytes is known once everything has its place. */
 static enum tarn_status refine_boundary(struct tarn_plan *plan,
-                                        const struct tarn_plan_settings *settings,
+                                        const struct tarn_plan_settings *settings, double begun,
                                         struct tarn_error *error)
 {
-    double begin = tarn_now_ms();
+    double begin = tarn_now_ms(), seconds = settings->plan.seconds;
+    bool has_time = seconds <= 0 || begin - begun < 1000 * seconds;
     uint64_t period_ns = 0;
     enum tarn_status status = TARN_OK;
-    if (settings->plan.keep.count == 0) status = tarn_plan_settle_boundary(plan, &period_ns);
+    if (settings->plan.keep.count == 0 && has_time)
+        status = tarn_plan_settle_boundary(plan, &period_ns);
     if (settings->plan.offload) note_iteration(&settings->offload, period_ns);
     if (status == TARN_OK) status = tarn_plan_refine_boundary(plan);
     plan->order_ms += tarn_now_ms() - begin;
@@ -141,7 +143,7 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     plan->source_hash = graph->hash;
     plan->transformed = !tarn_hash_equal(graph->hash, plan->graph->hash);
     if (settings.plan.boundary != TARN_BOUNDARY_SIMPLE)
-        status = refine_boundary(plan, &settings, error);
+        status = refine_boundary(plan, &settings, begin, error);
     tarn_plan_set_window(plan);
     if (status == TARN_OK) status = note_allowed(plan, &settings, error);
     if (status == TARN_OK) status = verify(plan, graph, error);

@@ -97,11 +97,14 @@ static bool find_units(struct apart *apart)
     apart->band_of = tarn_region_take(region, streams_count, sizeof *apart->band_of);
     apart->bands = tarn_region_take(region, streams_count, sizeof *apart->bands);
     uint32_t *parent = tarn_region_take(region, streams_count, sizeof *parent);
+    bool *makes = tarn_region_take(region, streams_count, sizeof *makes);
     if (region->is_exhausted) return false;
     for (uint32_t s = 0; s < streams_count; s++) parent[s] = s;
     join_groups(apart, parent);
-    for (uint32_t s = 0; s < streams_count; s++)
-        if (find_root(parent, s) == s) apart->unit_of[s] = apart->units_count++;
+    for (uint32_t a = 0; a < apart->problem->conflicts.reuse.count; a++)
+        makes[find_root(parent, apart->problem->conflicts.reuse.stream[a])] = true;
+    for (uint32_t s = 0; s < streams_count; s++) /* one that makes nothing belongs to the first */
+        if (find_root(parent, s) == s && makes[s]) apart->unit_of[s] = apart->units_count++;
     for (uint32_t s = 0; s < streams_count; s++)
         apart->unit_of[s] = apart->unit_of[find_root(parent, s)];
     return true;
@@ -111,18 +114,18 @@ static bool find_units(struct apart *apart)
 
 /* The maximum of bytes of a stream's storages that live at once. */
 static uint64_t find_peak(const struct apart *apart, const uint32_t *storages, uint32_t count,
-                          uint32_t s, int64_t *change)
+                          uint32_t s, uint64_t *change)
 {
     const struct tarn_reuse *reuse = &apart->problem->conflicts.reuse;
     const uint64_t *reserved = apart->problem->blocks.reserved;
     uint64_t alive = 0, peak = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t a = storages[i];
-        change[reuse->position[a]] += (int64_t)reserved[a];
-        change[reuse->first[(size_t)s * reuse->count + a]] -= (int64_t)reserved[a];
+        change[reuse->position[a]] += reserved[a]; /* may wrap, as the sum does back */
+        change[reuse->first[(size_t)s * reuse->count + a]] -= reserved[a];
     }
     for (uint32_t p = 0; p <= reuse->length[s]; p++) {
-        alive += (uint64_t)change[p];
+        alive += change[p];
         if (alive > peak) peak = alive;
         change[p] = 0;
     }
@@ -161,7 +164,7 @@ static bool fill_bands(struct apart *apart)
     struct tarn_region *region = apart->region;
     size_t longest = tarn_reuse_longest(reuse), bands_count = apart->bands_count;
     uint32_t *storage_at = tarn_region_take(region, reuse->count, sizeof *storage_at);
-    int64_t *change = tarn_region_take(region, longest + 1, sizeof *change);
+    uint64_t *change = tarn_region_take(region, longest + 1, sizeof *change);
     uint32_t *storages = tarn_region_take(region, reuse->count, sizeof *storages);
     if (region->is_exhausted) return false;
     for (uint32_t a = 0; a < reuse->count; a++) storage_at[conflicts->slot_of[a]] = a;

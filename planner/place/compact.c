@@ -12,7 +12,8 @@
  * The idea is known from compaction of layouts of circuits, and of strip packing.
  *
  * Cost of a push: for each storage a mask of its conflicts and a look at the storages that were
- * placed before it, up to the place it gets. */
+ * placed before it, up to the place it gets; for members of a group again each time that the group
+ * has moved on. */
 #include "compact.h"
 
 #include <assert.h>
@@ -25,7 +26,8 @@
 
 /* It ends after IDLE rounds without a lower plan, and in any case after ROUNDS_MAX. */
 enum { IDLE = 3, ROUNDS_MAX = 64 };
-/* A push cannot be interrupted: none is begun that may do more work than this. */
+/* The most work of a push. None is begun that is expected to do more, and one that does is given
+ * up. */
 #define PUSH_WORK_MAX UINT64_C(500000000)
 
 /* A block in the order of a push. */
@@ -48,7 +50,7 @@ struct compact {
     struct piece *pieces; /* pushing down: by begin; up: the highest end first */
     uint32_t pieces_count;
     uint64_t *mask; /* slots in conflict with a storage */
-    uint64_t work;
+    uint64_t work, work_max;
 };
 
 static int compare_ordered(const void *left, const void *right)
@@ -124,13 +126,18 @@ static bool fit_member(struct compact *compact, struct tarn_block block, uint32_
     return true;
 }
 
-/* Members are looked at in turn until none moves the block any more. */
+/* Members are looked at in turn until none moves the block any more. False: there is no room for
+ * it, or too much work was done. */
 static bool fit_block(struct compact *compact, struct tarn_block block, bool up, uint64_t *at)
 {
     uint64_t before;
-    tarn_conflicts_mask(&compact->problem->conflicts, block.members[0], compact->mask);
-    compact->work += (uint64_t)TARN_WORK_EXACT_CONFLICT * compact->problem->conflicts.words_count;
+    if (block.members_count == 1) {
+        tarn_conflicts_mask(&compact->problem->conflicts, block.members[0], compact->mask);
+        compact->work +=
+            (uint64_t)TARN_WORK_EXACT_CONFLICT * compact->problem->conflicts.words_count;
+    }
     do {
+        if (compact->work > compact->work_max) return false;
         before = *at;
         for (uint32_t m = 0; m < block.members_count; m++)
             if (!fit_member(compact, block, m, up, at)) return false;
@@ -138,10 +145,12 @@ static bool fit_block(struct compact *compact, struct tarn_block block, bool up,
     return true;
 }
 
-/* top: up: no block may end above. False: there is no room for a block. */
+/* top: up: no block may end above. False: there is no room for a block, or too much work was done.
+ */
 static bool push(struct compact *compact, bool up, uint64_t top)
 {
     const struct tarn_blocks *blocks = &compact->problem->blocks;
+    compact->work_max = compact->work + PUSH_WORK_MAX;
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct tarn_block block = tarn_block_at(blocks, b);
         uint64_t begin = compact->offset[block.members[0]] - blocks->within[block.members[0]];

@@ -36,9 +36,9 @@ enum { FOLD_TRIES = 2, FOLD_BRIEFLY = 4000000 };
 /* Bands get priority orders and cores: there is no point in them with less work than
  * APART_PLACEMENTS placements of everything. */
 enum { APART_PLACEMENTS = 8 };
-/* Bands of coarse problems get all that cores leave, which is 1/COARSE_SHARE. A plan is compacted
- * with at most 1/COMPACT_SHARE of the work that is left. */
-enum { COARSE_SHARE = 2, COMPACT_SHARE = 8, COARSE_BLOCKS_MAX = 16384 };
+/* Bands of coarse problems get all that cores leave, which is 1/COARSE_SHARE. To make a coarse plan
+ * fine, 1/REFINE_SHARE of the work is kept. */
+enum { COARSE_SHARE = 2, REFINE_SHARE = 8, COARSE_BLOCKS_MAX = 16384 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -347,11 +347,12 @@ enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, 
         options.work_max = options.work_max / share + 1;
         if (options.work_max / APART_PLACEMENTS < placing->costs.place) return TARN_OK;
     }
+    if (make_rows(placing) != TARN_OK) return TARN_SYSTEM; /* they outlive the mark */
     struct tarn_region_mark mark = tarn_region_mark(placing->region);
     placing->apart_footprint = placing->result->footprint;
     placing->apart = tarn_region_take(placing->region, placing->problem.blocks.storages_count,
                                       sizeof *placing->apart);
-    if (!placing->apart || make_rows(placing) != TARN_OK) return TARN_SYSTEM;
+    if (!placing->apart) return TARN_SYSTEM;
     enum tarn_status status = tarn_apart_place(&placing->problem, &options, placing->apart,
                                                &placing->apart_footprint, &work);
     spend(placing, 0, work);
@@ -457,7 +458,7 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
                                                         .seed = improve->seed,
                                                         .threads = improve->threads,
                                                         .deadline = improve->deadline};
-    own.work_left = work_max > 0 ? work_max - work_max / COMPACT_SHARE : TARN_WORK_UNLIMITED;
+    own.work_left = work_max > 0 ? work_max - work_max / REFINE_SHARE : TARN_WORK_UNLIMITED;
     result.offset = tarn_region_take(region, storages, sizeof *result.offset);
     if (!result.offset) return TARN_SYSTEM;
     result.footprint = own.stacked = tarn_blocks_place_in_a_row(&own.problem.blocks, result.offset);
@@ -465,7 +466,7 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
     enum tarn_status status = search_coarse(&own, visits);
     if (status != TARN_OK) return status;
     spend(placing, 0, begun - own.work_left);
-    compact.work_max = work_max > 0 ? work_max - (begun - own.work_left) : 0;
+    compact.work_max = work_max > 0 ? work_max - (begun - own.work_left) + 1 : 0; /* 0: no limit */
     status = tarn_coarse_refine(coarse, result.offset, &compact, offset, footprint, &work);
     spend(placing, 0, work);
     return status;

@@ -72,10 +72,10 @@ static bool may_change(const struct tarn_graph *graph, uint32_t a)
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Of the users of a storage: the first start and the last end, and the last end of those that
- * write. */
+/* Of the users of a storage: the first start and the last end. Waits between streams take time. */
 struct use {
-    int64_t begin, end, written;
+    int64_t begin, end;
+    bool is_of_one_stream;
 };
 
 static struct use use_of(const struct wrap *wrap, const struct tarn_timeline *timeline, uint32_t a)
@@ -83,22 +83,42 @@ static struct use use_of(const struct wrap *wrap, const struct tarn_timeline *ti
     const struct tarn_graph *graph = wrap->graph;
     const struct tarn_storage *storage = &graph->storages[a];
     const uint32_t *users = tarn_storage_users(graph, storage);
-    struct use use = {.begin = INT64_MAX, .end = 0, .written = -1};
+    struct use use = {.begin = INT64_MAX, .end = 0, .is_of_one_stream = true};
     for (uint32_t k = 0; k < storage->users_count; k++) {
-        const struct tarn_graph_op *op = &graph->ops[users[k]];
-        int64_t begin = (int64_t)timeline->begin_ns[users[k]],
-                end = (int64_t)timeline->end_ns[users[k]];
+        int64_t begin = (int64_t)timeline->begin_ns[users[k]];
         if (begin < use.begin) use.begin = begin;
-        use.end = larger(use.end, end);
-        for (uint32_t i = 0; i < op->outputs_count; i++)
-            if (graph->tensors[tarn_outputs(op)[i]].storage == a)
-                use.written = larger(use.written, end);
+        use.end = larger(use.end, (int64_t)timeline->end_ns[users[k]]);
+        use.is_of_one_stream &= graph->ops[users[k]].stream == graph->ops[users[0]].stream;
     }
     return use;
 }
 
-/* The longest that a stream takes, and what the next iteration reads that this one writes. */
-static void find_least(struct wrap *wrap, const struct tarn_timeline *timeline)
+/* Of the ops that write each persistent storage: the first start and the last end. NULL: no memory.
+ */
+static struct extent *find_writes(struct wrap *wrap, const struct tarn_timeline *timeline)
+{
+    const struct tarn_graph *graph = wrap->graph;
+    uint32_t planned = graph->planned_count;
+    struct extent *writes =
+        tarn_region_take(&wrap->region, graph->storages_count - planned, sizeof *writes);
+    for (uint32_t v = 0; writes && v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t i = 0; i < op->outputs_count && !op->view; i++) {
+            uint32_t a = graph->tensors[tarn_outputs(op)[i]].storage;
+            if (a < planned || a >= graph->storages_count) continue;
+            struct extent *write = &writes[a - planned];
+            if (write->end == 0 || timeline->begin_ns[v] < write->begin)
+                write->begin = timeline->begin_ns[v];
+            if (timeline->end_ns[v] >= write->end) write->end = timeline->end_ns[v] + 1;
+        }
+    }
+    return writes;
+}
+
+/* The longest that a stream takes, and what one storage makes the next iteration wait for: ops that
+ * write it anew, for all that use it; and ops that use it, for those that write it. False: no
+ * memory. */
+static bool find_least(struct wrap *wrap, const struct tarn_timeline *timeline)
 {
     const struct tarn_graph *graph = wrap->graph;
     for (uint32_t s = 0; s < graph->streams_count; s++) {
@@ -112,10 +132,18 @@ static void find_least(struct wrap *wrap, const struct tarn_timeline *timeline)
         }
         if (end > 0) wrap->least = larger(wrap->least, end - begin);
     }
-    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++) {
+    const struct extent *writes = find_writes(wrap, timeline);
+    for (uint32_t a = 0; writes && a < graph->storages_count; a++) {
         struct use use = use_of(wrap, timeline, a);
-        if (use.written >= 0) wrap->least = larger(wrap->least, use.written - use.begin);
+        const struct extent *write = a < wrap->count ? NULL : &writes[a - wrap->count];
+        if (use.is_of_one_stream || graph->storages[a].size == 0 || (write && write->end == 0))
+            continue; /* no op waits */
+        int64_t first = write ? (int64_t)write->begin : wrap->begin[a];
+        wrap->least = larger(wrap->least, use.end - first + TARN_WAIT_NS);
+        if (write)
+            wrap->least = larger(wrap->least, (int64_t)write->end - 1 - use.begin + TARN_WAIT_NS);
     }
+    return writes != NULL;
 }
 
 static uint64_t footprint_of(const struct wrap *wrap, uint32_t a)
@@ -165,8 +193,7 @@ static enum tarn_status look(struct wrap *wrap)
         wrap->is_placed[a] = true;
         wrap->is_fixed[a] = !may_change(graph, a) || is_last(wrap, a);
     }
-    find_least(wrap, &timeline);
-    return TARN_OK;
+    return find_least(wrap, &timeline) ? TARN_OK : TARN_SYSTEM;
 }
 
 /* ---- Periods ---- */
@@ -230,9 +257,9 @@ static uint64_t alignment_of(const struct wrap *wrap, uint32_t a)
     return own > alignment ? own : alignment;
 }
 
-/* Puts a at the highest bytes of its space, `low`: at the lowest, that nothing has with which it
- * must not share any, or with which one would wait for the other in the next iteration. Without
- * such bytes it stays. */
+/* Puts a at the highest free bytes of its space; `low`: at the lowest ones. Bytes are free if no
+ * storage has them that is alive together with a, or that would wait for a, or a for it, from one
+ * iteration to the next. Without such bytes a stays. */
 static bool change_place(struct wrap *wrap, uint32_t a, bool low)
 {
     const struct tarn_storage *storage = &wrap->graph->storages[a];
@@ -313,7 +340,7 @@ static uint32_t place_in_turn(struct wrap *wrap, uint32_t count)
     for (uint32_t i = 0; i < count; i++) wrap->is_placed[wrap->turns[i].storage] = false;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t a = wrap->turns[i].storage;
-        if (is_over(wrap) || !change_place(wrap, a, is_ever_late(wrap, a) ? false : true)) return i;
+        if (is_over(wrap) || !change_place(wrap, a, !is_ever_late(wrap, a))) return i;
         wrap->is_placed[a] = true;
     }
     return count;
@@ -325,8 +352,7 @@ static void change_all(struct wrap *wrap)
 {
     uint32_t count = 0, placed = 0;
     for (uint32_t a = 0; a < wrap->count; a++)
-        if (may_change(wrap->graph, a))
-            wrap->turns[count++] = (struct turn){(int64_t)wrap->from[a], a};
+        if (!wrap->is_fixed[a]) wrap->turns[count++] = (struct turn){(int64_t)wrap->from[a], a};
     qsort(wrap->turns, count, sizeof *wrap->turns, compare_turns);
     while (!is_over(wrap) && (placed = place_in_turn(wrap, count)) < count) {
         struct turn first = wrap->turns[placed];
@@ -344,7 +370,7 @@ static void settle(struct wrap *wrap)
     wrap->target = wrap->least;
     for (uint32_t a = 0; a < wrap->count; a++) late += is_ever_late(wrap, a);
     memcpy(wrap->best, wrap->from, wrap->count * sizeof *wrap->best);
-    if (late * wrap->count > WORK_MAX) return;
+    if (late * wrap->count > WORK_MAX / 16) return;
     int64_t first = wrap->period = period_of(wrap);
     for (int step = 0; step < STEPS && wrap->period > wrap->target; step++) {
         wrap->work_max = wrap->work + (tries < WORK_MAX ? tries : WORK_MAX);
