@@ -213,13 +213,14 @@ struct tarn_memory_source {
 /* Registers the window of a plan (tarn_plan_window) with a communicator, whose collectives then
  * reach into other devices' windows: NCCL's (nccl.h), HCCL's, or another library's. A session or an
  * arena that is given registrars calls each once when it has its memory, and once before it gives
- * that back, in the opposite order; not at all if its plan has no window. Its memory has to be such
- * as the library takes. */
+ * that back, in the opposite order; not at all if its plan has no window. If one fails, those
+ * before it are left, on this device alone. Calls come from the thread that creates or destroys.
+ * Its memory has to be such as the library takes. */
 struct tarn_registrar {
     /* Both return 0, or an error code of the library's. *handle is for leave. */
     int (*enter)(void *user, void *address, uint64_t size, void **handle);
     int (*leave)(void *user, void *handle);
-    const char *(*text)(void *user, int code); /* of a code; NULL: there is none */
+    const char *(*text)(void *user, int code); /* of a code; may be NULL, and may answer NULL */
     void *user;
     uint64_t alignment; /* that `address` must have: it begins before the window where it has to;
                          * a power of two; 0: any address */

@@ -10,7 +10,8 @@
 static enum tarn_status refuse(const struct tarn_registrar *registrar, uint64_t size, int code,
                                struct tarn_error *error)
 {
-    const char *why = registrar->text ? registrar->text(registrar->user, code) : "";
+    const char *why = registrar->text ? registrar->text(registrar->user, code) : NULL;
+    if (!why) why = "";
     if (error && error->status == TARN_OK) error->device_code = code;
     return tarn_error_set(error, TARN_DEVICE,
                           "registering the window of %llu bytes failed with code %d%s%.200s: its "
