@@ -255,11 +255,11 @@ TARN_API void tarn_builder_group_offsets(struct tarn_builder *builder, struct ta
 /* The group with this number (the groups are numbered from 0, in the order in which they were
  * added) is symmetric: other devices read or write its bytes, by collectives that want it at one
  * offset on all of them (NCCL's and HCCL's symmetric memory). Groups of one name in a family of
- * graphs (tarn_family_plan) begin at one offset, and all symmetric groups of an arena lie in one range
- * of it, which is registered once (tarn_plan_window). Its tensors are planned, and each is read or
- * written by an op of class collective: others touch their bytes while such an op is under way
- * here, and at no other time. So the order of this graph says when the bytes are free. The name is
- * copied; a graph has each name once. TARN_USAGE from tarn_builder_finish: no such group, or no
+ * graphs (tarn_family_plan) begin at one offset, and all symmetric groups of an arena lie in one
+ * range of it, which is registered once (tarn_plan_window). Its tensors are planned, and each is
+ * read or written by an op of class collective: others touch their bytes while such an op is under
+ * way here, and at no other time. So the order of this graph says when the bytes are free. The name
+ * is copied; a graph has each name once. TARN_USAGE from tarn_builder_finish: no such group, or no
  * name. */
 TARN_API void tarn_builder_group_symmetric(struct tarn_builder *builder, uint32_t group,
                                            const char *name);

@@ -471,10 +471,10 @@ TARN_API enum tarn_status tarn_plan_verify(const struct tarn_plan *plan,
  * Their windows are equal, and symmetric groups of one name begin at one offset in it. With each
  * plan's own proof that is all that peers need: the bytes that a collective touches on another
  * device are those of the group of that name, from its begin on, and they are that group's from the
- * begin to the end of the collective. A collective that begins with a later member needs equal sizes
- * of the members before it on all devices, which is not checked: give that member a group of its
- * own. TARN_OK, or TARN_REJECTED: `error` names a group and two graphs. TARN_USAGE. TARN_SYSTEM: no
- * memory. */
+ * begin to the end of the collective. A collective that begins with a later member needs equal
+ * sizes of the members before it on all devices, which is not checked: give that member a group of
+ * its own. TARN_OK, or TARN_REJECTED: `error` names a group and two graphs. TARN_USAGE.
+ * TARN_SYSTEM: no memory. */
 TARN_API enum tarn_status tarn_family_verify(struct tarn_plan *const *plans, size_t count,
                                              struct tarn_error *error);
 /* Reads a plan file as tarn_plan_load does, and verifies it even if it is incomplete, so that every

@@ -2,8 +2,8 @@
  * of symmetric groups of one name. A peer touches the bytes of a group only inside a collective
  * that is under way here (streams/graph/validate_symmetric.c), so no order across devices is needed
  * beyond the order that each plan's own proof shows. Only where a group begins is compared: later
- * members lie alike if those before them have equal sizes, which they need not have. Cost: O(n log n) for n
- * symmetric groups of all plans together. */
+ * members lie alike if those before them have equal sizes, which they need not have. Cost: O(n log
+ * n) for n symmetric groups of all plans together. */
 #include <stdlib.h>
 #include <string.h>
 

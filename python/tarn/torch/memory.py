@@ -99,6 +99,11 @@ class Arena:
             if self._memory:
                 self._memory.close()
 
+    @property
+    def is_registered(self) -> bool:
+        """May its bytes be registered with other ranks?"""
+        return self._memory is not None
+
     def register(self, window: Any) -> None:
         """The bytes of a plan's window, with communicators, where there are some."""
         if self._memory and window:

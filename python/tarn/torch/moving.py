@@ -21,7 +21,7 @@ PAGE = 4096
 
 
 @contextmanager
-def _on_host(device: Any) -> Iterator[None]:
+def on_host(device: Any) -> Iterator[None]:
     """What this thread asks the GPU's allocator for inside is pinned memory of the host."""
     functions = allocator(device.type)
     if device.type == "cuda":
@@ -38,7 +38,7 @@ class Host:
 
     def __init__(self, size: int, device: Any) -> None:
         self.size = size
-        with _on_host(device):
+        with on_host(device):
             self._bytes = torch.empty(size + PAGE, dtype=torch.uint8, device=device)
         self.base = self._bytes.data_ptr() + -self._bytes.data_ptr() % PAGE
 
@@ -56,7 +56,7 @@ def bring_home(storage: Any) -> None:
     functions = allocator("cuda")
     if functions.tarn_cuda_is_on_host(storage.data_ptr()) or torch.cuda.is_current_stream_capturing():
         return
-    with _on_host(storage.device):
+    with on_host(storage.device):
         home = torch.UntypedStorage(storage.nbytes(), device=storage.device)
     torch.cuda.synchronize()
     home.copy_(storage)
@@ -82,10 +82,35 @@ class Homes:
         return real.untyped_storage(), distance(real, lowered.value[lowered.holders[root]])
 
     def bring(self, roots: Any) -> None:
+        """What moves and persists lies in the host's memory then, wherever it was put meanwhile.
+        Raises ValueError, before anything is changed, where a state has another size now."""
         for root in roots:
+            if root in self._lowered.states:
+                self._settle(root)
             found = self.of(root)
             if found:
                 bring_home(found[0])
+
+
+    def _settle(self, root: Any) -> None:
+        """A state that was loaded may be a part of a larger storage: it gets one of its own."""
+        size, (update, places) = self._lowered.storages[root].size, self._lowered.states[root]
+        values = [update.value(*place) for place in places]
+        if all(value is None for value in values):
+            return
+        if any(value is None or value.untyped_storage()._cdata != values[0].untyped_storage()._cdata
+               for value in values):
+            raise ValueError("states of the optimizer that shared their bytes do not any more")
+        if values[0].untyped_storage().nbytes() == size:
+            return
+        if len(values) == 1:
+            number, name = places[0]
+            own = values[0].clone()
+            if own.untyped_storage().nbytes() == size:
+                update.optimizer.state[update.parameters[number]][name] = own
+                return
+        raise ValueError(f"a state of the optimizer had {size} bytes when the step was planned, and "
+                         f"lies in {values[0].untyped_storage().nbytes()} now")
 
 
 class Mover:
@@ -191,5 +216,6 @@ def lying(where: Placed, update: Any) -> Iterator[None]:
                 if value is not state[parameter].get(name, own):
                     state[parameter][name] = value
     finally:
+        own.state = state  # else views keep the arena alive
         for parameter, home in homes:
             parameter.data = home

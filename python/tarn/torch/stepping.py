@@ -257,6 +257,7 @@ class Variant:
             return False
         from . import graphs  # pylint: disable=import-outside-toplevel
         self.recordings = self.recordings or graphs.Recordings(self.optimizer)
+        self.program.bring_home()
         try:
             self.recorded = self.recordings.run(self.program)
         except graphs.NotYet:
@@ -499,7 +500,7 @@ class Step:
         made: list[Any] = []
         for run in (inner, inner.eager):
             inner._seen = {}
-            with unchanged(self.optimizer, written, on_host=True), \
+            with unchanged(self.optimizer, written, kept_on_host=True), \
                     seen_by_updates(first.fused and run is inner) as seen:
                 loss = loss_in(run(*some))
                 if run is inner and inner.reason and inner.reason != first.reason:
@@ -568,7 +569,7 @@ class Step:
         written = [*self.model.parameters(), *self.model.buffers(), *variant.written]
         made, before = [], self._seen
         for share in (0.0, variant.fused.rounding):
-            with unchanged(self.optimizer, written, on_host=self.samples):
+            with unchanged(self.optimizer, written, kept_on_host=self.samples):
                 self._seen = {}
                 if share:
                     _round_otherwise(of_optimizer(self.optimizer), share)

@@ -12,22 +12,23 @@ import torch
 from torch.optim import optimizer as hooks
 
 from .lowering import Op
-from .moving import Placed, lying
+from .moving import Placed, lying, on_host
 from .tensors import as_gradient, local, tensors_of
 
 
 @contextmanager
-def unchanged(optimizer: Any, tensors: Any, on_host: bool = False) -> Iterator[Any]:
+def unchanged(optimizer: Any, tensors: Any, kept_on_host: bool = False) -> Iterator[Any]:
     """Whatever happens inside to the optimizer, its parameters, their gradients, these tensors and
     random numbers is undone: inside the optimizer has copies of all that it has, but parameters.
-    on_host: what tensors and parameters were is kept there."""
+    kept_on_host: what tensors and parameters were, and the copies."""
     own = dict(vars(optimizer))
     parameters = tensors_of([group["params"] for group in optimizer.param_groups])
-    saved = [(t, t.detach().to("cpu", copy=True) if on_host else t.detach().clone())
+    saved = [(t, t.detach().to("cpu", copy=True) if kept_on_host else t.detach().clone())
              for t in {id(t): t for t in map(local, [*tensors, *parameters])}.values()]
     gradients = [(p, p.grad) for p in parameters]
     kept = {id(kept): kept for kept in [optimizer, *parameters]}
-    vars(optimizer).update(copy.deepcopy(own, kept))
+    with on_host(parameters[0].device) if kept_on_host and parameters else nullcontext():
+        vars(optimizer).update(copy.deepcopy(own, kept))
     for parameter in parameters:
         parameter.grad = None
     try:

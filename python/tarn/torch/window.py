@@ -69,17 +69,20 @@ class Memory:
             return
         if self._range[1]:
             begin, end = min(begin, self._range[0]), max(end, self._range[1])
+        if self.bytes.is_cuda:
+            torch.cuda.synchronize()  # collectives may still be under way in the old one
         self._leave()
         for communicator in self._communicators:
             self._handles.append(self._nccl.enter(communicator, self.address + begin, end - begin))
         self._range = (begin, end)
 
     def _leave(self) -> None:
+        self._range = (0, 0)
         while self._handles:
             self._nccl.leave(self._communicators[len(self._handles) - 1], self._handles.pop())
 
     def close(self) -> None:
-        """No tensor lies in it any more."""
+        """No tensor may lie in it any more, and the process groups must still be there."""
         if self.address:
             self._leave()
             address, self.address = self.address, 0

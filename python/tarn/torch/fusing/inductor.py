@@ -2,7 +2,7 @@
 `PyCodeCache.load`, `InductorChoices.can_fuse` with `V.set_choices_handler`,
 `BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
 `select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush`, `FxGraphCache.prepare_key`,
-`cache_dir` and names of settings. `source.py` has the form of what it generates. Tried with PyTorch
+`pick_vec_isa`, `cache_dir` and names of settings. `source.py` has the form of what it generates. Tried with PyTorch
 2.11 and 2.15.
 
 Nothing is compiled until a source is loaded; its kernels are then compiled, or found in Inductor's
@@ -133,15 +133,16 @@ def generated(module: torch.fx.GraphModule, mode: Any, in_place: bool,
             if has_blocks(module):
                 ours["reorder_for_locality"] = False  # one block after the other
             choices = _choices(InductorChoices, not in_place)()
-            keeps = config.fx_graph_cache and not config.force_disable_caches
+            keeps = (settings.get("fx_graph_cache", config.fx_graph_cache)
+                     and not config.force_disable_caches)
             with config.patch({**ours, "inplace_buffers": in_place, **settings}), _tracing(mode), \
                     torch.no_grad(), _deterministic(), V.set_choices_handler(choices), \
                     mock.patch.object(GraphLowering, "save_output_code", staticmethod(keep)), \
                     mock.patch.object(CppScheduling, "ready_to_flush", lambda _: True):
                 # else all kernels between two calls of libraries are one function on the CPU
                 file = _file_for(module, fakes, in_place) if keeps else None
-                if file and os.path.exists(file):
-                    with open(file, encoding="utf-8") as kept:
+                if file:
+                    with contextlib.suppress(OSError), open(file, encoding="utf-8") as kept:
                         return kept.read()
                 compile_fx_inner(module, fakes, is_inference=True,
                                  static_input_idxs=range(len(fakes)))  # they are aligned: see Fused
@@ -159,6 +160,7 @@ def generated(module: torch.fx.GraphModule, mode: Any, in_place: bool,
 def _file_for(module: torch.fx.GraphModule, fakes: Any, in_place: bool) -> Optional[str]:
     """Where its source is kept from process to process, or None: something in it has no key."""
     from torch._inductor.codecache import FxGraphCache
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
     from torch._inductor.runtime.cache_dir_utils import cache_dir
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
     with _tracing(FakeTensorMode(shape_env=ShapeEnv())):  # it asks for one, if only for symbols
@@ -168,6 +170,9 @@ def _file_for(module: torch.fx.GraphModule, fakes: Any, in_place: bool) -> Optio
         return None
     with open(__file__, "rb") as file:
         words = [found[0], in_place, file.read(), module.graph.output_node().meta]
+    if not all(fake.is_cuda for fake in fakes):  # widths of vectors are in the source, and threads
+        words += [torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(),
+                  str(pick_vec_isa())]
     for node in module.graph.nodes:
         tensors = tensors_of(node.meta.get("val"))
         words += [node.name, node.meta.get("partitioner_tag"), node.meta.get(BLOCK),
@@ -180,10 +185,10 @@ def _keep(source: str, file: str) -> None:
     """Whole or not at all; another process may do the same. A full disk costs the next one time."""
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(file), exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=os.path.dirname(file),
-                                         delete=False) as new:
-            new.write(source)
-        os.replace(new.name, file)
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(file)) as folder:
+            with open(os.path.join(folder, "new"), "w", encoding="utf-8") as new:
+                new.write(source)
+            os.replace(new.name, file)
 
 
 def _copy(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
