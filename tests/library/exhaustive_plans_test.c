@@ -1,13 +1,13 @@
-/* Small worlds: every graph of up to 5 ops (small_graph.h), up to the numbering of its ops, with
- * all that a graph may have (small_world.h), planned. The plan must be safe in every interleaving
- * of two iterations; the least arena of each memory space, found by trying every placement, must
- * not be below its bound, and be its footprint where it is called optimal; and of the plan, and of
- * the plan damaged in some way, the verifier must say what the oracle says.
+/* Small graphs with all features: every graph of up to 5 ops (small_graph.h), up to the numbering
+ * of its ops, with all that a graph may have (small_full_graph.h), planned. The plan must be safe
+ * in every interleaving of two iterations; the least arena of each memory space, found by trying
+ * every placement, must not be below its bound, and be its footprint where it is called optimal;
+ * and of the plan, and of the plan damaged in some way, the verifier must say what the oracle says.
  *
  * Up to 3 ops everything that an arc, an op and a group can be is crossed with all alignments;
  * sizes, outputs, workspaces, parameters and own alignments are drawn, by a fixed seed for each
- * world. From 4 ops on all of it is drawn: some worlds for each graph of 4 ops, one for each of 5.
- * In a long campaign all partitions into streams of all arcs of 6 ops come on top, with groupings
+ * case. From 4 ops on all of it is drawn: some cases for each graph of 4 ops, one for each of 5. In
+ * a long campaign all partitions into streams of all arcs of 6 ops come on top, with groupings
  * drawn. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,35 +23,35 @@
 #include "support/damage.h"
 #include "support/interleaving_oracle.h"
 #include "support/plan_oracle.h"
-#include "support/small_world.h"
+#include "support/small_full_graph.h"
 #include "tarn.h"
 
 enum { ALIGNMENTS = 3 };
 static const uint64_t alignments[ALIGNMENTS] = {1, 4, 512};
 
 struct tally {
-    uint64_t graphs, worlds, optimal, above, refused, states, spaces;
+    uint64_t graphs, cases, optimal, above, refused, states, spaces;
     struct campaign campaign;
 };
 
 static void say(const char *name, const struct tally *tally)
 {
-    print_message("# %s: %llu graphs, %llu worlds, %llu arenas called optimal, %llu bounds below "
+    print_message("# %s: %llu graphs, %llu cases, %llu arenas called optimal, %llu bounds below "
                   "the least arena, %llu damaged plans refused, %llu states\n",
-                  name, (unsigned long long)tally->graphs, (unsigned long long)tally->worlds,
+                  name, (unsigned long long)tally->graphs, (unsigned long long)tally->cases,
                   (unsigned long long)tally->optimal, (unsigned long long)tally->above,
                   (unsigned long long)tally->refused, (unsigned long long)tally->states);
 }
 
-/* ---- One world ---- */
+/* ---- One case ---- */
 
-static struct tarn_plan *plan_of(struct tarn_graph *graph, const struct small_world *world,
+static struct tarn_plan *plan_of(struct tarn_graph *graph, const struct small_full_graph *full,
                                  struct random_source *source)
 {
     struct tarn_plan *plan;
     struct tarn_error error;
     struct tarn_plan_options *options =
-        TARN_PLAN_OPTIONS(.alignment = world->alignment, .threads = 1,
+        TARN_PLAN_OPTIONS(.alignment = full->alignment, .threads = 1,
                           .boundary = random_percent(source, 25) ? TARN_BOUNDARY_SIMPLE
                                                                  : TARN_BOUNDARY_REFINED);
     if (tarn_plan_create(graph, options, &plan, &error)) fail_msg("%s", error.text);
@@ -71,7 +71,7 @@ static void check_bound(const struct tarn_plan *plan, struct tally *tally)
         sum += least;
     }
     tally->spaces += plan->spaces_count > 1;
-    if (tally->worlds % 8 != 0) return;
+    if (tally->cases % 8 != 0) return;
     assert_int_equal(tarn_graph_bound(plan->graph, &exact, NULL), TARN_OK);
     assert_true(exact <= sum);
 }
@@ -96,15 +96,15 @@ static void check_damage(const struct tarn_plan *plan, struct random_source *sou
     tarn_plan_destroy(copy);
 }
 
-static void check_world(const struct small_world *world, struct random_source *source,
-                        struct tally *tally)
+static void check_case(const struct small_full_graph *full, struct random_source *source,
+                       struct tally *tally)
 {
-    struct tarn_graph *graph = small_world_build(world);
-    struct tarn_plan *plan = plan_of(graph, world, source);
+    struct tarn_graph *graph = small_full_graph_build(full);
+    struct tarn_plan *plan = plan_of(graph, full, source);
     assert_true(check_verdict(plan));
     assert_false(interleaving_oracle_finds_harm(plan, 2, &tally->states));
     check_bound(plan, tally);
-    if (tally->worlds++ % 2 == 0) check_damage(plan, source, tally);
+    if (tally->cases++ % 2 == 0) check_damage(plan, source, tally);
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
 }
@@ -136,13 +136,13 @@ static void visit_graphs(unsigned ops, bool with_groupings, visit one, struct ta
     free(symmetries);
 }
 
-static void draw_worlds(const struct small_graph *graph, unsigned count, struct tally *tally)
+static void draw_cases(const struct small_graph *graph, unsigned count, struct tally *tally)
 {
     struct random_source source = {tally->graphs};
     for (unsigned i = 0; i < count; i++) {
         uint64_t alignment = alignments[random_below(&source, ALIGNMENTS)];
-        struct small_world world = small_world_draw(graph, alignment, &source);
-        check_world(&world, &source, tally);
+        struct small_full_graph full = small_full_graph_draw(graph, alignment, &source);
+        check_case(&full, &source, tally);
     }
 }
 
@@ -159,58 +159,59 @@ static bool next_digits(uint8_t *digits, unsigned count, uint8_t base)
 }
 
 /* Groups as a partition into numbered sets of which the first is no group; false after the last. */
-static bool next_groups(struct small_world *world, const uint8_t *roots, unsigned count)
+static bool next_groups(struct small_full_graph *full, const uint8_t *roots, unsigned count)
 {
     for (unsigned i = count; i-- > 0;) {
         uint8_t highest = 0;
         for (unsigned k = 0; k < i; k++)
-            if (world->group[roots[k]] > highest) highest = world->group[roots[k]];
-        if (world->group[roots[i]] <= highest) {
-            world->group[roots[i]]++;
+            if (full->group[roots[k]] > highest) highest = full->group[roots[k]];
+        if (full->group[roots[i]] <= highest) {
+            full->group[roots[i]]++;
             return true;
         }
-        world->group[roots[i]] = 0;
+        full->group[roots[i]] = 0;
     }
     return false;
 }
 
-static void cross_groups(struct small_world world, struct tally *tally)
+static void cross_groups(struct small_full_graph full, struct tally *tally)
 {
     uint8_t roots[SMALL_TENSORS];
-    unsigned count = small_world_roots(&world, roots);
-    memset(world.group, SMALL_NO_GROUP, sizeof world.group);
+    unsigned count = small_full_graph_roots(&full, roots);
+    memset(full.group, SMALL_NO_GROUP, sizeof full.group);
     do {
         for (unsigned i = 0; i < ALIGNMENTS; i++) {
-            struct random_source source = {tally->worlds};
-            struct small_world drawn = small_world_draw(&world.graph, alignments[i], &source);
-            memcpy(drawn.role, world.role, sizeof drawn.role);
-            memcpy(drawn.control, world.control, sizeof drawn.control);
-            memcpy(drawn.group, world.group, sizeof drawn.group);
+            struct random_source source = {tally->cases};
+            struct small_full_graph drawn =
+                small_full_graph_draw(&full.graph, alignments[i], &source);
+            memcpy(drawn.role, full.role, sizeof drawn.role);
+            memcpy(drawn.control, full.control, sizeof drawn.control);
+            memcpy(drawn.group, full.group, sizeof drawn.group);
             for (unsigned k = 0; k < count; k++)
-                if (world.group[roots[k]] != SMALL_NO_GROUP) drawn.aligned = 0;
-            check_world(&drawn, &source, tally);
+                if (full.group[roots[k]] != SMALL_NO_GROUP) drawn.aligned = 0;
+            check_case(&drawn, &source, tally);
         }
-    } while (next_groups(&world, roots, count));
+    } while (next_groups(&full, roots, count));
 }
 
 static void cross_features(const struct small_graph *graph, struct tally *tally)
 {
-    struct small_world world = {.graph = *graph};
+    struct small_full_graph full = {.graph = *graph};
     uint8_t arcs[SMALL_OPS] = {0};
     do {
         bool is_new = true; /* arcs that are not there are no control arcs */
         for (unsigned v = 0; v < graph->ops; v++) {
-            world.control[v] = (uint8_t)(arcs[v] << 1);
-            if (world.control[v] & ~graph->successors[v]) is_new = false;
+            full.control[v] = (uint8_t)(arcs[v] << 1);
+            if (full.control[v] & ~graph->successors[v]) is_new = false;
         }
         if (!is_new) continue;
         do {
-            if (small_world_has_its_roles(&world)) cross_groups(world, tally);
-        } while (next_digits(world.role, graph->ops, SMALL_ROLES));
+            if (small_full_graph_has_its_roles(&full)) cross_groups(full, tally);
+        } while (next_digits(full.role, graph->ops, SMALL_ROLES));
     } while (next_digits(arcs, graph->ops, (uint8_t)(1u << (graph->ops - 1))));
 }
 
-static void every_world_of_up_to_3_ops_is_planned_right(void **state)
+static void every_case_of_up_to_3_ops_is_planned_right(void **state)
 {
     (void)state;
     struct tally tally = {0};
@@ -223,12 +224,12 @@ static void every_world_of_up_to_3_ops_is_planned_right(void **state)
 
 static void draw_several(const struct small_graph *graph, struct tally *tally)
 {
-    draw_worlds(graph, DRAWS(8), tally);
+    draw_cases(graph, DRAWS(8), tally);
 }
 
 static void draw_one(const struct small_graph *graph, struct tally *tally)
 {
-    if (!HAS_FEW_DRAWS || tally->graphs % 32 == 0) draw_worlds(graph, 1, tally);
+    if (!HAS_FEW_DRAWS || tally->graphs % 32 == 0) draw_cases(graph, 1, tally);
 }
 
 static void every_graph_of_4_and_5_ops_is_planned_right(void **state)
@@ -258,25 +259,25 @@ static void draw_grouping(const struct small_graph *graph, struct tally *tally)
             labels_count = (uint8_t)(labels_count + (label == labels_count));
         }
     }
-    draw_worlds(&grouped, 1, tally);
+    draw_cases(&grouped, 1, tally);
 }
 
 static void every_graph_of_6_ops_is_planned_right_in_a_campaign(void **state)
 {
     (void)state;
-    struct tally tally = {.campaign = campaign_begin("worlds of 6 ops", 0, 1)};
+    struct tally tally = {.campaign = campaign_begin("cases of 6 ops", 0, 1)};
     if (!campaign_is_long()) skip();
     visit_graphs(6, false, draw_grouping, &tally);
     say("6 ops", &tally);
     assert_int_equal(tally.graphs, 1985178);
-    tally.campaign.runs = tally.worlds;
+    tally.campaign.runs = tally.cases;
     campaign_report(&tally.campaign);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_world_of_up_to_3_ops_is_planned_right),
+        cmocka_unit_test(every_case_of_up_to_3_ops_is_planned_right),
         cmocka_unit_test(every_graph_of_4_and_5_ops_is_planned_right),
         cmocka_unit_test(every_graph_of_6_ops_is_planned_right_in_a_campaign),
     };

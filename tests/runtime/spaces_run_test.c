@@ -13,7 +13,7 @@
 #include "streams/plan/plan.h"
 #include "support/queue_device.h"
 #include "support/session_calls.h"
-#include "support/small_world.h"
+#include "support/small_full_graph.h"
 #include "tarn.h"
 
 enum { SPACES = 3, ITERATIONS = 4 };
@@ -171,15 +171,15 @@ static struct small_graph draw_shape(struct random_source *source)
     return shape;
 }
 
-static void small_worlds_run_with_all_their_spaces(void **state)
+static void small_full_graphs_run_with_all_their_spaces(void **state)
 {
     (void)state;
     struct random_source source = {7};
     uint32_t several = 0;
     for (uint32_t i = 0; i < DRAWS(300); i++) {
         struct small_graph shape = draw_shape(&source);
-        struct small_world world = small_world_draw(&shape, 64, &source);
-        struct tarn_graph *graph = small_world_build(&world);
+        struct small_full_graph full = small_full_graph_draw(&shape, 64, &source);
+        struct tarn_graph *graph = small_full_graph_build(&full);
         struct tarn_plan *plan;
         struct tarn_error error;
         require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 64, .threads = 1), &plan,
@@ -410,7 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_address_counts_from_the_base_of_its_space),
         cmocka_unit_test(every_byte_is_right_on_every_kind_of_device),
-        cmocka_unit_test(small_worlds_run_with_all_their_spaces),
+        cmocka_unit_test(small_full_graphs_run_with_all_their_spaces),
         cmocka_unit_test(the_caller_may_bring_the_memory_of_any_space),
         cmocka_unit_test(a_space_beyond_the_devices_limit_is_refused_by_its_name),
         cmocka_unit_test(an_arena_has_each_space_as_large_as_the_largest_plan),

@@ -1,7 +1,7 @@
 /* A small graph with everything that a graph may have: views, writes in place, control arcs,
  * outputs, contiguous groups, workspaces, alignments, and a parameter that may be updated. */
-#ifndef TARN_TESTS_SUPPORT_SMALL_WORLD_H
-#define TARN_TESTS_SUPPORT_SMALL_WORLD_H
+#ifndef TARN_TESTS_SUPPORT_SMALL_FULL_GRAPH_H
+#define TARN_TESTS_SUPPORT_SMALL_FULL_GRAPH_H
 
 #include "random_graph.h"
 #include "small_graph.h"
@@ -15,7 +15,7 @@ enum small_role {
 
 enum { SMALL_ARCS = SMALL_OPS * (SMALL_OPS - 1) / 2, SMALL_NO_GROUP = 0 };
 
-struct small_world {
+struct small_full_graph {
     struct small_graph graph;
     uint64_t alignment;            /* of the plan */
     uint8_t role[SMALL_OPS];       /* one without an input works, whatever it is here */
@@ -35,17 +35,17 @@ struct small_world {
     bool has_parameter;
 };
 
-/* All features at random: one world for a graph, alignment and seed. */
-struct small_world small_world_draw(const struct small_graph *graph, uint64_t alignment,
-                                    struct random_source *source);
+/* All features at random: one case for a graph, alignment and seed. */
+struct small_full_graph small_full_graph_draw(const struct small_graph *graph, uint64_t alignment,
+                                              struct random_source *source);
 
 /* Ops that touch what is overwritten get control arcs, so that they have the order of their ids.
  * Never NULL (a refused graph ends the test); the caller destroys it. */
-struct tarn_graph *small_world_build(const struct small_world *world);
+struct tarn_graph *small_full_graph_build(const struct small_full_graph *full);
 
 /* How many roots it has; ids of tensors that are roots, ascending. */
-unsigned small_world_roots(const struct small_world *world, uint8_t roots[SMALL_TENSORS]);
+unsigned small_full_graph_roots(const struct small_full_graph *full, uint8_t roots[SMALL_TENSORS]);
 /* Does every op have the role that is asked of it? */
-bool small_world_has_its_roles(const struct small_world *world);
+bool small_full_graph_has_its_roles(const struct small_full_graph *full);
 
 #endif
