@@ -197,6 +197,7 @@ enum tarn_status tarn_family_judge(const struct tarn_family_request *request)
         status = tarn_plan_load(plan_path(family.graphs[i], request->folder, path, sizeof path),
                                 family.graphs[i], TARN_VERIFY, request->allowed, &family.plans[i],
                                 &family.error);
+    if (status == TARN_REJECTED) tarn_say("%s: this plan is refused:", path);
     if (status == TARN_OK) status = tarn_family_verify(family.plans, family.count, &family.error);
     if (status == TARN_OK || status == TARN_REJECTED) {
         tarn_printer_begin(&printer, stdout, request->json);

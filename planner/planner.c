@@ -71,12 +71,22 @@ static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
 
 /* ---- After it ---- */
 
-/* Completes a report that the transform has given. */
+/* Complete a report that the transform has given. */
 static void note_iteration(const struct tarn_offload_options *options, uint64_t period_ns)
 {
     size_t size = options->report_size > 0 ? options->report_size : sizeof *options->report;
     size_t end = offsetof(struct tarn_offload_report, iteration_ns) + sizeof period_ns;
     if (options->report && size >= end) options->report->iteration_ns = period_ns;
+}
+
+static void note_host(const struct tarn_offload_options *options, const struct tarn_plan *plan)
+{
+    uint64_t bytes = 0;
+    size_t size = options->report_size > 0 ? options->report_size : sizeof *options->report;
+    size_t end = offsetof(struct tarn_offload_report, host_bytes) + sizeof bytes;
+    for (uint32_t s = 1; plan->spaces && s < plan->graph->spaces_count; s++)
+        bytes += plan->spaces[s].footprint;
+    if (options->report && size >= end) options->report->host_bytes = bytes;
 }
 
 /* Which ops touch the same bytes is known once everything has its place. */
@@ -145,6 +155,7 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     if (settings.plan.boundary != TARN_BOUNDARY_SIMPLE)
         status = refine_boundary(plan, &settings, begin, error);
     tarn_plan_set_window(plan);
+    if (settings.plan.offload) note_host(&settings.offload, plan);
     if (status == TARN_OK) status = note_allowed(plan, &settings, error);
     if (status == TARN_OK) status = verify(plan, graph, error);
     if (status == TARN_OK) status = tarn_asked_note(plan, creation->given, 0, error);

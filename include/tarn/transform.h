@@ -250,7 +250,8 @@ struct tarn_offload_report {
     uint64_t storages;            /* number that are copied out, counted each time after they were
                                    * written again */
     uint64_t bytes_out, bytes_in; /* copied in an iteration */
-    uint64_t host_bytes;          /* of the arena in the other memory space */
+    uint64_t host_bytes;          /* of the arena in the other memory space, without what persists
+                                   * there; plans only, else 0 */
     uint64_t out_ns, into_ns;     /* busy times of the two copy streams */
     uint64_t time_before_ns, time_ns; /* modelled critical path, see simulate.h */
     uint64_t waiting_ns;              /* part of time_ns that instant copies would save */
