@@ -749,7 +749,7 @@ NEEDS_EXECUTORCH = ("exported_programs_run_and_give_the_same", "memories_and_sha
 TESTS = [value for name, value in list(vars().items())
          if not (OLDER and name in NEEDS_EXECUTORCH) and getattr(value, "__module__", None) == "__main__" and callable(value)
          and name not in ("adam", "sgd", "moving", "poisoned", "executorch_edge", "eager_step", "tensors_of", "same", "compare", "small_pair",
-                          "rank", "clip_norm", "asking_the_host", "least", "eager_peak")]
+                          "rank", "clip_norm", "asking_the_host", "least", "eager_peak", "packed")]
 
 if __name__ == "__main__":
     only = [a for a in sys.argv[2:] if a != "-v"]
