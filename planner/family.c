@@ -18,6 +18,7 @@
 #include "planner/transform/heartbeat.h"
 #include "streams/base/checked.h"
 #include "streams/base/options.h"
+#include "streams/base/union.h"
 #include "streams/graph/report.h"
 #include "streams/order/view.h"
 #include "streams/plan/switch.h"
@@ -51,13 +52,6 @@ struct family {
 
 /* ---- Blocks that are one ---- */
 
-static uint32_t find_leader(struct family *family, uint32_t block)
-{
-    uint32_t *leader = family->leader;
-    while (leader[block] != block) block = leader[block] = leader[leader[block]];
-    return block;
-}
-
 static int compare_members(const void *a, const void *b)
 {
     const struct member *x = a, *y = b;
@@ -84,7 +78,8 @@ static enum tarn_status unite(struct family *family, struct tarn_error *error)
         const struct member *member = &family->members[i], *before = member - 1;
         if (strcmp(member->name, before->name) != 0) continue;
         if (member->within != before->within) return refuse_groups(family, member, before, error);
-        uint32_t a = find_leader(family, before->block), b = find_leader(family, member->block);
+        uint32_t a = tarn_union_root(family->leader, before->block),
+                 b = tarn_union_root(family->leader, member->block);
         family->leader[a > b ? a : b] = a > b ? b : a;
     }
     return TARN_OK;
@@ -99,7 +94,7 @@ static enum tarn_status check_groups(struct family *family, struct tarn_error *e
     if (!seen) return tarn_error_no_memory(error);
     for (size_t p = 0; p < family->count; p++) {
         for (uint32_t b = family->first_block[p]; b < family->first_block[p + 1]; b++) {
-            uint32_t leader = find_leader(family, b);
+            uint32_t leader = tarn_union_root(family->leader, b);
             if (seen[leader] > family->first_block[p]) {
                 struct tarn_block block =
                     tarn_block_at(&family->blocks[p], b - family->first_block[p]);
@@ -200,7 +195,7 @@ static void measure_blocks(struct family *family)
     for (size_t p = 0; p < family->count; p++) {
         for (uint32_t b = 0; b < family->blocks[p].count; b++) {
             struct tarn_block block = tarn_block_at(&family->blocks[p], b);
-            uint32_t leader = find_leader(family, family->first_block[p] + b);
+            uint32_t leader = tarn_union_root(family->leader, family->first_block[p] + b);
             if (block.size > family->size[leader]) family->size[leader] = block.size;
             if (block.alignment > family->alignment[leader])
                 family->alignment[leader] = block.alignment;
@@ -212,7 +207,8 @@ static enum tarn_status place_blocks(struct family *family, struct tarn_error *e
 {
     uint64_t end = 0;
     for (uint32_t b = 0; b < family->first_block[family->count]; b++) {
-        if (find_leader(family, b) != b) continue; /* the first of its like is the leader */
+        if (tarn_union_root(family->leader, b) != b)
+            continue; /* the first of its like is the leader */
         if (!tarn_size_round_up(end, family->alignment[b], &family->start[b]) ||
             !tarn_size_add(family->start[b], family->size[b], &end))
             return tarn_error_set(error, TARN_BAD_INPUT, "the persistent part exceeds 64 bits");
@@ -224,7 +220,7 @@ static enum tarn_status place_blocks(struct family *family, struct tarn_error *e
             tarn_region_take(&family->region, blocks->storages_count, sizeof *offset);
         if (!offset) return tarn_error_no_memory(error);
         for (uint32_t b = 0; b < blocks->count; b++) {
-            uint32_t leader = find_leader(family, family->first_block[p] + b);
+            uint32_t leader = tarn_union_root(family->leader, family->first_block[p] + b);
             tarn_block_put(blocks, tarn_block_at(blocks, b), family->start[leader], offset);
         }
         for (uint32_t i = 0; i < blocks->storages_count; i++) {

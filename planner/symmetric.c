@@ -24,6 +24,7 @@
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/base/random.h"
+#include "streams/base/union.h"
 #include "streams/graph/report.h"
 #include "tarn/transform.h"
 
@@ -184,13 +185,6 @@ static int compare_holders(const void *left, const void *right)
     return order ? order : (a->plan > b->plan) - (a->plan < b->plan);
 }
 
-static uint32_t find_leader(struct symmetry *symmetry, uint32_t node)
-{
-    uint32_t *leader = symmetry->leader;
-    while (leader[node] != node) node = leader[node] = leader[leader[node]];
-    return node;
-}
-
 static enum tarn_status refuse(const struct symmetry *symmetry, const struct holder *a,
                                const struct holder *b)
 {
@@ -216,7 +210,8 @@ static enum tarn_status unite(struct symmetry *symmetry)
         const struct holder *a = &symmetry->holders[i - 1], *b = &symmetry->holders[i];
         if (strcmp(a->name, b->name) != 0) continue;
         if (a->within != b->within) return refuse(symmetry, a, b);
-        uint32_t x = find_leader(symmetry, a->node), y = find_leader(symmetry, b->node);
+        uint32_t x = tarn_union_root(symmetry->leader, a->node),
+                 y = tarn_union_root(symmetry->leader, b->node);
         symmetry->leader[x > y ? x : y] = x > y ? y : x;
     }
     /* no two blocks of a plan may have become one seat */
@@ -224,7 +219,8 @@ static enum tarn_status unite(struct symmetry *symmetry)
         for (uint32_t k = 0; k < i && symmetry->nodes_count < symmetry->holders_count; k++) {
             const struct holder *a = &symmetry->holders[k], *b = &symmetry->holders[i];
             if (a->plan == b->plan && a->node != b->node &&
-                find_leader(symmetry, a->node) == find_leader(symmetry, b->node))
+                tarn_union_root(symmetry->leader, a->node) ==
+                    tarn_union_root(symmetry->leader, b->node))
                 return refuse(symmetry, a, b);
         }
     return TARN_OK;
@@ -233,7 +229,7 @@ static enum tarn_status unite(struct symmetry *symmetry)
 static enum tarn_status make_seats(struct symmetry *symmetry)
 {
     for (uint32_t n = 0; n < symmetry->nodes_count; n++) {
-        uint32_t leader = find_leader(symmetry, n);
+        uint32_t leader = tarn_union_root(symmetry->leader, n);
         symmetry->seat_of[n] = leader == n ? symmetry->seats_count++ : symmetry->seat_of[leader];
         const struct tarn_again *again = &symmetry->again[symmetry->node_plan[n]];
         struct tarn_block block = tarn_block_at(&again->problem->blocks, symmetry->node_block[n]);

@@ -24,6 +24,7 @@
 #include "improve.h"
 #include "planner/place/effort/effort.h"
 #include "streams/base/checked.h"
+#include "streams/base/union.h"
 
 struct band {
     uint32_t *storages; /* in the order of slots */
@@ -71,12 +72,6 @@ struct apart {
 
 /* ---- Units ---- */
 
-static uint32_t find_root(uint32_t *parent, uint32_t s)
-{
-    while (parent[s] != s) s = parent[s] = parent[parent[s]];
-    return s;
-}
-
 static void join_groups(const struct apart *apart, uint32_t *parent)
 {
     const struct tarn_blocks *blocks = &apart->problem->blocks;
@@ -84,8 +79,8 @@ static void join_groups(const struct apart *apart, uint32_t *parent)
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct tarn_block block = tarn_block_at(blocks, b);
         for (uint32_t m = 1; m < block.members_count; m++)
-            parent[find_root(parent, stream[block.members[m]])] =
-                find_root(parent, stream[block.members[0]]);
+            parent[tarn_union_root(parent, stream[block.members[m]])] =
+                tarn_union_root(parent, stream[block.members[0]]);
     }
 }
 
@@ -102,11 +97,11 @@ static bool find_units(struct apart *apart)
     for (uint32_t s = 0; s < streams_count; s++) parent[s] = s;
     join_groups(apart, parent);
     for (uint32_t a = 0; a < apart->problem->conflicts.reuse.count; a++)
-        makes[find_root(parent, apart->problem->conflicts.reuse.stream[a])] = true;
+        makes[tarn_union_root(parent, apart->problem->conflicts.reuse.stream[a])] = true;
     for (uint32_t s = 0; s < streams_count; s++) /* one that makes nothing belongs to the first */
-        if (find_root(parent, s) == s && makes[s]) apart->unit_of[s] = apart->units_count++;
+        if (tarn_union_root(parent, s) == s && makes[s]) apart->unit_of[s] = apart->units_count++;
     for (uint32_t s = 0; s < streams_count; s++)
-        apart->unit_of[s] = apart->unit_of[find_root(parent, s)];
+        apart->unit_of[s] = apart->unit_of[tarn_union_root(parent, s)];
     return true;
 }
 

@@ -17,6 +17,7 @@
 #include "streams/base/checked.h"
 #include "streams/base/heap.h"
 #include "streams/base/random.h"
+#include "streams/base/union.h"
 
 /* At the default effort: visits after which no start is made, but a few starts in any case; and the
  * most starts. A round for one stream counts as so many visits of each op. */
@@ -89,12 +90,6 @@ static enum tarn_status begin(struct restarts *restarts, uint32_t rounds, bool *
 
 /* ---- Last ---- */
 
-static uint32_t root_of(uint32_t *root, uint32_t v)
-{
-    while (root[v] != v) v = root[v] = root[root[v]];
-    return v;
-}
-
 /* By stream: does no other wait for it? False: there is none with several components. */
 static bool find_components(struct restarts *restarts)
 {
@@ -109,14 +104,15 @@ static bool find_components(struct restarts *restarts)
             if (graph->ops[u].stream != graph->ops[v].stream)
                 restarts->mark[graph->ops[u].stream] = false;
             else
-                restarts->root[root_of(restarts->root, u)] = root_of(restarts->root, v);
+                restarts->root[tarn_union_root(restarts->root, u)] =
+                    tarn_union_root(restarts->root, v);
         }
     }
     for (uint32_t s = 0; s < graph->streams_count && !several; s++) {
         const struct tarn_graph_stream *stream = &graph->streams[s];
         for (uint32_t i = 1; i < stream->ops_count && restarts->mark[s]; i++)
-            several |=
-                root_of(restarts->root, stream->ops[i]) != root_of(restarts->root, stream->ops[0]);
+            several |= tarn_union_root(restarts->root, stream->ops[i]) !=
+                       tarn_union_root(restarts->root, stream->ops[0]);
     }
     return several;
 }
@@ -148,12 +144,12 @@ static enum tarn_status begin_last(struct restarts *restarts, const uint32_t *ba
     if (region->is_exhausted) return TARN_SYSTEM;
     uint32_t count = 0;
     for (uint32_t i = graph->ops_count; i-- > 0;) {
-        uint32_t v = base[i], r = root_of(restarts->root, v);
+        uint32_t v = base[i], r = tarn_union_root(restarts->root, v);
         first[r] = i;
         if (restarts->temporary[v] > bytes[r]) bytes[r] = restarts->temporary[v];
     }
     for (uint32_t i = 0; i < graph->ops_count; i++) {
-        uint32_t v = base[i], r = root_of(restarts->root, v);
+        uint32_t v = base[i], r = tarn_union_root(restarts->root, v);
         bool is_last = restarts->mark[graph->ops[v].stream];
         list[i] = is_last ? (struct placed){bytes[r], first[r], i, v} : (struct placed){0, 0, i, v};
         if (!is_last) restarts->order[count++] = v;
