@@ -58,14 +58,22 @@ struct item {
     struct tarn_error error; /* why there is no plan */
 };
 
-static void print_plan(struct tarn_printer *printer, const struct item *item)
+char *tarn_batch_plan_path(struct tarn_hash hash, const char *folder, char *path, size_t size)
+{
+    snprintf(path, size, "%s/%s.plan.json", folder, tarn_hash_format(hash).text);
+    return path;
+}
+
+void tarn_batch_print_row(struct tarn_printer *printer, const char *graph_path,
+                          const char *plan_path, const bool *was_there,
+                          const struct tarn_plan *plan)
 {
     struct tarn_plan_summary made;
-    tarn_plan_summarize(item->plan, &made);
+    tarn_plan_summarize(plan, &made);
     tarn_printer_open_row(printer, "graph");
-    tarn_printer_text(printer, "graph", item->path);
-    tarn_printer_text(printer, "plan", item->plan_path);
-    tarn_printer_boolean(printer, "was_there", item->was_there);
+    tarn_printer_text(printer, "graph", graph_path);
+    tarn_printer_text(printer, "plan", plan_path);
+    if (was_there) tarn_printer_boolean(printer, "was_there", *was_there);
     tarn_printer_bytes(printer, "footprint_bytes", made.footprint);
     tarn_printer_bytes(printer, "bound_bytes", made.bound);
     tarn_printer_real(printer, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
@@ -139,12 +147,11 @@ static enum tarn_status plan_one(const struct tarn_batch *batch, const char *pat
         return TARN_OK;
     }
     counts->graphs++;
-    snprintf(item.plan_path, sizeof item.plan_path, "%s/%s.plan.json", batch->folder,
-             tarn_hash_format(hash).text);
+    tarn_batch_plan_path(hash, batch->folder, item.plan_path, sizeof item.plan_path);
     if (status == TARN_OK) status = look(batch, &item);
     if (status == TARN_OK && !item.plan) status = make(batch, &item);
     if (status == TARN_OK && !*batch->planning->stop) {
-        print_plan(printer, &item);
+        tarn_batch_print_row(printer, item.path, item.plan_path, &item.was_there, item.plan);
         *(item.was_there ? &counts->there : &counts->planned) += 1;
     } else if (status != TARN_OK) {
         print_failure(printer, &item, status);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "interrupt.h"
+#include "plan.h"
 
 struct family {
     char **paths; /* of the graphs */
@@ -20,8 +21,7 @@ struct family {
 
 static char *plan_path(const struct tarn_graph *graph, const char *folder, char *path, size_t size)
 {
-    snprintf(path, size, "%s/%s.plan.json", folder, tarn_hash_format(tarn_graph_hash(graph)).text);
-    return path;
+    return tarn_batch_plan_path(tarn_graph_hash(graph), folder, path, size);
 }
 
 static bool grow(struct family *family)
@@ -131,19 +131,8 @@ static void print_plans(const struct family *family, const char *folder, bool js
     print_window(&printer, family->plans[0]);
     tarn_printer_open_list(&printer, "plans");
     for (size_t i = 0; i < family->count; i++) {
-        struct tarn_plan_summary made;
-        tarn_plan_summarize(family->plans[i], &made);
-        tarn_printer_open_row(&printer, "graph");
-        tarn_printer_text(&printer, "graph", family->paths[i]);
-        tarn_printer_text(&printer, "plan",
-                          plan_path(family->graphs[i], folder, path, sizeof path));
-        tarn_printer_bytes(&printer, "footprint_bytes", made.footprint);
-        tarn_printer_bytes(&printer, "bound_bytes", made.bound);
-        tarn_printer_real(&printer, "gap_percent", tarn_gap_percent(made.footprint, made.bound));
-        tarn_printer_boolean(&printer, "optimal", made.optimal);
-        tarn_printer_text(&printer, "method", made.method);
-        tarn_printer_bytes(&printer, "persistent_bytes", made.persistent);
-        tarn_printer_close(&printer);
+        plan_path(family->graphs[i], folder, path, sizeof path);
+        tarn_batch_print_row(&printer, family->paths[i], path, NULL, family->plans[i]);
     }
     tarn_printer_close_list(&printer);
     tarn_printer_end(&printer);

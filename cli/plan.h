@@ -15,6 +15,12 @@ struct tarn_batch {
     bool json;
 };
 
+/* Writes where a batch has the plan of a graph; returns `path`. */
+char *tarn_batch_plan_path(struct tarn_hash hash, const char *folder, char *path, size_t size);
+/* The row of a graph and its plan. was_there: NULL: the plan is new in any case. */
+void tarn_batch_print_row(struct tarn_printer *printer, const char *graph_path,
+                          const char *plan_path, const bool *was_there,
+                          const struct tarn_plan *plan);
 /* Returns NULL, or what is wrong with the share. */
 const char *tarn_batch_check(const struct tarn_batch *batch);
 /* Plans the graphs that have no plan in the folder yet, and prints a line for each graph of the
