@@ -71,36 +71,32 @@ static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
 
 /* ---- After it ---- */
 
-/* Complete a report that the transform has given. */
-static void note_iteration(const struct tarn_offload_options *options, uint64_t period_ns)
+/* Completes a report that the transform has given, by what the plan tells. period_ns: 0: not known.
+ */
+static void note_offload(const struct tarn_offload_options *options, const struct tarn_plan *plan,
+                         uint64_t period_ns)
 {
-    size_t size = options->report_size > 0 ? options->report_size : sizeof *options->report;
-    size_t end = offsetof(struct tarn_offload_report, iteration_ns) + sizeof period_ns;
-    if (options->report && size >= end) options->report->iteration_ns = period_ns;
-}
-
-static void note_host(const struct tarn_offload_options *options, const struct tarn_plan *plan)
-{
-    uint64_t bytes = 0;
-    size_t size = options->report_size > 0 ? options->report_size : sizeof *options->report;
-    size_t end = offsetof(struct tarn_offload_report, host_bytes) + sizeof bytes;
+    struct tarn_offload_report *report = options->report;
+    size_t size = options->report_size > 0 ? options->report_size : sizeof *report;
+    if (!report) return;
+    if (size >= offsetof(struct tarn_offload_report, iteration_ns) + sizeof report->iteration_ns)
+        report->iteration_ns = period_ns;
+    if (size < offsetof(struct tarn_offload_report, host_bytes) + sizeof report->host_bytes) return;
+    report->host_bytes = 0;
     for (uint32_t s = 1; plan->spaces && s < plan->graph->spaces_count; s++)
-        bytes += plan->spaces[s].footprint;
-    if (options->report && size >= end) options->report->host_bytes = bytes;
+        report->host_bytes += plan->spaces[s].footprint;
 }
 
 /* Which ops touch the same bytes is known once everything has its place. */
 static enum tarn_status refine_boundary(struct tarn_plan *plan,
                                         const struct tarn_plan_settings *settings, double begun,
-                                        struct tarn_error *error)
+                                        uint64_t *period_ns, struct tarn_error *error)
 {
     double begin = tarn_now_ms(), seconds = settings->plan.seconds;
     bool has_time = seconds <= 0 || begin - begun < 1000 * seconds;
-    uint64_t period_ns = 0;
     enum tarn_status status = TARN_OK;
     if (settings->plan.keep.count == 0 && has_time)
-        status = tarn_plan_settle_boundary(plan, &period_ns);
-    if (settings->plan.offload) note_iteration(&settings->offload, period_ns);
+        status = tarn_plan_settle_boundary(plan, period_ns);
     if (status == TARN_OK) status = tarn_plan_refine_boundary(plan);
     plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(error);
@@ -143,6 +139,7 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     struct tarn_plan_settings settings;
     struct tarn_planned final;
     double begin = tarn_now_ms();
+    uint64_t period_ns = 0;
     enum tarn_status status = tarn_plan_settings_take(&settings, options, error);
     if (status == TARN_OK) status = tarn_candidates_settle_share(graph, &settings, error);
     if (status == TARN_OK) status = tarn_candidates_run(graph, &settings, make_plan, &final, error);
@@ -153,9 +150,9 @@ static enum tarn_status create(const struct tarn_plan_options *options, void *su
     plan->source_hash = graph->hash;
     plan->transformed = !tarn_hash_equal(graph->hash, plan->graph->hash);
     if (settings.plan.boundary != TARN_BOUNDARY_SIMPLE)
-        status = refine_boundary(plan, &settings, begin, error);
+        status = refine_boundary(plan, &settings, begin, &period_ns, error);
     tarn_plan_set_window(plan);
-    if (settings.plan.offload) note_host(&settings.offload, plan);
+    if (settings.plan.offload) note_offload(&settings.offload, plan, period_ns);
     if (status == TARN_OK) status = note_allowed(plan, &settings, error);
     if (status == TARN_OK) status = verify(plan, graph, error);
     if (status == TARN_OK) status = tarn_asked_note(plan, creation->given, 0, error);

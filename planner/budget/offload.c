@@ -507,8 +507,6 @@ static enum tarn_status give_report(const struct offloading *offloading,
     if (status == TARN_OK) status = find_time_with(graph, 0, &without_ns);
     if (status != TARN_OK) return tarn_error_no_memory(offloading->error);
     report.waiting_ns = report.time_ns > without_ns ? report.time_ns - without_ns : 0;
-    for (uint32_t s = 1; made->plan && made->plan->spaces && s < graph->spaces_count; s++)
-        report.host_bytes += made->plan->spaces[s].footprint;
     tarn_report_give(offloading->options.report, offloading->options.report_size, &report,
                      sizeof report);
     return TARN_OK;
