@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "random_graph.h"
+#include "tarn/plan.h"
 
 void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignment)
 {
@@ -30,4 +31,17 @@ void tear_down(struct fixture *fixture)
 {
     tarn_region_finish(&fixture->region);
     tarn_graph_destroy(fixture->graph);
+}
+
+void assert_meets_its_bound(struct tarn_graph *graph, const char *method)
+{
+    struct tarn_plan_summary summary;
+    struct tarn_plan *plan;
+    assert_int_equal(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.effort = 1000), &plan, NULL),
+                     TARN_OK);
+    tarn_plan_summarize(plan, &summary);
+    assert_int_equal(summary.footprint, summary.bound);
+    if (method) assert_string_equal(summary.method, method);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(graph);
 }

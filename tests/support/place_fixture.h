@@ -17,4 +17,8 @@ void set_up(struct fixture *fixture, struct tarn_graph *graph, uint64_t alignmen
 void set_up_random(struct fixture *fixture, uint64_t seed, uint32_t ops_max);
 void tear_down(struct fixture *fixture);
 
+/* Plans a graph without a clock, at effort 1000, and destroys it: the footprint is the bound, found
+ * by that method; NULL: by any. */
+void assert_meets_its_bound(struct tarn_graph *graph, const char *method);
+
 #endif
