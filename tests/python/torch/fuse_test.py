@@ -3,6 +3,7 @@ execution they agree within the tolerances of the types. What is not understood 
 
     tests/with_torch.sh tests/python/torch/fuse_test.py [all] [-v]     all: with larger networks, whose kernels take minutes"""
 import ast
+import functools
 import os
 import re
 import sys
@@ -13,7 +14,7 @@ from unittest import mock
 import torch
 import torch.nn.functional as F
 from cases import raises, run
-from networks import NETWORKS, Transformer, loss_of, make, resnet
+from networks import NETWORKS, Transformer, eager_step, loss_of, make, resnet
 
 import tarn
 import tarn.torch
@@ -41,16 +42,7 @@ def train(model, optimizer, step, data):
 
 
 def eager(model, optimizer, loss=loss_of, clip=None):
-    def step(*batch):
-        value = loss(model, *batch)
-        value.backward()
-        if clip:
-            clip(list(model.parameters()))
-        optimizer.step()
-        optimizer.zero_grad()
-        return value.detach()
-
-    return step
+    return functools.partial(eager_step, model, optimizer, clip=clip, loss_fn=loss)
 
 
 def fused(model, optimizer, data, loss=loss_of, **options):
