@@ -91,7 +91,6 @@ class Homes:
             if found:
                 bring_home(found[0])
 
-
     def _settle(self, root: Any) -> None:
         """A state that was loaded may be a part of a larger storage: it gets one of its own."""
         size, (update, places) = self._lowered.storages[root].size, self._lowered.states[root]

@@ -280,7 +280,6 @@ class Program:
         return not told.is_persistent and told.space == 0
 
     def run(self) -> None:
-        self.bring_home()
         with torch.no_grad(), torch.autocast(self.lowered.device.type, enabled=False):
             if self._on_gpu:  # cuBLAS takes its workspace for each thread and stream: here
                 all_streams = [torch.cuda.current_stream(), *streams(len(self._queues))]

@@ -245,6 +245,7 @@ class Variant:
         """record: as a CUDA graph."""
         try:
             self.recorded = None
+            self.program.bring_home()
             if not (record and not self.meets and self._replays()):
                 self.program.run()
         except BaseException:  # its streams have stopped
@@ -257,7 +258,6 @@ class Variant:
             return False
         from . import graphs  # pylint: disable=import-outside-toplevel
         self.recordings = self.recordings or graphs.Recordings(self.optimizer)
-        self.program.bring_home()
         try:
             self.recorded = self.recordings.run(self.program)
         except graphs.NotYet:
