@@ -200,12 +200,17 @@ static void give_report(const struct tarn_budgeting *budgeting, const struct tar
 
 /* ---- One method, and all of them ---- */
 
+/* Orders of smallest graphs that are searched in, one after the other. */
+enum { ORDERS_MAX = 2 };
+
 /* The result of a method. */
 struct answer {
     enum tarn_status status;
     struct tarn_planned made;
     struct tarn_budget_report report;
     bool near_least; /* the smallest footprint had to be searched for */
+    /* The graph in the order of the smallest footprint, if it is another order; NULL: it is not. */
+    struct tarn_graph *relisted;
     struct tarn_error error;
 };
 
@@ -217,6 +222,16 @@ struct question {
     const struct tarn_plan_options *planning;
     struct tarn_deadline deadline;
 };
+
+/* The graph in another order of ops; NULL: it has that order, or streams and groups rule it out. */
+static struct tarn_graph *relist(struct tarn_graph *graph, const uint32_t *order)
+{
+    struct tarn_graph *result = NULL;
+    const struct tarn_recipe recipe = {.graph = graph, .order = order};
+    if (tarn_recipe_build(&recipe, &result, NULL) != TARN_OK || result != graph) return result;
+    tarn_graph_destroy(result);
+    return NULL;
+}
 
 /* graph: of the question, or the same with another list; rules: a sum of enum tarn_repeat_rule. */
 static void ask(const struct question *question, struct tarn_graph *graph,
@@ -240,6 +255,8 @@ static void ask(const struct question *question, struct tarn_graph *graph,
         status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
                                                             : refuse(&budgeting, &best);
     assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
+    if (budgeting.descent.order && (status == TARN_OK || status == TARN_DOES_NOT_FIT))
+        answer->relisted = relist(graph, budgeting.descent.order);
     answer->status = status;
     answer->near_least = budgeting.smallest > 0;
     if (status == TARN_OK)
@@ -276,6 +293,19 @@ static void take_better(struct answer *best, struct answer *other)
         best->report.evaluations += other->report.evaluations;
     }
     tarn_planned_finish(&other->made);
+    tarn_graph_destroy(other->relisted);
+    other->relisted = NULL;
+}
+
+/* Origins in what was made of a graph become those of the question. */
+static void compose(const struct tarn_graph *graph, struct tarn_graph *made, struct answer *answer)
+{
+    struct tarn_error error;
+    if (!made || made == graph) return;
+    if (tarn_transform_compose(graph, made, &error) != TARN_OK && answer->status == TARN_OK) {
+        answer->status = TARN_SYSTEM;
+        answer->error = error;
+    }
 }
 
 /* The same streams and waits, one op after the other in another sequence. Takes the graph. */
@@ -283,8 +313,8 @@ static void ask_interleaved(const struct question *question, struct tarn_graph *
                             struct answer *answer)
 {
     ask(question, graph, TARN_BUDGET_SEARCH, 0, answer);
-    if (answer->status == TARN_OK && answer->made.graph != graph)
-        answer->status = tarn_transform_compose(graph, answer->made.graph, &answer->error);
+    if (answer->status == TARN_OK) compose(graph, answer->made.graph, answer);
+    compose(graph, answer->relisted, answer);
     if (is_refusal(answer) && answer->error.op < graph->ops_count)
         answer->error.op = graph->ops[answer->error.op].origin;
     tarn_graph_destroy(graph);
@@ -313,6 +343,25 @@ static bool has_implementations(const struct tarn_graph *graph)
     for (uint32_t v = 0; v < graph->ops_count; v++)
         if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
     return false;
+}
+
+/* An order that is good without a budget may be bad for what a small one has alive: where much runs
+ * again, fewer results of the forward pass are kept, and what waits in the backward pass counts.
+ * The order that the smallest graph was put in is good for that, so the search is repeated in it,
+ * and in the one that this leads to, as long as it is better. */
+static void ask_in_order_of_least(const struct question *question, struct answer *best)
+{
+    for (int round = 0; round < ORDERS_MAX && best->relisted; round++) {
+        struct answer other;
+        struct tarn_graph *relisted = best->relisted;
+        best->relisted = NULL;
+        if (tarn_deadline_is_over(&question->deadline)) {
+            tarn_graph_destroy(relisted);
+            return;
+        }
+        ask_interleaved(question, relisted, &other);
+        take_better(best, &other);
+    }
 }
 
 /* In a larger graph chains that take most of both passes are of no use, and there are too many. */
@@ -389,6 +438,7 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     else
         ask(&question, graph, question.options.method, 0, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
+    if (searches && known) ask_in_order_of_least(&question, &best);
     if (searches && known && best.near_least)
         ask_others(&question, other != NULL, &best);
     else if (searches && known && has_implementations(graph))
@@ -397,6 +447,7 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
         tarn_report_give(question.options.report, question.options.report_size, &best.report,
                          sizeof best.report);
     *result = best.made;
+    tarn_graph_destroy(best.relisted);
     if (best.status != TARN_OK && error) *error = best.error;
     return best.status;
 }

@@ -19,6 +19,7 @@ from torch._dynamo.variables.torch import tracing_state_functions
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils import _pytree as pytree
 
+from .masks import drop_idle_masks
 from .tensors import tensors_of
 
 SETTINGS = {  # of Dynamo: every trace is kept, hooks of modules count, bits are as in eager runs
@@ -80,6 +81,8 @@ class Traced:
 
     def __init__(self, model: Any, loss_fn: Any, planned: Any) -> None:
         """planned: a weak reference to a method."""
+        is_told = [False]  # that it is compiled; the step must not be kept by what Dynamo keeps
+
         def forward(*batch: Any) -> Any:
             if not _is_traced():
                 raise NotRun("TorchDynamo is switched off")
@@ -90,18 +93,21 @@ class Traced:
             sources = (n.meta["grapharg"].source for n in graph.graph.find_nodes(op="placeholder"))
             if any(isinstance(source, RandomValueSource) for source in sources):
                 raise ValueError("it draws random numbers of Python")
+            if is_told[0]:
+                drop_idle_masks(graph)
             return lambda *inputs: planned()(graph, inputs)
 
         forward.__code__ = forward.__code__.replace()  # Dynamo keeps what it compiles with the code
         self._call = torch.compile(forward, backend=backend, fullgraph=True, dynamic=False)
         self._settings = config.patch({**SETTINGS, **_without_messages()})
-        self._answers = ANSWERS
+        self._answers, self._is_told = ANSWERS, is_told
 
     def __call__(self, *batch: Any) -> Any:
         with torch.enable_grad(), self._settings, _unlogged():
             left = self._answers
             for number, answers in enumerate(left):
                 self._answers = left[number:]  # what can be traced is traced so again
+                self._is_told[0] = len(self._answers) < len(ANSWERS)
                 try:
                     with mock.patch.dict(tracing_state_functions(), answers):
                         return self._call(*batch)[1]

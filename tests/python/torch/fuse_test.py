@@ -4,6 +4,7 @@ execution they agree within the tolerances of the types. What is not understood 
     tests/with_torch.sh tests/python/torch/fuse_test.py [all] [-v]     all: with larger networks, whose kernels take minutes"""
 import ast
 import functools
+import itertools
 import os
 import re
 import sys
@@ -120,6 +121,36 @@ def with_a_budget_no_kernel_writes_over_what_it_reads():
         assert bool(inside) == (budget is None), inside
         assert all(lowered.storages[s].size <= 64 for op in writers if budget for s in op.outputs)
         assert all(op.may_repeat for op in lowered.ops if op.node is not None and (budget or not op.is_random))
+
+
+class Tables(torch.nn.Module):
+    """Embeddings of few and of many rows; of a batch most words are one."""
+
+    def __init__(self):
+        super().__init__()
+        self.few, self.many = torch.nn.Embedding(3, 24, padding_idx=1), torch.nn.Embedding(90, 24, padding_idx=0)
+        self.by_frequency = torch.nn.Embedding(40, 24, scale_grad_by_freq=True)
+        self.out = torch.nn.Linear(24, 5)
+
+    def forward(self, x):
+        return self.out((self.few(x % 3) + self.many(x) + self.by_frequency(x % 40)).tanh().mean(1))
+
+
+def tables_of_embeddings_get_the_sums_of_their_rows():
+    data = [(torch.randint(0, 90, (16, 30)) * (torch.rand(16, 30) < 0.3), torch.randint(0, 5, (16,))) for _ in range(4)]
+    step = compare(Tables, data)
+    kinds = [op.kind for op in step.graph.ops]
+    assert sum("embedding_backward" in kind for kind in kinds) == 1, kinds  # the table of many rows
+    embedding = sys.modules["tarn.torch.fusing.embedding"]
+    for rows, padding, dtype in itertools.product((1, 3, embedding.FEW, 40), (-1, 0, 2), (torch.float64, torch.float32, torch.bfloat16)):
+        gradient, indices = torch.randn(7, 50, 6).to(dtype), torch.randint(0, rows, (7, 50))
+        wanted = torch.zeros(rows, 6, dtype=torch.float64).index_add(0, indices.flatten(), gradient.double().flatten(0, 1))
+        if 0 <= padding < rows:
+            wanted[padding] = 0
+        made = embedding.embedding_backward(None, gradient, indices, rows, padding, False)
+        assert made.dtype == dtype and made.shape == wanted.shape
+        torch.testing.assert_close(made.double(), wanted, rtol=2e-2 if dtype == torch.bfloat16 else 1e-4, atol=0.3 if dtype == torch.bfloat16 else 1e-4)
+    assert not torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory
 
 
 def sixteen_bits_agree_within_their_own_tolerance():
@@ -408,4 +439,5 @@ if __name__ == "__main__":
          odd_networks_agree_too, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
          another_inductor_is_told_plainly, a_source_is_generated_once, a_kernel_that_is_wrong_is_found_before_it_is_used,
          a_rounding_that_decides_much_is_no_fault, gradients_that_are_all_rounding_are_no_fault, a_loss_in_chunks_agrees_too,
+         tables_of_embeddings_get_the_sums_of_their_rows,
          random_numbers_in_another_order_are_refused, graphs_of_kernels_can_be_saved])

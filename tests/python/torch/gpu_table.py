@@ -164,7 +164,7 @@ def by_tarn(name, kind, share):
         moved = {"moves": len(moves), "moved": sum(moves) / MIB,
                  "host": sum(space.footprint + space.persistent for space in plan.spaces[1:]) / MIB} if made.offload else {}
         return {**moved, "MiB": (arena.footprint + own + memory.tarn_peak() - before) / MIB, "arena": arena.footprint / MIB,
-                "bound": arena.bound / MIB, "persistent": arena.persistent / MIB,
+                "bound": arena.bound / MIB, "costs": sum(op.cost for op in plan.graph.ops if not op.move) / 1e6, "persistent": arena.persistent / MIB,
                 "ops": len(plan.graph.ops), "again": again, "graphs": first.recorded.graphs if first.recorded else 0,
                 "copied": sum(first.program.copied.values()), "reason": made.reason}
 
@@ -280,14 +280,15 @@ class Way:
 
 
 def rows(ways):
-    print("| network | way | ms | host ms | MiB | arena | bound | ops | again | made in s | first and sixth loss |\n"
-          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|")
+    print("| network | way | ms | host ms | costs | MiB | arena | bound | ops | again | made in s | first and sixth loss |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")
     for way in ways:
         if not way.times:
             print(f"| {way.network} | {way.name} | failed: {way.why()} |")
             continue
         words = way.words
-        cells = [f"{statistics.median(way.times):.2f}", f"{statistics.median(way.hosts):.2f}", f"{words['MiB']:.0f}"]
+        cells = [f"{statistics.median(way.times):.2f}", f"{statistics.median(way.hosts):.2f}",
+                 f"{words['costs']:.2f}" if "costs" in words else "", f"{words['MiB']:.0f}"]
         cells += [f"{words[key]:.0f}" if key in words else "" for key in ("arena", "bound", "ops", "again")]
         cells += [f"{words['made']:.0f}", f"{words['losses'][0]:.4f} {words['losses'][5]:.4f}"]
         print(f"| {way.network} | {way.name} | {' | '.join(cells)} |", flush=True)

@@ -3,6 +3,7 @@ batches that are parts of other tensors, layouts that change; and steps that no 
 have to run eagerly and say why. Everything is compared bit by bit. TAP on stdout.
 
     tests/with_torch.sh tests/python/torch/trace_test.py [NAMES...]"""
+import contextvars
 import random
 import sys
 import warnings
@@ -16,6 +17,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import tarn.torch
+from tarn.torch import masks
+from tarn.torch.masks import drop_idle_masks
 
 STEPS = 5
 torch.set_num_threads(1)
@@ -249,6 +252,91 @@ def checkpoints_are_kept_unless_they_draw_random_numbers():
         assert kinds.count("aten.gelu") == (3 if function is smooth else 1)
 
 
+class Attending(nn.Module):
+    """Looks at a mask where it may: a compiler gets one that masks nothing, and eager execution none."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(20, 60), nn.Linear(20, 3)
+
+    def forward(self, x):
+        mask = None
+        if torch.compiler.is_compiling():
+            mask = (torch.arange(8) >= 0)[None, None, :, None].expand(1, 1, 8, 8)
+        else:
+            HELD.set(1)  # which Dynamo cannot trace
+        q, k, v = (t.reshape(1, 8, 2, 10).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        return self.out(F.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).reshape(8, 20))
+
+
+HELD = contextvars.ContextVar("held")
+
+
+def masks_of_a_compiler_that_mask_nothing_are_dropped():
+    step = compare(Attending)
+    attention = [op for op in step.graph.ops if "scaled_dot_product" in op.kind and "backward" not in op.kind]
+    assert step.reason is None and len(attention) == 1
+    assert not [op.kind for op in step.graph.ops if "arange" in op.kind]
+
+
+def as_traced(function, x):
+    graphs = []
+    torch._dynamo.reset()
+    torch.compile(function, backend=lambda graph, _: graphs.append(graph) or graph.forward, fullgraph=True)(x)
+    return graphs[0]
+
+
+def masks_that_may_mask_are_kept():
+    attention = F.scaled_dot_product_attention
+
+    def all_through(x):
+        return attention(x, x, x, torch.ones(8, 8, dtype=torch.bool))
+
+    def added_zeros(x):
+        return attention(x, x, x, attn_mask=torch.zeros(2, 1, 1, 8).expand(2, 1, 8, 8))
+
+    def shared(x):
+        mask = torch.ones(8, 8, dtype=torch.bool)
+        return attention(x, x, x, mask) + attention(x, x, x, mask)
+
+    def triangle(x):
+        return attention(x, x, x, torch.ones(8, 8, dtype=torch.bool).tril())
+
+    def drawn(x):
+        return attention(x, x, x, torch.rand(8, 8) < 2)
+
+    def of_the_batch(x):
+        return attention(x, x, x, x[0, 0, :, :8] < 1e9)
+
+    def written(x):
+        mask = torch.ones(8, 8, dtype=torch.bool)
+        mask[:, 0] = False
+        return attention(x, x, x, mask)
+
+    def written_by_the_batch(x):
+        mask = torch.ones(8, 8, dtype=torch.bool)
+        mask.logical_and_(x[0, 0, :, :8] < 0)
+        return attention(x, x, x, mask)
+
+    def used_otherwise(x):
+        mask = torch.ones(8, 8, dtype=torch.bool)
+        return attention(x, x, x, mask) + mask.sum()
+
+    def larger_batch(x):
+        return attention(x[:1], x, x, torch.ones(2, 4, 8, 8, dtype=torch.bool))
+
+    x = torch.randn(2, 4, 8, 16)
+    for function, dropped in ((all_through, True), (added_zeros, True), (shared, True), (triangle, False), (drawn, False),
+                              (of_the_batch, False), (written, False), (written_by_the_batch, False), (used_otherwise, False),
+                              (larger_batch, False)):
+        graph = as_traced(function, x)
+        drop_idle_masks(graph)
+        calls = [node for node in graph.graph.nodes if node.target in masks.ATTENTION]
+        given = [node.kwargs.get("attn_mask", node.args[3] if len(node.args) > 3 else None) is not None for node in calls]
+        assert calls and all(given) == any(given) == (not dropped), (function.__name__, given)
+        torch.testing.assert_close(graph(x)[0], function(x))
+
+
 def other_reasons_are_told():
     source = torch.Generator()
 
@@ -272,7 +360,7 @@ TESTS = [real_strides_and_types_are_bound, autocast_around_a_step_is_that_of_the
          a_batch_may_be_a_part_of_another_tensor, parameters_may_be_complex_empty_and_parts_of_a_storage,
          parameters_that_join_the_training_are_trained, steps_may_change_more_than_tensors,
          checkpoints_are_kept_unless_they_draw_random_numbers,
-         other_reasons_are_told]
+         masks_of_a_compiler_that_mask_nothing_are_dropped, masks_that_may_mask_are_kept, other_reasons_are_told]
 
 if __name__ == "__main__":
     run([test for test in TESTS if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]])

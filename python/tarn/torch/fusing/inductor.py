@@ -16,6 +16,7 @@ import importlib
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Mapping, Optional
 from unittest import mock
 
@@ -25,6 +26,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from ..tensors import tensors_of
 from .chunks import BLOCK
+from .embedding import deterministic, embedding_backward
 from .source import Refused
 
 SETTINGS = {
@@ -54,13 +56,16 @@ def _known(what: str) -> Iterator[None]:
 
 
 def decompositions() -> dict[Any, Any]:
-    """Inductor's, but of random operators, which draw the numbers of eager execution."""
+    """Inductor's, but of random operators, which draw the numbers of eager execution, and of
+    embeddings."""
     with _known("table of decompositions"):
         from torch._inductor.decomposition import select_decomp_table
         importlib.import_module("torch._inductor.lowering")  # which decompositions ask
-        return {op: function for op, function in select_decomp_table().items()
-                if not (isinstance(op, torch._ops.OpOverload)
-                        and torch.Tag.nondeterministic_seeded in op.tags)}
+        found = {op: function for op, function in select_decomp_table().items()
+                 if not (isinstance(op, torch._ops.OpOverload)
+                         and torch.Tag.nondeterministic_seeded in op.tags)}
+        backward = torch.ops.aten.embedding_dense_backward.default
+        return {**found, backward: partial(embedding_backward, found[backward])}
 
 
 def joint_passes(module: torch.fx.GraphModule, mode: Any, settings: Mapping[str, Any]) -> None:
@@ -133,10 +138,12 @@ def generated(module: torch.fx.GraphModule, mode: Any, in_place: bool,
             if has_blocks(module):
                 ours["reorder_for_locality"] = False  # one block after the other
             choices = _choices(InductorChoices, not in_place)()
+            if not torch.are_deterministic_algorithms_enabled():  # else one way to add up for all sizes
+                ours["write_are_deterministic_algorithms_enabled"] = False
             keeps = (settings.get("fx_graph_cache", config.fx_graph_cache)
                      and not config.force_disable_caches)
             with config.patch({**ours, "inplace_buffers": in_place, **settings}), _tracing(mode), \
-                    torch.no_grad(), _deterministic(), V.set_choices_handler(choices), \
+                    torch.no_grad(), deterministic(), V.set_choices_handler(choices), \
                     mock.patch.object(GraphLowering, "save_output_code", staticmethod(keep)), \
                     mock.patch.object(CppScheduling, "ready_to_flush", lambda _: True):
                 # else all kernels between two calls of libraries are one function on the CPU
@@ -215,17 +222,6 @@ def _inner(config: Any, name: str) -> Any:
     for part in name.split("."):
         config = getattr(config, part)
     return config
-
-
-@contextlib.contextmanager
-def _deterministic() -> Iterator[None]:
-    """Sums that would be made atomically are left to libraries, which sort."""
-    mode = torch.get_deterministic_debug_mode()
-    torch.set_deterministic_debug_mode(1)
-    try:
-        yield
-    finally:
-        torch.set_deterministic_debug_mode(mode)
 
 
 def _is_backward(node: Any) -> bool:
