@@ -9,24 +9,29 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 from .kernel import Kernel
-from .tensors import empty_as
+from .tensors import as_part, empty_as, local
 
 CHECKPOINT = torch.ops.higher_order.tag_activation_checkpoint
 
 
 class Captured(NamedTuple):
-    """module takes the inputs, and returns (results..., gradients...)."""
+    """module takes the inputs, and returns (results..., gradients...). Of a DTensor it takes, or returns,
+    the part on this rank."""
     module: torch.fx.GraphModule
     inputs: List[Tuple[str, str]]  # name, and kind as Tarn calls it
     results_count: int
     trained: List[int]  # the inputs that have a gradient, in the order of the gradients
+    specs: Sequence[Any] = ()  # of results that are DTensors; None for the others
+    lying: Sequence[Any] = ()  # of gradients that lie otherwise than their parameters, in that order
 
 
 def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: Dict[int, str],
-            joint: Container[int] = ()) -> Captured:
+            joint: Container[int] = (), as_they_lie: bool = False) -> Captured:
     """Traces loss(*inputs) and the backward pass of its first result. loss: as Dynamo has traced
     it, with detached results. names: of the inputs that belong to the model, by id; the others are
-    called as in the trace. joint: inputs that share storages; all others have one each."""
+    called as in the trace. joint: inputs that share storages; all others have one each. Inputs may be
+    DTensors: what these communicate is a part of the trace. as_they_lie: sums that a DTensor has left
+    to who reads a gradient are left to them."""
     again = [node for part in loss.modules() if isinstance(part, torch.fx.GraphModule)
              for node in part.graph.find_nodes(op="call_function", target=CHECKPOINT)]
     if any(node.kwargs.get("use_reentrant") is not False for node in again):
@@ -38,14 +43,15 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: D
         for node in again:
             node.target = function
             node.graph.owning_module.recompile()
-        traces.append(_trace(loss, inputs, joint))
+        traces.append(_trace(loss, inputs, joint, as_they_lie))
     if len({sum(map(is_random, trace[0].graph.nodes)) for trace in traces}) > 1:
         traces.pop()  # random numbers would be drawn again
-    module, trained = traces[-1]
+    module, trained, specs, lying = traces[-1]
     placeholders = loss.graph.find_nodes(op="placeholder")
     known = [(names[id(t)], "parameter") if id(t) in names else (node.name, "input")
              for t, node in zip(inputs, placeholders)]
-    return Captured(module, known, len(loss.graph.output_node().args[0]), trained)
+    return Captured(module, known, len(loss.graph.output_node().args[0]), trained, specs,
+                    lying)
 
 
 def is_random(node: Any) -> Any:
@@ -85,26 +91,48 @@ def _is_plain(tensor: Any) -> Any:
             and not (tensor.is_conj() or tensor.is_neg()))
 
 
-def _trace(loss: Any, inputs: Any, joint: Any) -> Any:
+def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool) -> Any:
     trained: list[int] = []
+    lying: list[Any] = []
+    specs: list[Any] = []
 
     def step(*tensors: Any) -> Any:
         first: dict[int, int] = {}  # of the inputs that are one tensor
-        own = [tensors[first.setdefault(id(t), i)].detach().requires_grad_(t.requires_grad)
+        own = [as_part(tensors[first.setdefault(id(t), i)].detach(), t).requires_grad_(t.requires_grad)
                for i, t in enumerate(inputs)]
         with torch.enable_grad():
             results = torch.fx.Interpreter(loss).run(*(own[first[id(t)]] for t in inputs))
             leaves = [i for i in first.values() if inputs[i].requires_grad]
             made = torch.autograd.grad(results[0], [own[i] for i in leaves], allow_unused=True)
-        gradients = {i: gradient for i, gradient in zip(leaves, made) if gradient is not None}
+        found = {i: gradient if as_they_lie else _as_parameter(gradient, inputs[i])
+                 for i, gradient in zip(leaves, made) if gradient is not None}
+        gradients = {i: local(gradient) for i, gradient in found.items()}
         trained.extend(gradients)
-        return [r.detach() for r in results] + accumulated(gradients, tensors, results)
+        lying.extend(_lying(gradient, inputs[i]) for i, gradient in found.items())
+        specs.extend(getattr(r, "_spec", None) for r in results)
+        results = [local(r.detach()) for r in results]
+        return results + accumulated(gradients, tensors, results)
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fakes = [empty_as(t) if i not in joint and _is_plain(t) else mode.from_tensor(t.detach())
-                 for i, t in enumerate(inputs)]
+                 for i, t in enumerate(map(local, inputs))]
         module = as_calls(step, fakes, mode)
-    return module, trained
+    return module, trained, specs, lying
+
+
+def _lying(gradient: Any, parameter: Any) -> Any:
+    """How a gradient lies, if not as its parameter does."""
+    if local(gradient) is gradient or gradient.placements == parameter.placements:
+        return None
+    return gradient._spec
+
+
+def _as_parameter(gradient: Any, parameter: Any) -> Any:
+    """A gradient that lies as its parameter does. (Sums that DTensor has left to whoever reads the
+    gradient, which is the optimizer, are made here.)"""
+    if _lying(gradient, parameter) is None:
+        return gradient
+    return gradient.redistribute(placements=parameter.placements)
 
 
 def as_calls(step: Any, fakes: Any, mode: Any) -> torch.fx.GraphModule:
@@ -117,6 +145,11 @@ def as_calls(step: Any, fakes: Any, mode: Any) -> torch.fx.GraphModule:
     for node in list(module.graph.nodes):  # what serves the profiler only
         if node.op == "call_function" and getattr(node.target, "namespace", "") == "profiler":
             node.replace_all_uses_with(None)  # type: ignore[arg-type, unused-ignore]
+            module.graph.erase_node(node)
+    for node in reversed(module.graph.nodes):  # what a DTensor has asked of the device "meta"
+        value = node.meta.get("val")
+        if node.op == "call_function" and not node.users and isinstance(value, torch.Tensor) and (
+                value.device.type == "meta"):
             module.graph.erase_node(node)
     return module
 

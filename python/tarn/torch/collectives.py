@@ -19,7 +19,7 @@ try:  # PyTorch without collectives has none of them
 except (ImportError, AttributeError):
     WAIT = None
 
-SPACES = ("_c10d_functional", "c10d_functional")
+SPACES = ("_c10d_functional", "c10d_functional", "_dtensor")
 
 
 def is_wait(target: Any) -> bool:
@@ -67,6 +67,12 @@ def group_of(target: Any, args: Any, kwargs: Any) -> str:
             given = args[position] if position < len(args) else kwargs.get(argument.name)
             return str(given)
     return ""
+
+
+def meeting(lowered: Any) -> str:
+    """The name of an op that waits for other ranks, or ""."""
+    return next((op.kind for op in lowered.ops
+                 if op.group and op.node and _resolve_process_group(op.group).size() > 1), "")
 
 
 def divide(lowered: Any, streams: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -50,7 +50,10 @@ class Op:
     run: Optional[Callable[..., Any]] = None  # given the tensors of `arguments`, returns what to call
     arguments: List[torch.fx.Node] = field(default_factory=list)
     group: str = ""  # the communicator of a collective
+    others: Sequence[str] = ()  # further communicators of an op that uses several
     gathers: bool = False  # parameters from all ranks: it may run again, as long as all ranks do
+    meets_again: bool = False  # another collective that may
+    prepares: bool = False  # something for gathers alone, from parameters
 
     @property
     def may_repeat(self) -> Any:
@@ -58,7 +61,7 @@ class Op:
         moves = "batch_norm" in self.kind and "backward" not in self.kind
         known = not moves or self.kind in ("aten.native_batch_norm", "aten.cudnn_batch_norm")
         draws = self.is_random and not self.redraws
-        meets = self.group and not self.gathers  # other ranks
+        meets = self.group and not (self.gathers or self.meets_again)  # other ranks
         return known and not (draws or meets or self.run or self.on_heap)
 
 
@@ -147,6 +150,10 @@ class Lowered:
             self.persistent.setdefault(root, position)
             self.holders.setdefault(root, node)
 
+    def writes(self, op: Any) -> bool:
+        """Does an op write in place?"""
+        return any(self.storages[s].root != s for s in op.outputs)
+
     def written(self) -> Any:
         """Positions, as in `persistent`, of what the step writes in place."""
         return [self.persistent[root] for root, latest in self.latest.items()
@@ -168,6 +175,8 @@ class Lowered:
         return [root for root in roots if root is not None]
 
     def _call(self, node: Any) -> None:
+        if getattr(node.target, "namespace", "") == "c10d":
+            raise ValueError(f"it communicates by {node.target}, which is no functional collective")
         value = self.value[node] = node.meta.get("val")
         read = dict.fromkeys(self.root(t) for n in node.all_input_nodes
                              for t in tensors_of(self.value[n]))
@@ -243,16 +252,16 @@ class Lowered:
                 self.ids[s] = builder.alias(self.ids[storage.root], storage.name)
         last: Dict[Any, Any] = {}  # what draws random numbers, and what communicates, keeps its order
         for index, op in enumerate(self.ops):
-            line = "random" if op.is_random else op.group or op.stream
-            control = [last[line]] if line and line in last else []
-            last[line] = index
+            lines = ["random"] if op.is_random else [op.group or op.stream, *op.others]
+            control = dict.fromkeys(last[line] for line in lines if line and line in last)
+            last.update((line, index) for line in lines)
             builder.op(op.name, tarn.StreamId(op.stream), [self.ids[s] for s in op.inputs],
-                       [self.ids[s] for s in op.outputs], kind=op.kind, control=control,
+                       [self.ids[s] for s in op.outputs], kind=op.kind, control=list(control),
                        workspace=op.workspace, cost=op.cost,
                        op_class=("random" if op.is_random else "pure" if not op.group else
                                  "collective") if op.node or op.group else None,
                        recomputable=False if not op.may_repeat else
-                       True if op.is_random or op.gathers else None)
+                       True if op.is_random or op.gathers or op.meets_again else None)
         for later, earlier in waits:
             builder.control(later, earlier)
         for group in groups:

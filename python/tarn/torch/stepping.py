@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 import tarn
 
 from .capture import capture
-from .collectives import divide
+from .collectives import divide, meeting
 from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
 from .costs import Costs
@@ -39,7 +39,7 @@ COMPARED = 2  # steps of each capture that are run eagerly, too
 def _kind_of(leaf: Any) -> Any:
     if not torch.is_tensor(leaf) or leaf.layout != torch.strided or leaf.is_nested:
         return type(leaf)
-    return leaf.shape, leaf.dtype, leaf.stride()
+    return leaf.shape, leaf.dtype, leaf.stride(), getattr(leaf, "_spec", None)
 
 
 def sampled(batch: Any, rows: int) -> Any:
@@ -145,6 +145,7 @@ class Variant:
         """loss: as Dynamo has traced it, called with inputs."""
         names = step.names()
         captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
+        step.check(self.lowered)
         self.fused: Any = None  # a fusing.Fused
         self.reason: Optional[str] = None  # why it is not what was asked for
         self.recordings: Any = None  # a graphs.Recordings
@@ -156,7 +157,7 @@ class Variant:
         self.noise: dict[str, float] = {}  # see Report
         self.optimizer = step.optimizer
         self.to_compare = COMPARED if step.compares is True else 0
-        trained = {*names, *map(id, of_optimizer(step.optimizer))}
+        trained = {*names, *map(id, map(local, of_optimizer(step.optimizer)))}
         for i in captured.trained:
             if id(inputs[i]) not in trained:
                 name = captured.inputs[i][0]
@@ -168,7 +169,7 @@ class Variant:
             raise ValueError("the loss writes to the batch")
         tensors = self.tensors(inputs)
         self.written = [tensors[i] for i in self.fixed]
-        self.results_count = captured.results_count
+        self.results_count, self.specs = captured.results_count, captured.specs
         groups: Any = None
         if step.fuses is not None:
             try:
@@ -304,6 +305,8 @@ class Step:
     graph     on a GPU: False: not as one CUDA graph, as steps run when the first ones have agreed
     fuse      True, or settings of Inductor by name: its kernels are the ops, fewer and faster ones,
               which round otherwise than eager execution; "chunks" among them: of a large loss
+    process_group, timeout, network  where the loss communicates: the ranks that have to agree (those
+              of the model's DTensors need not be given), and see tarn.torch.fsdp
     options   of tarn.plan, as reorder=True: less is alive at once
 
     Every shape of batch is captured and planned once, when it is first seen; all share one arena.
@@ -312,8 +315,17 @@ class Step:
 
     streams: tuple[str, ...] = ("compute",)
     reduction: Any = None  # given gradients, returns what to call for their mean over all ranks
-    clips_over = updates_over = ""  # the communicators that `clip` and the optimizer use
+    clips_over: Sequence[str] = ()  # the communicators that `clip` uses
+    updates_over: Sequence[str] = ()  # and the optimizer
     wire: Any = None  # a collectives.Wire
+
+    def __new__(cls, model: torch.nn.Module, *_arguments: Any, process_group: Any = None,
+                **_options: Any) -> Step:
+        if cls is Step and (process_group is not None or any(
+                local(t) is not t for t in (*model.parameters(), *model.buffers()))):
+            from .sharding import communicating  # pylint: disable=import-outside-toplevel
+            cls = communicating.CommunicatingStep
+        return super().__new__(cls)
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                  loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
@@ -451,7 +463,7 @@ class Step:
         self._rehearsed = None
         self._ran, self._count = False, 0
         self._warning: Optional[str] = None
-        self.batch, self.reason = set(map(id, tensors_of(batch))), None
+        self.batch, self.reason = set(map(id, map(local, tensors_of(batch)))), None
         failure: Optional[Exception] = None
         try:
             if kind in self._refused:
@@ -469,7 +481,7 @@ class Step:
             failure = error
         if not self._ran:
             results = None if self._is_example else self.eager(*batch)
-        differs = self._differs(loss_in(results), batch) if self._rehearsed else ""
+        differs = self._differs(local(loss_in(results)), batch) if self._rehearsed else ""
         if differs:
             failure = ValueError(f"planned and eager step have given different {differs}")
         if failure:
@@ -642,8 +654,8 @@ class Step:
             self._rehearse(variant)
         self._ran = True
         self._run(variant)
-        return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone,
-                                    program.results[:variant.results_count])
+        return self.returned(variant, pytree.tree_map_only(
+            torch.Tensor, torch.Tensor.clone, program.results[:variant.results_count]))
 
     def footprint(self, graph: Any) -> int:
         """Of the plan without a budget, and without moves."""
@@ -715,6 +727,10 @@ class Step:
         """Forward and backward of a loss, as a Captured."""
         return capture(loss, inputs, names, joint)
 
+    def returned(self, _variant: Any, results: Any) -> Any:
+        """What the traced loss returns."""
+        return results
+
     def marks(self, inputs: Any) -> Any:
         """What else a capture holds for."""
         return tuple((id(t), hooked(t)) for t in inputs if t.requires_grad and t.is_leaf)
@@ -728,6 +744,13 @@ class Step:
         """Gives ops their streams; returns the streams. (Those of several threads are given by
         tarn.plan.)"""
         return self.streams if self._streams > 1 else divide(lowered, self.streams)
+
+    def check(self, lowered: Any) -> None:
+        """Raises ValueError where it communicates and the ranks do not agree on that."""
+        name = "" if self.wire or self.reduction else meeting(lowered)
+        if name:
+            raise ValueError(f"it communicates ({name}), and its ranks have to agree that it is "
+                             "planned: pass process_group=, with all of them")
 
     def agree(self, lowered: Any) -> None:
         """On what was measured."""
@@ -759,6 +782,8 @@ class Report(NamedTuple):
     graphs, left_out  how many CUDA graphs the last step was; ops between them, and why
     compared  "all", or what part of a batch was compared with eager execution, or nothing
     moves, moved  copies to the host's memory and back in a step, and their bytes; host: bytes there
+    collectives, gathers  in a step; gathers are those of parameters. gathered_again: names of those
+              that a budget runs again. received: bytes that this rank gets from the others
     noise     where fused kernels differ by more than the tolerance of their types: by how much of
               its norm eager execution makes something else if its parameters are rounded otherwise,
               by name; twice that was then allowed"""
@@ -773,6 +798,7 @@ class Report(NamedTuple):
     left_out: Mapping[str, str] = {}
     compared: str = ""
     noise: Mapping[str, float] = {}
+    collectives: int = 0
     gathers: int = 0
     gathered_again: Sequence[str] = ()
     received: int = 0
@@ -797,9 +823,10 @@ class Report(NamedTuple):
         if self.moves:
             text += (f"; {self.moves} copies to the host's memory and back, {self.moved} bytes; "
                      f"{self.host} bytes there")
-        if self.gathers:
-            text += (f"; {self.gathers} gathers, {len(self.gathered_again)} of them again; "
-                     f"{self.received} bytes received")
+        if self.collectives:
+            gathered = (f", {self.gathers} gathers, {len(self.gathered_again)} of them again"
+                        if self.gathers else "")
+            text += f"; {self.collectives} collectives{gathered}; {self.received} bytes received"
         if self.graphs:
             text += "; one CUDA graph" if self.graphs == 1 else f"; {self.graphs} CUDA graphs"
         for name, why in self.left_out.items():

@@ -15,11 +15,22 @@ def local(tensor: Any) -> Any:
     return getattr(tensor, "_local_tensor", tensor)
 
 
-def as_gradient(parameter: Any, gradient: Any) -> Any:
-    """What a parameter takes as `.grad`: a DTensor if it is one, whose part on this rank is given."""
-    if local(parameter) is parameter:
-        return gradient
-    return type(parameter.detach())(gradient, parameter._spec, requires_grad=False)
+def as_part(part: Any, like: Any) -> Any:
+    """A DTensor whose part on this rank is `part`, laid out as the DTensor `like`; for any other
+    tensor `part` itself."""
+    return part if local(like) is like else dtensor(part, like._spec)
+
+
+def dtensor(part: Any, spec: Any) -> Any:
+    """The DTensor whose part on this rank is `part`."""
+    from torch.distributed.tensor import DTensor  # pylint: disable=import-outside-toplevel
+    return DTensor(part, spec, requires_grad=False)
+
+
+def as_gradient(parameter: Any, gradient: Any, spec: Any = None) -> Any:
+    """What a parameter takes as `.grad`: a DTensor if it is one, whose part on this rank is given.
+    spec: how it lies, if not as the parameter does."""
+    return as_part(gradient, parameter) if spec is None else dtensor(gradient, spec)
 
 
 def flat(results: Any) -> Any:

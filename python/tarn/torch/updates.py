@@ -95,9 +95,11 @@ class Update:
     """The optimizer at work on some of its parameters: an optimizer of the same class that shares
     state and hyperparameters, so that schedulers and state_dict work as ever; or itself, on all."""
 
-    def __init__(self, optimizer: Any, parameters: Any, dropped: Any) -> None:
-        """dropped: ids of parameters whose gradients were taken away in this step."""
+    def __init__(self, optimizer: Any, parameters: Any, dropped: Any, specs: Any = {}) -> None:
+        """dropped: ids of parameters whose gradients were taken away in this step. specs: by ids of
+        parameters, how gradients lie that are DTensors and lie otherwise."""
         self.optimizer, self.parameters, self._dropped = optimizer, parameters, dropped
+        self._specs = specs
         self.own, self._last, self._members = optimizer, None, {}  # the members by group
         if is_one_by_one(optimizer):
             self.own = object.__new__(type(optimizer))
@@ -117,8 +119,8 @@ class Update:
                                           for i, those in self._members.items()]
                 self.own.state = self.optimizer.state
             for parameter, gradient in zip(self.parameters, gradients):
-                parameter.grad = (None if id(parameter) in self._dropped
-                                  else as_gradient(parameter, gradient))
+                parameter.grad = (None if id(parameter) in self._dropped else as_gradient(
+                    parameter, gradient, self._specs.get(id(parameter))))
             if _seen is not None:
                 _seen.update((id(p), p.grad.clone()) for p in self.parameters if p.grad is not None)
             with lying(placed, self) if placed else nullcontext():
@@ -235,26 +237,37 @@ def recorded_updates(rates: Rates) -> Iterator[None]:
 class Edit:
     """What the program does to gradients before the optimizer sees them: hooks, clipping."""
 
-    def __init__(self, function: Any, parameters: Any, dropped: Any) -> None:
+    def __init__(self, function: Any, parameters: Any, dropped: Any, specs: Any = {}) -> None:
         self._function, self.parameters, self._dropped = function, parameters, dropped
+        self._specs = specs
 
     def __call__(self, *gradients: Any) -> Any:
         def run() -> None:
             versions = [p._version for p in self.parameters]
             for parameter, gradient in zip(self.parameters, gradients):
-                parameter.grad = (None if id(parameter) in self._dropped
-                                  else as_gradient(parameter, gradient))
+                parameter.grad = (None if id(parameter) in self._dropped else as_gradient(
+                    parameter, gradient, self._specs.get(id(parameter))))
             self._function(self.parameters)
             for parameter, gradient in zip(self.parameters, gradients):
                 if parameter.grad is None:
                     self._dropped.add(id(parameter))
                 elif local(parameter.grad) is not gradient:
+                    if not _lies_so(parameter, self._specs.get(id(parameter))):
+                        raise ValueError("a hook of a parameter, or clip, changes the placements of a "
+                                         "gradient")
                     gradient.copy_(local(parameter.grad))
                 parameter.grad = None
             if versions != [p._version for p in self.parameters]:
                 raise ValueError("a hook of a parameter, or clip, writes to parameters")
 
         return run
+
+
+def _lies_so(parameter: Any, spec: Any) -> bool:
+    """Lies its gradient as it does, or as `spec` says?"""
+    if local(parameter) is parameter:
+        return True
+    return bool(parameter.grad.placements == (spec or parameter).placements)
 
 
 def hooked(parameter: Any) -> Any:
@@ -318,6 +331,11 @@ def _trained(lowered: Any, captured: Any, step: Any, inputs: Any) -> Iterator[An
         yield Trained(last.get(gradient, -1), roots[i], gradient, step.parameter(inputs[i]), node)
 
 
+def _meeting(communicators: Any) -> dict[str, Any]:
+    """Of an op that uses these."""
+    return {"group": communicators[0], "others": communicators[1:]} if communicators else {}
+
+
 def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     """Ops of the optimizer, each as early as the gradients are there and nobody needs the
     parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
@@ -326,6 +344,8 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     ready = sorted(_trained(lowered, captured, step, inputs), key=lambda item: item.position)
     end = max((item.position for item in ready), default=-1)
     given, one_by_one = {id(i.parameter): i for i in ready}, is_one_by_one(step.optimizer)
+    specs = {id(step.parameter(inputs[i])): spec
+             for i, spec in zip(captured.trained, captured.lying) if spec is not None}
     buckets = [[given[id(p)] for p in bucket]
                for bucket in step.buckets([item.parameter for item in ready])]
 
@@ -342,7 +362,7 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
 
     for i, item in enumerate(ready):
         if hooked(item.parameter):
-            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], dropped), [item],
+            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], dropped, specs), [item],
                 item.position, on_heap=True)
     available = [max(item.position for item in bucket) for bucket in buckets]
     if step.reduction:
@@ -352,16 +372,18 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
                 cost=sum(item.parameter.nbytes for item in bucket))
     if step.clip and ready:
         items = [given[id(p)] for p in step.parameters() if id(p) in given]
-        edit = Edit(step.clip, [item.parameter for item in items], dropped)
-        add("clip", "clip", edit, items, end, on_heap=True, group=step.clips_over)
+        edit = Edit(step.clip, [item.parameter for item in items], dropped, specs)
+        add("clip", "clip", edit, items, end, on_heap=True, **_meeting(step.clips_over))
     updates: list[Any] = []
     for bucket, at in zip(buckets, available) if one_by_one else [(ready, end)]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
         at = max([end if step.clip else at, *(last.get(r, -1) for r in roots)])
-        run = Update(step.optimizer, [item.parameter for item in bucket], dropped)
+        run = Update(step.optimizer, [item.parameter for item in bucket], dropped, specs)
+        sums = any(id(item.parameter) in specs for item in bucket)  # over ranks
+        meeting = _meeting(step.clips_over if sums else step.updates_over)
         kind = f"optimizer.{type(step.optimizer).__name__}"
         updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots,
-                           on_heap=not one_by_one, group=step.updates_over))
+                           on_heap=not one_by_one or sums, **meeting))
     lowered.ops = added[-1] + [new for index, op in enumerate(lowered.ops)
                                for new in (op, *added[index])]
     groups = [[item.gradient for item in bucket] for bucket in buckets] if step.reduction else []

@@ -214,42 +214,6 @@ def large_worlds():
         assert again.arena <= 0.71 * report.arena and again.gathered_again and again.received > report.received
 
 
-# ---- Collectives of ordinary steps ----
-
-def traced():
-    """A model that communicates itself: by functional collectives on one communicator, one stream."""
-    import torch.distributed._functional_collectives as functional
-    group = dist.group.WORLD
-
-    class Split(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 3)
-
-        def forward(self, x):
-            whole = functional.all_gather_tensor_autograd(self.up(x), 0, group)
-            return self.down(F.gelu(whole).chunk(2)[0])
-
-    def loss(model, x, y):
-        return functional.all_reduce(F.cross_entropy(model(x), y).detach(), "sum", group) * 0 + F.cross_entropy(model(x), y)
-
-    torch.manual_seed(0)
-    one = Split()
-    two = copy.deepcopy(one)
-    theirs, ours = adam(one.parameters()), adam(two.parameters())
-    data = [(torch.randn(4, 8), torch.randint(0, 3, (4,))) for _ in range(4)]
-    step = tarn.torch.step(two, ours, loss, data[0])
-    for x, y in data:
-        expected = loss(one, x, y)
-        expected.backward()
-        theirs.step()
-        theirs.zero_grad()
-        assert torch.equal(step(x, y), expected.detach()) and same(parts(one, theirs), parts(two, ours)), step.reason
-    assert step.reason is None, step.reason
-    collectives = [op for op in step.plan.graph.ops if op.op_class == "collective"]
-    assert len(collectives) >= 4 and {op.stream for op in collectives} == {1} and "communication1" in str(step.plan.graph.streams)
-
-
 # ---- Ranks that differ ----
 
 def asking(model, *batch):
@@ -375,11 +339,11 @@ def dying():
 
 
 CASES = {function.__name__: function for function in (
-    plain, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, large_worlds, traced,
+    plain, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, large_worlds,
     eager_ranks, other_shapes, refused, failing, hanging, dying)}
 
 
-if __name__ == "__main__":
+def main(cases):
     rank, world, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(1)
     for case in sys.argv[4:]:
@@ -387,7 +351,11 @@ if __name__ == "__main__":
         begin = time.monotonic()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            CASES[case]()
+            cases[case]()
         if rank == 0:
             print(f"{case}: {time.monotonic() - begin:.1f} s", flush=True)
         dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(CASES)

@@ -1,5 +1,5 @@
 """tarn.torch.fsdp on 2 and 4 ranks of gloo against FSDP2, bit by bit (sharding_ranks.py is one rank); ranks that fail,
-differ or hang; larger worlds by a fake process group; collectives in ordinary steps. TAP on stdout.
+differ or hang; larger worlds by a fake process group. TAP on stdout.
 
     tests/with_torch.sh tests/python/torch/sharding_test.py [NAMES...]"""
 import ctypes
@@ -19,9 +19,9 @@ from tarn.torch.memory import Arena
 RANKS = Path(__file__).with_name("sharding_ranks.py")
 
 
-def ranks(count, *cases, seconds=240):
+def ranks(count, *cases, seconds=240, program=RANKS):
     with tempfile.TemporaryDirectory() as folder:
-        processes = [subprocess.Popen([sys.executable, str(RANKS), str(rank), str(count), f"{folder}/store", *cases],
+        processes = [subprocess.Popen([sys.executable, str(program), str(rank), str(count), f"{folder}/store", *cases],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for rank in range(count)]
         try:
             errors = [process.communicate(timeout=seconds)[1] for process in processes]
@@ -31,8 +31,8 @@ def ranks(count, *cases, seconds=240):
     assert not any(process.returncode for process in processes), "\n".join(errors)
 
 
-def named(name, count, *cases):
-    function = functools.partial(ranks, count, *cases)
+def named(name, count, *cases, **options):
+    function = functools.partial(ranks, count, *cases, **options)
     function.__name__ = name
     return function
 
@@ -86,7 +86,7 @@ def a_window_is_registered_once_and_given_up_before_its_memory():
 
 # The short version has each kind of case; the long one all of them, with more options, on four ranks, too.
 SHORT = [named("two_ranks_have_the_bits_of_fsdp2", 2, "plain", "mixed_precision_and_clipping", "within_a_budget", "symmetric",
-               "eager_ranks", "refused", "traced"),
+               "eager_ranks", "refused"),
          a_window_is_registered_once_and_given_up_before_its_memory,
          named("a_rank_that_fails_takes_the_others_along", 2, "failing"),
          named("a_world_that_is_not_here_is_planned", 1, "large_worlds")]

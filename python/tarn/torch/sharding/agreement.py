@@ -7,7 +7,7 @@ import datetime
 import itertools
 import pickle
 import time
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -39,10 +39,10 @@ class Alone(Wire):
 
 
 class Council(Alone):
-    """Of a process group."""
+    """Of several ranks."""
 
-    def __init__(self, group: Any, timeout: float) -> None:
-        self._members = dist.get_process_group_ranks(group)
+    def __init__(self, members: Sequence[int], timeout: float) -> None:
+        self._members = list(members)
         super().__init__(len(self._members))
         self._timeout = timeout
         self._group = dist.new_group(self._members, backend="gloo", use_local_synchronization=True,
@@ -129,9 +129,10 @@ class Council(Alone):
         raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {text}")
 
 
-def council(group: Any, timeout: float) -> Alone:
-    """For the ranks of a process group; all of them call it together."""
-    ranks = dist.get_world_size(group)
-    if ranks == 1 or dist.get_backend(group) == "fake":
-        return Alone(ranks)
-    return Council(group, timeout)
+def council(group: Any, timeout: float, members: Optional[Sequence[int]] = None) -> Alone:
+    """For the ranks of a process group, or for these; all of them call it together."""
+    if members is None:
+        members = dist.get_process_group_ranks(group)
+    if len(members) == 1 or dist.get_backend(group) == "fake":
+        return Alone(len(members))
+    return Council(members, timeout)

@@ -15,7 +15,7 @@ from .kernels import Cast, Gather, Pack, Reduce, Scatter
 ATEN = torch.ops.aten
 
 
-class _Writer:
+class Writer:
     """Adds calls to a graph, with the fake tensors that they make."""
 
     def __init__(self, graph: Any, mode: Any) -> None:
@@ -38,7 +38,7 @@ class _Writer:
         return results
 
 
-def _gather(write: _Writer, unit: Any, shards: Any, flats: Any, late: Any) -> Any:
+def _gather(write: Writer, unit: Any, shards: Any, flats: Any, late: Any) -> Any:
     """Nodes of the whole parameters. late: whether the backward pass reads them."""
     made: dict[Any, Any] = {}
     for dtype in dict.fromkeys(shard.dtype for shard in shards):
@@ -53,7 +53,7 @@ def _gather(write: _Writer, unit: Any, shards: Any, flats: Any, late: Any) -> An
     return [_whole(write, shard, unit.ranks, made[shard]) for shard in shards]
 
 
-def _whole(write: _Writer, shard: Any, ranks: int, flat: Any) -> Any:
+def _whole(write: Writer, shard: Any, ranks: int, flat: Any) -> Any:
     size = list(shard.size)
     if shard.dimension:  # parts of later dimensions lie one behind the other
         parts = [ranks, *size]
@@ -70,7 +70,7 @@ def _whole(write: _Writer, shard: Any, ranks: int, flat: Any) -> Any:
     return write(None, ATEN.view.default, flat, size)
 
 
-def _scatter(write: _Writer, unit: Any, shards: Any, gradients: Any) -> Any:
+def _scatter(write: Writer, unit: Any, shards: Any, gradients: Any) -> Any:
     """Nodes of this rank's parts of the mean of the gradients."""
     name, how, group = _name("scatter", unit), unit.reduction, unit.process_group.group_name
     fakes = [gradient.meta["val"] for gradient in gradients]
@@ -98,14 +98,14 @@ def _scatter(write: _Writer, unit: Any, shards: Any, gradients: Any) -> Any:
     return owned
 
 
-def _of_replicas(write: _Writer, unit: Any, parts: Any) -> Any:
+def _of_replicas(write: Writer, unit: Any, parts: Any) -> Any:
     if not unit.replicas:
         return parts
     reduce = Reduce(unit.replicas.group_name, unit.reduction.op)
     return write.each(_name("reduce", unit), reduce, parts)
 
 
-def _own(write: _Writer, shard: Any, part: Any) -> Any:
+def _own(write: Writer, shard: Any, part: Any) -> Any:
     count = torch.Size(shard.own_size).numel()
     if count < shard.part:
         part = write(None, ATEN.slice.Tensor, part, 0, 0, count)
@@ -123,9 +123,9 @@ def sharded(captured: Captured, units: Any, owners: Any) -> Captured:
     results = list(graph.output_node().args[0])
     count = captured.results_count
     holders = graph.find_nodes(op="placeholder")
-    mode = next((n.meta["val"].fake_mode for n in holders if hasattr(n.meta["val"], "fake_mode")))
-    write = _Writer(graph, mode)
-    late = _read_after(graph, results[0])
+    mode = mode_of(holders)
+    write = Writer(graph, mode)
+    late = read_after(graph, results[0])
     places = {s: i for i, s in reversed([*enumerate(owners)]) if s is not None}
     for unit in units:
         mine = [shard for shard in unit.shards if shard in places]
@@ -147,6 +147,11 @@ def sharded(captured: Captured, units: Any, owners: Any) -> Captured:
     return captured
 
 
+def mode_of(nodes: Any) -> Any:
+    """The FakeTensorMode of their values."""
+    return next((n.meta["val"].fake_mode for n in nodes if hasattr(n.meta["val"], "fake_mode")), None)
+
+
 def _flat(graph: Any, mode: Any, whole: Any, shard: Any) -> Any:
     """A placeholder of this rank's part in the place of that of the whole."""
     with graph.inserting_before(whole):
@@ -156,28 +161,28 @@ def _flat(graph: Any, mode: Any, whole: Any, shard: Any) -> Any:
     return node
 
 
-def _storage(node: Any) -> Any:
+def storage_of(node: Any) -> Any:
     value = node.meta.get("val")
     return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
 
 
-def _read_after(graph: Any, loss: Any) -> Any:
+def read_after(graph: Any, loss: Any) -> Any:
     """The storages of what is read behind the loss (whose result is a detached one)."""
-    nodes, wanted = iter(graph.nodes), _storage(loss)
+    nodes, wanted = iter(graph.nodes), storage_of(loss)
     for node in nodes:
-        if _storage(node) == wanted:
+        if storage_of(node) == wanted:
             break
-    return {_storage(given) for node in nodes for given in node.all_input_nodes}
+    return {storage_of(given) for node in nodes for given in node.all_input_nodes}
 
 
-def _gathered(write: _Writer, unit: Any, shards: Any, wholes: Any, flats: Any, late: Any) -> Any:
+def _gathered(write: Writer, unit: Any, shards: Any, wholes: Any, flats: Any, late: Any) -> Any:
     """Returns what stands for the wholes."""
     readers = {user for whole in wholes for user in whole.users}
     first = next((node for node in write.graph.nodes if node in readers), None)
     if first is None:
         return {}
     with write.graph.inserting_before(first):
-        read = [_storage(whole) in late for whole in wholes]
+        read = [storage_of(whole) in late for whole in wholes]
         made = dict(zip(wholes, _gather(write, unit, shards, flats, read)))
     for whole, node in made.items():
         node.meta["stands_for"] = whole.meta["val"]
@@ -190,7 +195,7 @@ def _last(graph: Any, nodes: Any) -> Any:
     return next(node for node in reversed(graph.nodes) if node in wanted)
 
 
-def _scattered(write: _Writer, unit: Any, shards: Any, positions: Any, results: Any) -> None:
+def _scattered(write: Writer, unit: Any, shards: Any, positions: Any, results: Any) -> None:
     gradients = [results[p] for p in positions]
     with write.graph.inserting_before(_last(write.graph, gradients).next):
         for position, node in zip(positions, _scatter(write, unit, shards, gradients)):

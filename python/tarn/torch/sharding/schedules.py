@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Optional
 
 import tarn
 
-from .kernels import Cast
-
 ALIKE = 0.002  # a share of the time by which plans are as fast as others
 WAIT = 2000  # nanoseconds of an event's wait
 
@@ -26,16 +24,12 @@ def _roots(lowered: Any, ids: Any) -> Any:
     return [lowered.storages[s].root for s in ids]
 
 
-def _is_cast(op: Any) -> bool:
-    return op.node is not None and isinstance(op.node.target, Cast)
-
-
 def gathered_twice(lowered: Any, ops: Any) -> list[Any]:
     """Every unit that the backward pass reads is gathered for it again, but the last one (ZeRO-3)."""
     loss = lowered.root(lowered.value[lowered.results[0]])
     turn = max(i for i, op in enumerate(ops) if loss in _roots(lowered, op.outputs))
     makers = {root: op for op in ops if op.gathers for root in _roots(lowered, op.outputs)}
-    casts = {root: op for op in ops if _is_cast(op) for root in _roots(lowered, op.outputs)}
+    casts = {root: op for op in ops if op.prepares for root in _roots(lowered, op.outputs)}
     gathers = [op for op in ops[:turn] if op.gathers]
     last = gathers[-1] if gathers else None
     twins: dict[int, int] = {}
@@ -48,6 +42,9 @@ def gathered_twice(lowered: Any, ops: Any) -> list[Any]:
         return twins[old.root]
 
     def again(op: Any) -> None:
+        for given in _roots(lowered, op.inputs):
+            if given in casts and given not in twins:
+                again(casts[given])
         made.append(dataclasses.replace(
             op, name=op.name + "'", outputs=[twin(s) for s in op.outputs],
             inputs=[twins.get(root, s) for s, root in zip(op.inputs, _roots(lowered, op.inputs))]))
@@ -57,9 +54,6 @@ def gathered_twice(lowered: Any, ops: Any) -> list[Any]:
         for root in roots:
             maker = makers.get(root)
             if i > turn and maker is not None and maker is not last and root not in twins:
-                for given in _roots(lowered, maker.inputs):
-                    if given in casts:
-                        again(casts[given])
                 again(maker)
         made.append(op if i <= turn or not twins.keys() & set(roots) else dataclasses.replace(
             op, inputs=[twins.get(root, s) for s, root in zip(op.inputs, roots)]))
@@ -91,7 +85,7 @@ class _Again:
                 written[root] = written.get(root, 0) + 1
         for op in ops[:self._turn]:
             outs = _roots(lowered, op.outputs)
-            if op.gathers or _is_cast(op):
+            if op.gathers or op.prepares:
                 self._maker.update((root, op) for root in outs if root not in kept)
                 continue
             unit = max([unit, *(gathered.get(r, 0) for r in _roots(lowered, op.inputs))])
@@ -149,21 +143,30 @@ def computed_again(lowered: Any, ops: Any, units: int, gathers: int) -> list[Any
     return _Again(lowered, ops, units, gathers).run()
 
 
+def _before(lowered: Any, ops: Any, casts: Any, place: int) -> Any:
+    """The places of what prepares the gather at that place, in order."""
+    found: set[int] = set()
+    waiting = [place]
+    while waiting:
+        more = {casts[root] for root in _roots(lowered, ops[waiting.pop()].inputs) if root in casts}
+        waiting += more - found
+        found |= more
+    return sorted(found)
+
+
 def ahead(lowered: Any, ops: Any, distance: int) -> Schedule:
     """A gather begins when the unit `distance` before it is read first, and what a reduction has read
     is free when the one behind it is done: as FSDP2 prefetches."""
     reads = [set(_roots(lowered, op.inputs)) for op in ops]
     compute = [i for i, op in enumerate(ops) if op.stream == 0]
-    casts = {root: i for i, op in enumerate(ops) if _is_cast(op) and op.stream
+    casts = {root: i for i, op in enumerate(ops) if op.prepares and op.stream
              for root in _roots(lowered, op.outputs)}
     chains = []
     for i, op in enumerate(ops):
         if op.gathers:
             outs = set(_roots(lowered, op.outputs))
             first = next((k for k, j in enumerate(compute) if outs & reads[j]), len(compute))
-            before = dict.fromkeys(casts[root] for root in _roots(lowered, op.inputs)
-                                   if root in casts)
-            chains.append((first, [*before, i]))
+            chains.append((first, [*_before(lowered, ops, casts, i), i]))
     chains.sort()
     starts: dict[int, list[Any]] = {}
     for number, (_, chain) in enumerate(chains):

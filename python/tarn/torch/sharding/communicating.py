@@ -1,0 +1,182 @@
+"""tarn.torch.step of a model that communicates by itself: by functional collectives in its loss, or by
+DTensors among its parameters (tensor parallelism, parameters that are gathered where they are used).
+The loss is captured as this rank's part of it: DTensors are replaced by their local tensors, and what
+they communicate is a part of the graph."""
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+
+from ..capture import capture
+from ..collectives import divide
+from ..stepping import Step, of_optimizer
+from ..tensors import dtensor, local
+from ..updates import hooked
+from .agreement import council
+from .coalescing import coalesced
+from .joint import JointStep, check_options, looks_at_several
+from .network import Network, measured
+from .units import Refused
+
+
+def distributed(model: Any) -> list[Any]:
+    """The DTensors that a model has."""
+    return [t for t in (*model.parameters(), *model.buffers()) if local(t) is not t]
+
+
+def _members(group: Any, tensors: Any) -> list[int]:
+    """The ranks that have to agree: those of the group, or of the meshes of DTensors."""
+    if group is not None:
+        return list(dist.get_process_group_ranks(group))
+    meshes = [getattr(t.device_mesh, "_get_root_mesh", lambda mesh=t.device_mesh: mesh)()
+              for t in tensors]
+    return sorted({rank for mesh in meshes for rank in mesh.mesh.flatten().tolist()})
+
+
+def _groups(tensors: Any) -> dict[str, Any]:
+    """By name: the communicators of the meshes of DTensors."""
+    meshes = dict.fromkeys(t.device_mesh for t in tensors)
+    return {g.group_name: g for mesh in meshes for g in mesh.get_all_groups() if g.size() > 1}
+
+
+def _no_regions(*_: Any, **__: Any) -> Any:
+    raise ValueError("a DTensor draws random numbers on a GPU, by a generator of its own (dropout)")
+
+
+class CommunicatingStep(JointStep):
+    """What tarn.torch.step returns for a model with DTensors, or with a process_group. All ranks call
+    it, and `report`, together. Collectives run on a stream of their communicator, in one order."""
+
+    may_differ = True
+
+    def __init__(self, model: Any, optimizer: Any, loss_fn: Any, example_batch: Any, *,
+                 process_group: Any = None, timeout: float = 600,
+                 network: Optional[Sequence[float]] = None, streams: int = 1, **options: Any) -> None:
+        check_options(options)
+        if streams != 1:
+            raise ValueError("a step that communicates has one stream for its computation, and one "
+                             "for each communicator: leave streams out")
+        tensors = distributed(model)
+        groups = _groups(tensors)
+        self.wire = council(process_group, timeout, _members(process_group, tensors))
+        device = next(p.device for group in optimizer.param_groups for p in group["params"])
+        self.network = Network(*network) if network is not None else measured(
+            next(iter(groups.values()), process_group), device,
+            lambda mine: self.wire.told(mine, "the network's measure"))
+        self.clips_over = tuple(groups)
+        self.updates_over = tuple(groups) if looks_at_several(optimizer) else ()
+        self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
+        self._owners: list[Any] = []  # of the inputs: the DTensors whose parts they are
+        super().__init__(model, optimizer, loss_fn, example_batch, **options)
+
+    # ---- DTensors and their parts ----
+
+    def tracing(self) -> Any:
+        if any(hasattr(module, "_get_fsdp_state") for module in self.model.modules()):
+            return _refuse
+        return super().tracing()
+
+    def planned(self, loss: Any, inputs: Any) -> Any:
+        others = {i: value for i, value in enumerate(inputs) if not isinstance(value, torch.Tensor)}
+        if others:
+            known = self._bound.get(loss)
+            if known is None or known[0] != others:
+                known = self._bound[loss] = others, _without(loss, others)
+            loss = known[1]
+        self._owners = [value for value in inputs if isinstance(value, torch.Tensor)]
+        return super().planned(loss, [local(t) for t in self._owners])
+
+    def returned(self, variant: Any, results: Any) -> Any:
+        return [result if spec is None else dtensor(result, spec)
+                for result, spec in zip(results, variant.specs)]
+
+    def names(self) -> dict[int, str]:
+        held = [*self.model.named_parameters(), *self.model.named_buffers()]
+        return {id(local(t)): n for n, t in held}
+
+    def parameter(self, tensor: Any) -> Any:
+        known = [*self.model.parameters(), *of_optimizer(self.optimizer)]
+        return next((p for p in known if local(p) is tensor), tensor)
+
+    def marks(self, inputs: Any) -> Any:
+        return super().marks(self._owners), tuple(getattr(t, "_spec", None) for t in self._owners)
+
+    def captured(self, loss: Any, inputs: Any, names: Any, joint: Any) -> Any:
+        own = {id(t): names[id(local(t))] for t in self._owners if id(local(t)) in names}
+        with _no_random_regions():
+            captured = capture(loss, self._owners, own, joint,
+                               bool(self.clip) or any(map(hooked, self._owners)))
+        return coalesced(captured, self._is_exact())
+
+    # ---- Plans ----
+
+    def divide(self, lowered: Any) -> Sequence[str]:
+        streams: Sequence[str] = divide(lowered, self.streams)
+        for op in lowered.ops:
+            if op.group and op.node is not None:
+                op.gathers = op.kind == "c10d.all_gather"  # made by `coalesced`
+                op.meets_again = not op.gathers and not lowered.writes(op)
+        _prepare(lowered)
+        return streams
+
+    def plan_of(self, variant: Any) -> None:
+        if any(op.gathers for op in variant.lowered.ops):
+            super().plan_of(variant)
+        else:
+            Step.plan_of(self, variant)
+
+
+def _refuse(*_batch: Any) -> Any:
+    raise Refused("fully_shard has wrapped the model: use tarn.torch.fsdp")
+
+
+def _without(loss: Any, others: dict[int, Any]) -> Any:
+    """The same loss, with what is no tensor (meshes) as attributes."""
+    made = torch.fx.GraphModule(loss, torch.fx.Graph())
+    made.graph = torch.fx.Graph()
+    made.graph.output(made.graph.graph_copy(loss.graph, {}))
+    holders = made.graph.find_nodes(op="placeholder")
+    for i, value in others.items():
+        name = f"tarn_other{i}"
+        setattr(made, name, value)
+        with made.graph.inserting_before(holders[i]):
+            holders[i].replace_all_uses_with(made.graph.get_attr(name))
+        made.graph.erase_node(holders[i])
+    made.recompile()
+    return made
+
+
+def _no_random_regions() -> Any:
+    from torch.distributed.tensor import _random  # pylint: disable=import-outside-toplevel
+    return mock.patch.object(_random.OffsetBasedRNGTracker, "_distribute_region", _no_regions)
+
+
+def _prepare(lowered: Any) -> None:
+    """Marks what gathers alone read, and what depends on parameters alone; it runs on their streams."""
+    readers: dict[int, list[Any]] = {}
+    makers: dict[int, Any] = {}
+    for op in lowered.ops:
+        for s in op.inputs:
+            readers.setdefault(lowered.storages[s].root, []).append(op)
+        makers.update((lowered.storages[s].root, op) for s in op.outputs)
+    found = {id(op): op for op in lowered.ops
+             if op.node is not None and not op.group and not op.is_random and not lowered.writes(op)}
+
+    def fits(op: Any) -> bool:
+        ins = (lowered.storages[s].root for s in op.inputs)
+        outs = (lowered.storages[s].root for s in op.outputs)
+        return (all(root in lowered.persistent or id(makers[root]) in found for root in ins)
+                and all(readers.get(root) and all(r.gathers or id(r) in found for r in readers[root])
+                        for root in outs))
+
+    wrong = [op for op in found.values() if not fits(op)]
+    while wrong:
+        for op in wrong:
+            del found[id(op)]
+        wrong = [op for op in found.values() if not fits(op)]
+    for op in reversed(list(found.values())):
+        op.prepares = True
+        op.stream = next(r.stream for s in op.outputs for r in readers[lowered.storages[s].root])

@@ -1,0 +1,201 @@
+"""Steps that all ranks of a process group run planned, or none of them: the base of `ShardedStep` and
+of steps that communicate by themselves (`communicating`)."""
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any, Optional, Sequence, Union
+
+import tarn
+
+from .. import collectives
+from ..stepping import Report, Step
+from ..tracing import NotRun, reason
+from ..updates import is_one_by_one
+from .agreement import Alone
+from .network import Network
+from .schedules import fastest
+
+NEW, EAGER = -1, -2  # votes; others are numbers of variants
+ALONE = {"Adadelta", "Adagrad", "Adam", "Adamax", "AdamW", "ASGD", "NAdam", "RAdam", "RMSprop",
+         "Rprop", "SGD"}  # optimizers that look at each number alone
+
+
+def check_options(options: Any) -> None:
+    """Raises ValueError for options of tarn.torch.step that steps of several ranks do not take."""
+    if options.get("seconds"):
+        raise ValueError("each rank plans, and ranks that are ended by the clock would find "
+                         "other plans; give effort, which is counted, instead of seconds")
+    if options.get("fuse") or options.get("compare") == "sample" or options.get("offload"):
+        raise ValueError('steps of several ranks take neither fuse nor compare="sample" nor '
+                         'offload')
+
+
+def looks_at_several(optimizer: Any) -> bool:
+    """Does the optimizer look at more than one number at a time, and so communicate on DTensors?"""
+    return type(optimizer).__name__ not in ALONE or not is_one_by_one(optimizer)
+
+
+class JointStep(Step):
+    """Before each call the ranks say which plan they would run; if they differ, or one of them has to
+    run eagerly, all run eagerly, and `reason` says why. A plan is made by all ranks or by none, with
+    equal costs, and the order of their collectives is compared. Subclasses set `wire` before
+    `__init__`, and `network`."""
+
+    wire: Alone
+    network: Network
+    rounds = 2  # of talks in a capture
+    may_differ = False  # other ops than collectives, from rank to rank
+
+    def __init__(self, model: Any, optimizer: Any, loss_fn: Any, example_batch: Any, *,
+                 budget: Union[int, float, None] = None, **options: Any) -> None:
+        check_options(options)
+        self._voted, self._talks = True, self.rounds
+        super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
+                         **options)
+
+    # ---- Calls ----
+
+    def _call(self, batch: Any) -> Any:
+        self._voted = False
+        try:
+            return super()._call(batch)
+        finally:
+            self._vote(EAGER)
+
+    def eager(self, *batch: Any) -> Any:
+        self._vote(EAGER)
+        return super().eager(*batch)
+
+    def __call__(self, *batch: Any) -> Any:
+        self._voted = False
+        return super().__call__(*batch)
+
+    def _vote(self, mine: int) -> Any:
+        """What each rank would run; once in each call."""
+        if self._voted:
+            return None
+        self._voted = True
+        return self.wire.votes(mine)
+
+    def meet(self, key: Any) -> None:
+        keys = list(self.variants)
+        mine = EAGER if key in self._refused else keys.index(key) if key in keys else NEW
+        votes = self._vote(mine)
+        if len(set(votes)) == 1:
+            return
+        eager = [rank for rank, vote in enumerate(votes) if vote == EAGER]
+        raise NotRun(f"ranks {eager} run eagerly" if eager else
+                     "the ranks have batches of different kinds")
+
+    def _run(self, variant: Any) -> None:
+        try:
+            super()._run(variant)
+        except BaseException as error:
+            self.wire.failed(error)
+            raise
+
+    def rehearses(self, variant: Any) -> Any:
+        return variant.to_compare > 0
+
+    def _differs(self, loss: Any, batch: Any) -> str:
+        told = self.wire.told(super()._differs(loss, batch), "the comparison with eager execution")
+        return next(filter(None, told), "")
+
+    # ---- Captures: all ranks, or none ----
+
+    def _capture(self, loss: Any, inputs: Any) -> Any:
+        self._talks = 0
+        try:
+            variant = super()._capture(loss, inputs)
+            self._talk([(op.stream, op.name, variant.plan.is_recomputed(op.id))
+                        for op in variant.plan.graph.ops if op.op_class == "collective"])
+            return variant
+        except Exception as error:
+            while self._talks < self.rounds:  # the others wait for what this rank has not captured
+                with contextlib.suppress(ValueError):
+                    self._talk(None, reason(error))
+            raise
+
+    def graph_of(self, variant: Any, waits: Any) -> Any:
+        """Of the ops that its `lowered` has, with these waits."""
+        return variant.lowered.graph(self.name, variant.streams, variant.groups or (), waits)
+
+    def plan_of(self, variant: Any) -> None:
+        lowered = variant.lowered
+
+        def graph_of(waits: Any) -> Any:
+            return self.graph_of(variant, waits)
+
+        if isinstance(self.budget, float):
+            plan, *_ = fastest(lowered, None, graph_of, self._options)
+            self.budget = math.ceil(self.budget * plan.footprint)
+        variant.plan, lowered.ops, lowered.ids = fastest(lowered, self.budget, graph_of,
+                                                         self._options)
+        variant.graph = variant.plan.source
+
+    def _talk(self, mine: Any, why: str = "") -> Any:
+        self._talks += 1
+        told = self.wire.told((mine, why), "a capture")
+        for rank, (theirs, failure) in enumerate(told):
+            if theirs is None:
+                raise ValueError(f"on rank {rank} {failure}")
+        if self._talks == self.rounds and any(theirs != told[0][0] for theirs, _ in told):
+            raise ValueError("the ranks' plans differ in their collectives")
+        return [theirs for theirs, _ in told]
+
+    def agree(self, lowered: Any) -> None:
+        """The ranks' graphs have to be one, or at least have the same collectives: costs are those of
+        the slowest rank, workspaces and states those of the rank with most."""
+        for op in lowered.ops:
+            if op.group:
+                op.cost = self.network.cost(collectives.received(lowered, op))
+        mine = [(op.kind, op.cost, op.workspace, op.on_heap, bool(op.group),
+                 [lowered.storages[s].size for s in op.inputs if self._is_state(lowered, s)])
+                for op in lowered.ops]
+        told = self._talk(mine)
+        own = lowered.ops
+        if len({tuple(kind for kind, *_ in theirs) for theirs in told}) > 1:
+            if not self.may_differ:
+                raise ValueError("the ranks have captured different ops")
+            own = [op for op in own if op.group]  # parts of uneven sizes, one of them padded
+            told = [[entry for entry in theirs if entry[4]] for theirs in told]
+            if len({tuple(kind for kind, *_ in theirs) for theirs in told}) > 1:
+                raise ValueError("the ranks have captured different collectives")
+        for op, *those in zip(own, *told):
+            _, costs, workspaces, heaps, _, states = zip(*those)
+            op.cost, op.on_heap = max(costs), any(heaps)
+            op.workspace = 0 if op.on_heap else max(workspaces)
+            self._complete_states(lowered, op, max(states, key=len))
+
+    @staticmethod
+    def _is_state(lowered: Any, storage: int) -> bool:
+        return bool(lowered.storages[storage].kind == "optimizer_state")
+
+    def _complete_states(self, lowered: Any, op: Any, sizes: Any) -> None:
+        """Of a rank whose parts are empty."""
+        own = [s for s in op.inputs if self._is_state(lowered, s)]
+        for size in sizes[len(own):]:
+            root = lowered.storage(f"{op.name}.state", size, "optimizer_state")
+            lowered.persistent[root] = None
+            op.inputs.append(root)
+            op.outputs.append(lowered.write(root, op.name))
+        for storage, size in zip(own, sizes):
+            root = lowered.storages[storage].root
+            lowered.storages[root].size = size
+
+    # ---- Report ----
+
+    def report(self) -> Report:
+        report, first = super().report(), self._first
+        if first is None:
+            return report
+        ops = [(op, first.lowered.ops[first.plan.origin(op.id)]) for op in first.plan.graph.ops]
+        again = [op for op, _ in ops if first.plan.is_recomputed(op.id) or op.name.endswith("'")]
+        gathers = {op.id for op, source in ops if source.gathers}
+        meeting = [source for _, source in ops if source.group and source.node is not None]
+        return report._replace(
+            recomputed=[op.name.rstrip("'") for op in again], gathers=len(gathers),
+            gathered_again=[op.name.rstrip("'") for op in again if op.id in gathers],
+            collectives=len(meeting),
+            received=sum(collectives.received(first.lowered, source) for source in meeting))

@@ -1,0 +1,466 @@
+"""One rank of communicating_test.py: models that communicate by themselves (tensor parallelism, parameters that are
+gathered where they are used, functional collectives) by tarn.torch.step, compared with eager execution by bits.
+
+    communicating_ranks.py RANK WORLD STORE CASES..."""
+import copy
+import functools
+import re
+import textwrap
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch.nn.functional as F
+from networks import OLDER, eager_step, loss_of
+from sharding_ranks import adam, left, main, parts, same
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel, RowwiseParallel, SequenceParallel, loss_parallel, parallelize_module)
+from torch.nn.utils import parametrize
+from torch.utils.checkpoint import checkpoint
+
+import tarn
+import tarn.torch
+
+
+class Block(nn.Module):
+    """Attention whose heads, and a network whose middle, may be divided."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.head = width // heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x):
+        batch = x.shape[0]
+        y = self.norm1(x)
+        q, k, v = (part(y).view(batch, y.shape[1], -1, self.head).transpose(1, 2) for part in (self.q, self.k, self.v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        x = x + self.o(y)
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class Network(nn.Module):
+    def __init__(self, words=24, width=16, blocks=2, heads=4):
+        super().__init__()
+        self.word = nn.Embedding(words, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(blocks))
+        self.norm, self.out = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+    def forward(self, x):
+        x = self.word(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.out(self.norm(x))
+
+
+class Plain(nn.Module):
+    """Sizes that no number of ranks divides."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(13, 27), nn.GELU(), nn.Linear(27, 13)) for _ in range(2))
+        self.out = nn.Linear(13, 3)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return self.out(x)
+
+
+def network(**sizes):
+    torch.manual_seed(0)
+    return Network(**sizes), lambda: (torch.randint(0, 24, (4, 8)), torch.randint(0, 24, (4, 8)))
+
+
+def plain():
+    torch.manual_seed(0)
+    return Plain(), lambda: (torch.randn(6, 13), torch.randint(0, 3, (6,)))
+
+
+def compared(network, wrap, optimizer=adam, steps=4, loss_fn=loss_of, same_data=True, clip=None, **options):
+    """Trains eagerly and by planned steps. Returns the planned step, its model and its optimizer."""
+    base, batch = network()
+    one, two = wrap(copy.deepcopy(base)), wrap(copy.deepcopy(base))
+    theirs, ours = optimizer(one.parameters()), optimizer(two.parameters())
+    torch.manual_seed(100 if same_data else 100 + dist.get_rank())
+    data = [batch() for _ in range(steps)]
+    step = tarn.torch.step(two, ours, loss_fn, data[0], clip=clip, **options)
+    for number, own in enumerate(data):
+        torch.manual_seed(number)
+        expected = eager_step(one, theirs, *own, clip=clip, loss_fn=loss_fn)
+        torch.manual_seed(number)
+        loss = step(*own)
+        assert type(loss) is type(expected) and torch.equal(loss, expected), (
+            f"the losses of step {number} differ: {loss}, {expected} ({step.reason})")
+        assert same(parts(one, theirs), parts(two, ours)), f"step {number} differs ({step.reason})"
+    return step, two, ours
+
+
+def collectives(step):
+    return [op for op in step.plan.graph.ops if op.op_class == "collective"]
+
+
+def one_stream_each(step, communicators=1):
+    streams = {op.stream for op in collectives(step)}
+    assert streams == set(range(1, 1 + communicators)), (streams, step.plan.graph.streams)
+
+
+# ---- Tensor parallelism ----
+
+MIDDLE = {"up": ColwiseParallel(), "down": RowwiseParallel(), "q": ColwiseParallel(), "k": ColwiseParallel(),
+          "v": ColwiseParallel(), "o": RowwiseParallel()}
+
+
+def in_columns_and_rows(model, mesh=None):
+    mesh = mesh or init_device_mesh("cpu", (dist.get_world_size(),))
+    for block in model.blocks:
+        parallelize_module(block, mesh, dict(MIDDLE))
+    return model
+
+
+def with_sequences(model, mesh=None):
+    """As Megatron and torchtitan have it: norms on parts of the sequence, words and losses divided, too."""
+    mesh = mesh or init_device_mesh("cpu", (dist.get_world_size(),))
+    parallelize_module(model, mesh, {
+        "word": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)), "norm": SequenceParallel(),
+        "out": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate())})
+    for block in model.blocks:
+        parallelize_module(block, mesh, {
+            "norm1": SequenceParallel(), "norm2": SequenceParallel(use_local_output=True),
+            **{name: ColwiseParallel(input_layouts=Shard(1)) for name in ("q", "k", "v", "up")},
+            **{name: RowwiseParallel(output_layouts=Shard(1)) for name in ("o", "down")}})
+    return model
+
+
+def clip_norm(parameters):
+    torch.nn.utils.clip_grad_norm_(parameters, 0.1)
+
+
+def tensor_parallel():
+    step, model, _ = compared(network, in_columns_and_rows)
+    assert step.reason is None, step.reason
+    one_stream_each(step)
+    report = step.report()
+    # two reductions a block forwards (o, down), and four backwards (q, k, v, up)
+    assert report.collectives == 12 and not report.copied and report.received == 12 * 4 * 8 * 16 * 4, report
+    assert "12 collectives; " in str(report) and "gathers" not in str(report), str(report)
+
+
+def sequence_parallel():
+    step, *_ = compared(network, with_sequences)
+    assert step.reason is None, step.reason
+    one_stream_each(step)
+
+
+def clipped():
+    step, *_ = compared(network, with_sequences, clip=clip_norm)
+    assert step.reason is None, step.reason
+
+
+def two_dimensions():
+    """Tensor parallelism inside of parameters that are gathered, or averaged, over the other dimension."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    for mode in (Shard(0), Replicate()):
+        step, *_ = compared(network, lambda model, mode=mode: gathered_where_used(
+            in_columns_and_rows(model, mesh["tensor"]), mesh["data"], mode), same_data=False)
+        assert step.reason is None, step.reason
+        one_stream_each(step, 2)
+
+
+def documented():
+    """The example of docs/sharding.md."""
+    text = Path(__file__).parents[3].joinpath("docs/sharding.md").read_text(encoding="utf-8")
+    block = text.split("## Models that communicate by themselves")[1].split("$ python\n")[1].split("\n\n*")[0]
+    code = textwrap.dedent(re.split(r"\n(?=\S)", block)[0])
+    model, batch = network()
+    x, y = batch()
+    names = {"model": model, "x": x, "y": y, "loader": [batch() for _ in range(4)], "loss_fn": loss_of, "torch": torch, "tarn": tarn}
+    exec(code, names)  # pylint: disable=exec-used
+    assert names["step"].reason is None and "4 collectives; 8192" in str(names["step"].report()), names["step"].report()
+
+
+# ---- Parameters that are gathered where they are used ----
+
+class Redistributed(nn.Module):
+    """As SimpleFSDP's parametrization. inner: the mesh and the placement of tensor parallelism, inside."""
+
+    def __init__(self, mesh, mode, inner, dtype):
+        super().__init__()
+        self.mesh, self.mode, self.inner, self.dtype = mesh, mode, inner, dtype
+
+    def forward(self, x):
+        if self.inner:
+            x = DTensor.from_local(x.to_local(), self.mesh, [self.mode], run_check=False)
+        if self.dtype:
+            x = x.to(self.dtype)
+        x = x.redistribute(placements=[Replicate()]).to_local(grad_placements=[Partial("avg")])
+        return DTensor.from_local(x, *self.inner, run_check=False) if self.inner else x
+
+
+def gathered_where_used(model, mesh=None, mode=Shard(0), dtype=None):
+    mesh = mesh or init_device_mesh("cpu", (dist.get_world_size(),))
+    for module in list(model.modules()):
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            inner = None
+            if isinstance(parameter, DTensor):
+                inner = parameter.device_mesh, parameter.placements
+                part = distribute_tensor(parameter.to_local().detach(), mesh, [mode]).to_local()
+                made = DTensor.from_local(part, mesh._get_root_mesh(), [mode, *parameter.placements], run_check=False)
+            else:
+                made = distribute_tensor(parameter.detach(), mesh, [mode])
+            module.register_parameter(name, nn.Parameter(made))
+            parametrize.register_parametrization(module, name, Redistributed(mesh, mode, inner, dtype), unsafe=True)
+    return model
+
+
+def gathered():
+    step, model, optimizer = compared(network, gathered_where_used, same_data=False)
+    assert step.reason is None, step.reason
+    one_stream_each(step)
+    names = [op.name for op in collectives(step)]
+    assert names[:5] == ["gather_word", "gather_blocks_0", "gather_blocks_1", "gather_norm", "gather_out"], names
+    assert "scatter_blocks_1" in names and "scatter_blocks_0" in names and len(names) == 10, names
+    report = step.report()
+    whole = sum(p.numel() for p in model.parameters()) * 4
+    assert (report.collectives, report.gathers, report.gathered_again) == (10, 5, []) and not report.copied, report
+    assert whole <= report.received <= 1.05 * whole, (report.received, whole)  # half of it, twice
+    assert "10 collectives, 5 gathers, 0 of them again; " in str(report), report
+    # a state_dict of DTensors, as before
+    other = gathered_where_used(network()[0])
+    other.load_state_dict(model.state_dict())
+    again = adam(other.parameters())
+    again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    batch = network()[1]()
+    assert torch.equal(step(*batch), eager_step(other, again, *batch)) and same(parts(model, optimizer), parts(other, again))
+
+
+def gathered_again():
+    step, *_ = compared(network, gathered_where_used, same_data=False, budget=0.7, effort=1, steps=3)
+    report = step.report()
+    assert step.reason is None and report.arena <= step.budget and report.gathered_again, (step.reason, report)
+    assert set(report.gathered_again) <= {"gather_blocks_0", "gather_blocks_1"}, report
+    one_stream_each(step)
+
+
+def gathered_in_sixteen_bits():
+    step, *_ = compared(network, lambda model: gathered_where_used(model, dtype=torch.bfloat16), same_data=False, clip=clip_norm)
+    assert step.reason is None, step.reason
+    assert sum(op.name.startswith("gather") for op in collectives(step)) == 5
+
+
+def averaged():
+    """All parameters on all ranks: data parallelism by DTensors."""
+    step, *_ = compared(network, lambda model: gathered_where_used(model, mode=Replicate()), same_data=False,
+                        optimizer=lambda ps: torch.optim.SGD(ps, 0.1, momentum=0.9))
+    assert step.reason is None, step.reason
+    names = [op.name for op in collectives(step)]
+    assert "reduce_blocks_0" in names and len(names) == 5, names
+
+
+def checkpoints():
+    """Blocks are computed, and so gathered, again for the backward pass."""
+    def wrap(model):
+        model = gathered_where_used(model)
+        for block in model.blocks:
+            block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
+        return model
+
+    step, *_ = compared(network, wrap, same_data=False)
+    assert step.reason is None, step.reason
+    names = [op.name for op in collectives(step)]
+    assert sum(name.startswith("gather_blocks_") for name in names) == 4, names
+
+
+def uneven():
+    step, *_ = compared(plain, gathered_where_used, same_data=False)
+    assert step.reason is None, step.reason
+
+
+# ---- Other DTensors ----
+
+def spread():
+    """Batches that are DTensors, and so losses and results."""
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+
+    def batch():
+        return tuple(distribute_tensor(t, mesh, [Shard(0)]) for t in (torch.randn(4, 6, 16), torch.randn(4, 6, 5)))
+
+    def loss(model, x, y):
+        out = model(x)
+        return F.mse_loss(out, y), out
+
+    def model():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 5)), batch
+
+    base, _ = model()
+    one, two = (distribute_module(copy.deepcopy(base), mesh) for _ in range(2))
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    torch.manual_seed(1)
+    data = [batch() for _ in range(4)]
+    step = tarn.torch.step(two, ours, loss, data[0])
+    for own in data:
+        value, out = loss(one, *own)
+        value.backward()
+        theirs.step()
+        theirs.zero_grad()
+        made, result = step(*own)
+        assert isinstance(made, DTensor) and made.placements == value.placements and result.placements == out.placements
+        assert torch.equal(made.to_local(), value.detach().to_local()) and torch.equal(result.to_local(), out.detach().to_local())
+        assert same(parts(one, theirs), parts(two, ours)), step.reason
+    assert step.reason is None, step.reason
+
+
+def parallel_loss():
+    """Logits stay divided."""
+    def wrap(model):
+        mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+        parallelize_module(model, mesh, {"out": ColwiseParallel(output_layouts=Shard(-1), use_local_output=False)})
+        return in_columns_and_rows(model, mesh)
+
+    with loss_parallel():
+        step, *_ = compared(network, wrap, loss_fn=lambda model, x, y: F.cross_entropy(model(x).flatten(0, 1), y.flatten()))
+    assert step.reason is None or OLDER, step.reason
+
+
+def hooks():
+    seen = []
+
+    def wrap(model):
+        model = with_sequences(model)
+        model.norm.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.placements))
+        model.out.weight.register_hook(lambda gradient: gradient * 2)
+        return model
+
+    step, *_ = compared(network, wrap)
+    assert step.reason is None and len({*seen}) == 1 and len(seen) >= 8, (step.reason, seen)
+
+
+# ---- Collectives in a loss ----
+
+class Split(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 3)
+
+    def forward(self, x):
+        whole = functional.all_gather_tensor_autograd(self.up(x), 0, dist.group.WORLD)
+        return self.down(F.gelu(whole).chunk(2)[0])
+
+
+def split():
+    torch.manual_seed(0)
+    return Split(), lambda: (torch.randn(4, 8), torch.randint(0, 3, (4,)))
+
+
+def summed(model, x, y):
+    value = F.cross_entropy(model(x), y)
+    moved = functional.all_to_all_single(value.detach().expand(2).contiguous(), [1, 1], [1, 1], dist.group.WORLD).sum()
+    return functional.all_reduce(moved, "sum", dist.group.WORLD) * 0 + value
+
+
+def functional_collectives():
+    step, *_ = compared(split, lambda model: model, same_data=False, loss_fn=summed, process_group=dist.group.WORLD)
+    assert step.reason is None, step.reason
+    one_stream_each(step)
+    assert len(collectives(step)) >= 4 and "communication1" in str(step.plan.graph.streams)
+    # ranks that have not been told to agree run eagerly
+    step, *_ = compared(split, lambda model: model, same_data=False, loss_fn=summed)
+    assert "all_gather_into_tensor" in step.reason and "process_group=" in step.reason, step.reason
+
+
+def asking(model, *batch):
+    """A loss that cannot be traced on rank 1."""
+    loss = loss_of(model, *batch)
+    return loss if dist.get_rank() != 1 or loss.item() < 1e9 else 2 * loss
+
+
+def differing():
+    """One rank cannot capture, or has another batch: all run eagerly."""
+    step, *_ = compared(network, in_columns_and_rows, loss_fn=asking)
+    assert step.reason and ("data-dependent" if dist.get_rank() == 1 else "ranks [1] run") in step.reason, step.reason
+    base, batch = split()
+    one, two = base, copy.deepcopy(base)
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    step = tarn.torch.step(two, ours, loss_of, batch(), process_group=dist.group.WORLD)
+    reasons = []
+    for number in range(6):
+        own = batch()
+        if number == 4:
+            own = (own[0].t().contiguous().t() if dist.get_rank() else own[0]), own[1]
+        expected = eager_step(one, theirs, *own)
+        assert torch.equal(step(*own), expected) and same(parts(one, theirs), parts(two, ours))
+        reasons.append(step.reason)
+    assert [bool(r) for r in reasons] == [False] * 4 + [True, False] and "different kinds" in reasons[4], reasons
+
+
+def refused():
+    model, batch = network()
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    step = tarn.torch.step(model, adam(model.parameters()), loss_of, batch())
+    assert "tarn.torch.fsdp" in step.reason and step(*batch()).isfinite(), step.reason
+
+    def broadcasting(model, *batch):
+        loss = loss_of(model, *batch)
+        value = loss.detach().clone()
+        dist.broadcast(value, 0)
+        return loss + 0 * value
+
+    model, batch = network()
+    step = tarn.torch.step(model, adam(model.parameters()), broadcasting, batch(), process_group=dist.group.WORLD)
+    assert "could not be captured" in step.reason and "communicating_ranks.py, line" in step.reason, step.reason
+    for wrong in ({"streams": 2}, {"fuse": True}, {"compare": "sample"}, {"seconds": 1}):
+        model = in_columns_and_rows(network()[0])
+        try:
+            tarn.torch.step(model, adam(model.parameters()), loss_of, batch(), **wrong)
+            raise SystemExit(f"{wrong} was taken")
+        except ValueError:
+            pass
+
+
+class Failing(Exception):
+    pass
+
+
+def failing():
+    """Rank 1 fails in the middle of a planned step."""
+    armed = []
+
+    def fail(_parameter):
+        if armed and dist.get_rank() == 1:
+            raise Failing("no more")
+
+    model, batch = network()
+    gathered_where_used(model)
+    model.blocks[1].up.parametrizations.weight.original.register_post_accumulate_grad_hook(fail)
+    step = tarn.torch.step(model, adam(model.parameters()), loss_of, batch(), timeout=60)
+    for _ in range(3):
+        step(*batch())
+    assert step.reason is None, step.reason
+    armed.append(True)
+    try:
+        for _ in range(2):  # a rank may be done with the step before the other one fails
+            step(*batch())
+        raise SystemExit("the step went on")
+    except Exception as error:  # pylint: disable=broad-except
+        assert isinstance(error, Failing if dist.get_rank() == 1 else tarn.Rejected), repr(error)
+        assert "no more" in str(error), error
+    left()
+
+
+CASES = {function.__name__: function for function in (
+    tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
+    parallel_loss, hooks, checkpoints, functional_collectives, differing, refused, failing)}
+
+if __name__ == "__main__":
+    main(CASES)

@@ -1,0 +1,39 @@
+"""tarn.torch.step of models that communicate by themselves, on 2 and 4 ranks of gloo against eager execution, bit by bit
+(communicating_ranks.py is one rank); what a unit is. TAP on stdout.
+
+    tests/with_torch.sh tests/python/torch/communicating_test.py [NAMES...]"""
+from pathlib import Path
+
+from cases import run
+from sharding_ranks import IS_LONG
+from sharding_test import named
+
+from tarn.torch.sharding.coalescing import unit_of
+
+RANKS = Path(__file__).with_name("communicating_ranks.py")
+
+
+def a_unit_is_an_entry_of_the_outermost_list_or_a_module():
+    for name, unit in (("blocks.0.up.weight", "blocks.0"), ("layers.3.mlp.2.bias", "layers.3"), ("norm.weight", "norm"),
+                       ("scale", ""), ("blocks.1.up.parametrizations.weight.original", "blocks.1"),
+                       ("norm.parametrizations.weight.original", "norm"), ("_orig_mod.out.weight", "out"),
+                       ("blocks.0._checkpoint_wrapped_module.up.weight", "blocks.0")):
+        assert unit_of(name) == unit, (name, unit_of(name))
+
+
+def many(name, count, *cases):
+    return named(name, count, *cases, program=RANKS)
+
+
+# The short version has one case of each kind; the long one all of them, on four ranks, too.
+SHORT = [a_unit_is_an_entry_of_the_outermost_list_or_a_module,
+         many("two_ranks_have_the_bits_of_eager_execution", 2, "sequence_parallel", "gathered_again", "functional_collectives"),
+         many("ranks_that_differ_run_eagerly", 2, "differing")]
+LONG = [many("more_models_on_two_ranks_have_the_bits_of_eager_execution", 2, "tensor_parallel", "documented", "clipped", "gathered", "averaged", "uneven",
+             "gathered_in_sixteen_bits", "spread", "parallel_loss", "hooks", "checkpoints"),
+        many("what_is_not_planned_runs_eagerly", 2, "refused"),
+        many("a_rank_that_fails_takes_the_others_along", 2, "failing"),
+        many("four_ranks_have_the_bits_of_eager_execution", 4, "two_dimensions", "uneven", "sequence_parallel")]
+
+if __name__ == "__main__":
+    run(SHORT + LONG if IS_LONG else SHORT)
