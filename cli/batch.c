@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "interrupt.h"
+#include "list.h"
 
 struct counts {
     uint64_t graphs, planned, there, failed; /* of this share */
@@ -50,6 +51,7 @@ static bool is_mine(const struct tarn_batch *batch, struct tarn_hash hash)
 
 /* A graph of the list, and its result. */
 struct item {
+    const struct tarn_graph_list *list;
     const char *path; /* of the graph */
     char plan_path[4096];
     struct tarn_graph *graph;
@@ -83,13 +85,14 @@ void tarn_batch_print_row(struct tarn_printer *printer, const char *graph_path,
     tarn_printer_close(printer);
 }
 
-/* Every message of a batch names the graph that it is about. */
+/* Every message of a batch names the line of the list, and the graph that it is about. */
 static void say_of(const struct item *item, const char *what, const char *why)
 {
+    struct tarn_list_place place = tarn_list_place(item->list);
     if (strstr(why, item->path))
-        tarn_say("%s: %s", what, why);
+        tarn_say("%s: %s: %s", place.text, what, why);
     else
-        tarn_say("%s: %s: %s", item->path, what, why);
+        tarn_say("%s: %s: %s: %s", place.text, item->path, what, why);
 }
 
 static void print_failure(struct tarn_printer *printer, const struct item *item,
@@ -136,10 +139,11 @@ static enum tarn_status make(const struct tarn_batch *batch, struct item *item)
     return status;
 }
 
-static enum tarn_status plan_one(const struct tarn_batch *batch, const char *path,
-                                 struct tarn_printer *printer, struct counts *counts)
+static enum tarn_status plan_one(const struct tarn_batch *batch, const struct tarn_graph_list *list,
+                                 const char *path, struct tarn_printer *printer,
+                                 struct counts *counts)
 {
-    struct item item = {.path = path};
+    struct item item = {.list = list, .path = path};
     enum tarn_status status = tarn_graph_load(path, batch->load, &item.graph, &item.error);
     struct tarn_hash hash = tarn_graph_hash(item.graph);
     if (status == TARN_OK && !is_mine(batch, hash)) {
@@ -164,23 +168,14 @@ static enum tarn_status plan_one(const struct tarn_batch *batch, const char *pat
 
 /* ---- The list ---- */
 
-static enum tarn_status plan_list(const struct tarn_batch *batch, FILE *list,
+static enum tarn_status plan_list(const struct tarn_batch *batch, struct tarn_graph_list *list,
                                   struct tarn_printer *printer, struct counts *counts)
 {
     enum tarn_status first = TARN_OK;
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    while (!*batch->planning->stop && (length = getline(&line, &room, list)) >= 0) {
-        if (length > 0 && line[length - 1] == '\n') line[length - 1] = '\0';
-        if (!*line) continue;
-        enum tarn_status status = plan_one(batch, line, printer, counts);
+    const char *path;
+    while (!*batch->planning->stop && (path = tarn_list_next(list))) {
+        enum tarn_status status = plan_one(batch, list, path, printer, counts);
         if (first == TARN_OK) first = status;
-    }
-    free(line);
-    if (first == TARN_OK && ferror(list)) {
-        tarn_say("%s: cannot be read: %s", batch->list, strerror(errno));
-        first = TARN_SYSTEM;
     }
     return first;
 }
@@ -188,19 +183,20 @@ static enum tarn_status plan_list(const struct tarn_batch *batch, FILE *list,
 enum tarn_status tarn_batch_run(const struct tarn_batch *batch)
 {
     struct tarn_printer printer;
+    struct tarn_graph_list list;
     struct counts counts = {0};
-    bool on_stdin = strcmp(batch->list, "-") == 0;
-    FILE *list = on_stdin ? stdin : fopen(batch->list, "r");
-    if (!list || (mkdir(batch->folder, 0777) != 0 && errno != EEXIST)) {
-        tarn_say("%s: %s", list ? batch->folder : batch->list, strerror(errno));
-        if (list && !on_stdin) fclose(list);
+    if (!tarn_list_open(&list, batch->list)) return TARN_SYSTEM;
+    if (mkdir(batch->folder, 0777) != 0 && errno != EEXIST) {
+        tarn_say("%s: %s", batch->folder, strerror(errno));
+        tarn_list_close(&list);
         return TARN_SYSTEM;
     }
     double begin = tarn_now_ms();
     tarn_printer_begin(&printer, stdout, batch->json);
     tarn_printer_open_list(&printer, "plans");
-    enum tarn_status status = plan_list(batch, list, &printer, &counts);
+    enum tarn_status status = plan_list(batch, &list, &printer, &counts), closed;
     tarn_printer_close_list(&printer);
+    closed = tarn_list_close(&list);
     double seconds = (tarn_now_ms() - begin) * 1e-3;
     tarn_printer_count(&printer, "graphs", counts.graphs);
     tarn_printer_count(&printer, "planned", counts.planned);
@@ -210,6 +206,6 @@ enum tarn_status tarn_batch_run(const struct tarn_batch *batch)
     tarn_printer_real(&printer, "plans_per_second",
                       seconds > 0 ? (double)(counts.planned + counts.there) / seconds : 0);
     tarn_printer_end(&printer);
-    if (!on_stdin) fclose(list);
-    return *batch->planning->stop ? TARN_INTERRUPTED : status;
+    if (*batch->planning->stop) return TARN_INTERRUPTED;
+    return status == TARN_OK ? closed : status;
 }

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 
 #include "interrupt.h"
+#include "list.h"
 #include "plan.h"
+#include "verify.h"
 
 struct family {
     char **paths; /* of the graphs */
@@ -73,28 +75,22 @@ static enum tarn_status add(struct family *family, const char *path,
 static enum tarn_status load_list(struct family *family, const char *path,
                                   const struct tarn_load_options *load)
 {
-    FILE *list = tarn_is_dash(path) ? stdin : fopen(path, "r");
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    enum tarn_status status = list ? TARN_OK : TARN_SYSTEM;
-    while (status == TARN_OK && (length = getline(&line, &room, list)) >= 0) {
-        if (length > 0 && line[length - 1] == '\n') line[length - 1] = '\0';
-        if (*line) status = add(family, line, load);
-    }
-    if (!list || (status == TARN_OK && ferror(list))) {
-        tarn_say("%s: cannot be read: %s", path, strerror(errno));
-        status = TARN_SYSTEM;
-    } else if (status == TARN_SYSTEM && !*family->error.text) {
-        tarn_say("%s: no memory", path);
-    } else if (status != TARN_OK) {
+    struct tarn_graph_list list;
+    const char *line;
+    enum tarn_status status = TARN_OK;
+    if (!tarn_list_open(&list, path)) return TARN_SYSTEM;
+    while (status == TARN_OK && (line = tarn_list_next(&list))) status = add(family, line, load);
+    if (status != TARN_OK) {
+        char text[sizeof family->error.text];
+        memcpy(text, family->error.text, sizeof text);
+        snprintf(family->error.text, sizeof family->error.text, "%s: %.250s",
+                 tarn_list_place(&list).text, *text ? text : tarn_status_text(status));
         tarn_print_error(&family->error, status);
-    } else if (family->count == 0) {
-        tarn_say("%s: has no graphs", path);
-        status = TARN_BAD_INPUT;
     }
-    free(line);
-    if (list && list != stdin) fclose(list);
+    enum tarn_status closed = tarn_list_close(&list);
+    if (status == TARN_OK) status = closed;
+    if (status == TARN_OK && family->count == 0)
+        status = tarn_fail(TARN_BAD_INPUT, NULL, "%s: has no graphs", path);
     return status;
 }
 
@@ -123,6 +119,48 @@ static void print_window(struct tarn_printer *printer, const struct tarn_plan *p
     tarn_printer_close(printer);
 }
 
+/* A symmetric group of a graph. */
+struct named {
+    const char *name;
+    size_t graph;
+};
+
+static int compare_named(const void *left, const void *right)
+{
+    const struct named *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    return order ? order : (a->graph > b->graph) - (a->graph < b->graph);
+}
+
+/* Names that one graph alone has: nothing lies where it does because of them, so they may be
+ * misspelt. */
+static void print_unshared(struct tarn_printer *printer, const struct family *family)
+{
+    size_t count = 0, filled = 0, alone = 0;
+    const struct named *first = NULL;
+    for (size_t i = 0; i < family->count; i++) count += tarn_graph_groups_count(family->graphs[i]);
+    struct named *all = family->count > 1 ? calloc(count + 1, sizeof *all) : NULL;
+    for (size_t i = 0; i < family->count && all; i++)
+        for (uint32_t g = 0; g < tarn_graph_groups_count(family->graphs[i]); g++) {
+            const char *name = tarn_graph_group_symmetric(family->graphs[i], g);
+            if (name) all[filled++] = (struct named){name, i};
+        }
+    if (all) qsort(all, filled, sizeof *all, compare_named);
+    if (printer->json) tarn_printer_open(printer, "unshared", '[');
+    for (size_t i = 0; i < filled; i++) {
+        if (i > 0 && strcmp(all[i - 1].name, all[i].name) == 0) continue;
+        if (i + 1 < filled && strcmp(all[i + 1].name, all[i].name) == 0) continue;
+        if (alone++ == 0) first = &all[i];
+        if (printer->json) tarn_printer_text(printer, NULL, all[i].name);
+    }
+    if (printer->json) tarn_printer_close(printer);
+    if (first)
+        tarn_say("%zu of %zu symmetric groups are in one graph only, the first is '%s' of %s: if "
+                 "another graph should have it, compare the names",
+                 alone, filled, first->name, family->paths[first->graph]);
+    free(all);
+}
+
 static void print_plans(const struct family *family, const char *folder, bool json)
 {
     struct tarn_printer printer;
@@ -135,6 +173,7 @@ static void print_plans(const struct family *family, const char *folder, bool js
         tarn_batch_print_row(&printer, family->paths[i], path, NULL, family->plans[i]);
     }
     tarn_printer_close_list(&printer);
+    print_unshared(&printer, family);
     tarn_printer_end(&printer);
 }
 
@@ -172,30 +211,82 @@ enum tarn_status tarn_family_run(const struct tarn_family_request *request)
     return tarn_interrupt_tell(status, "plan");
 }
 
+/* Loads a plan; if it is refused, all that is wrong with it is in *verdict. */
+static enum tarn_status judge_one(struct family *family, size_t i,
+                                  const struct tarn_family_request *request,
+                                  struct tarn_verdict **verdict)
+{
+    char path[4096];
+    struct tarn_error error;
+    plan_path(family->graphs[i], request->folder, path, sizeof path);
+    *verdict = NULL;
+    enum tarn_status status = tarn_plan_load(path, family->graphs[i], TARN_VERIFY, request->allowed,
+                                             &family->plans[i], &error);
+    if (status == TARN_BAD_INPUT || status == TARN_REJECTED) {
+        struct tarn_error whole;
+        if (tarn_plan_verify_file(path, family->graphs[i], request->allowed, verdict, &whole) ==
+            TARN_REJECTED)
+            status = TARN_REJECTED;
+    }
+    if (status == TARN_REJECTED) tarn_say("%s: this plan is refused", path);
+    if (status != TARN_OK && family->error.status == TARN_OK) family->error = error;
+    return status;
+}
+
+/* Violations of single plans, or what is wrong between them, which `error` has. */
+static void print_verdicts(const struct family *family, const struct tarn_family_request *request,
+                           struct tarn_verdict *const *verdicts, enum tarn_status status)
+{
+    struct tarn_printer printer;
+    char path[4096];
+    bool are_proved = true;
+    tarn_printer_begin(&printer, stdout, request->json);
+    tarn_printer_count(&printer, "graphs", family->count);
+    tarn_printer_boolean(&printer, "safe", status == TARN_OK);
+    if (status == TARN_OK) print_window(&printer, family->plans[0]);
+    tarn_printer_open_list(&printer, "violations");
+    for (size_t i = 0; i < family->count; i++) {
+        plan_path(family->graphs[i], request->folder, path, sizeof path);
+        for (size_t k = 0; k < tarn_verdict_count(verdicts[i]); k++)
+            tarn_print_violation(&printer, tarn_verdict_get(verdicts[i], k), family->paths[i],
+                                 path);
+        are_proved = are_proved && family->plans[i];
+    }
+    if (status == TARN_REJECTED && are_proved) {
+        const struct tarn_error *error = &family->error;
+        if (request->json) tarn_printer_open(&printer, NULL, '{');
+        if (request->json) tarn_printer_text(&printer, "kind", "family");
+        tarn_printer_text(&printer, request->json ? "text" : "family", error->text);
+        if (request->json) tarn_printer_close(&printer);
+    }
+    tarn_printer_close_list(&printer);
+    print_unshared(&printer, family);
+    tarn_printer_end(&printer);
+}
+
 enum tarn_status tarn_family_judge(const struct tarn_family_request *request)
 {
     struct family family = {.count = 0};
-    struct tarn_printer printer;
-    char path[4096];
     enum tarn_status status = load_list(&family, request->list, request->load);
-    if (status != TARN_OK) {
+    struct tarn_verdict **verdicts =
+        status == TARN_OK ? calloc(family.count, sizeof(void *)) : NULL;
+    if (status == TARN_OK && !verdicts) status = TARN_SYSTEM;
+    if (!verdicts) {
         finish(&family);
         return status;
     }
-    for (size_t i = 0; i < family.count && status == TARN_OK; i++)
-        status = tarn_plan_load(plan_path(family.graphs[i], request->folder, path, sizeof path),
-                                family.graphs[i], TARN_VERIFY, request->allowed, &family.plans[i],
-                                &family.error);
-    if (status == TARN_REJECTED) tarn_say("%s: this plan is refused:", path);
-    if (status == TARN_OK) status = tarn_family_verify(family.plans, family.count, &family.error);
-    if (status == TARN_OK || status == TARN_REJECTED) {
-        tarn_printer_begin(&printer, stdout, request->json);
-        tarn_printer_count(&printer, "graphs", family.count);
-        tarn_printer_boolean(&printer, "safe", status == TARN_OK);
-        if (status == TARN_OK) print_window(&printer, family.plans[0]);
-        tarn_printer_end(&printer);
+    family.error.status = TARN_OK;
+    for (size_t i = 0; i < family.count; i++) {
+        enum tarn_status one = judge_one(&family, i, request, &verdicts[i]);
+        if (status == TARN_OK || (status == TARN_REJECTED && one != TARN_OK)) status = one;
+        if (one != TARN_OK && one != TARN_REJECTED) break;
     }
+    if (status == TARN_OK) status = tarn_family_verify(family.plans, family.count, &family.error);
+    if (status == TARN_OK || status == TARN_REJECTED)
+        print_verdicts(&family, request, verdicts, status);
     if (status != TARN_OK) tarn_print_error(&family.error, status);
+    for (size_t i = 0; i < family.count; i++) tarn_verdict_destroy(verdicts[i]);
+    free(verdicts);
     finish(&family);
     return status;
 }

@@ -1,4 +1,5 @@
 /* tarn verify: checks a plan file by the independent verifier, and prints every violation. */
+#include "verify.h"
 #include "command/command.h"
 #include "family.h"
 #include "interrupt.h"
@@ -30,7 +31,8 @@ static void print_witness(struct tarn_printer *printer, const struct tarn_violat
     tarn_printer_close(printer);
 }
 
-static void print_violation(struct tarn_printer *printer, const struct tarn_violation *violation)
+void tarn_print_violation(struct tarn_printer *printer, const struct tarn_violation *violation,
+                          const char *graph, const char *plan)
 {
     const char *kind = tarn_violation_text(violation->kind);
     if (!printer->json) {
@@ -38,6 +40,8 @@ static void print_violation(struct tarn_printer *printer, const struct tarn_viol
         return;
     }
     tarn_printer_open(printer, NULL, '{');
+    if (graph) tarn_printer_text(printer, "graph", graph);
+    if (plan) tarn_printer_text(printer, "plan", plan);
     tarn_printer_text(printer, "kind", kind);
     tarn_printer_id(printer, "op", violation->op);
     tarn_printer_id(printer, "other_op", violation->other_op);
@@ -58,7 +62,8 @@ static void print_verdict(const struct request *request, const struct tarn_graph
     tarn_printer_text(&printer, "name", tarn_graph_name(graph));
     tarn_printer_boolean(&printer, "safe", count == 0);
     tarn_printer_open_list(&printer, "violations");
-    for (size_t i = 0; i < count; i++) print_violation(&printer, tarn_verdict_get(verdict, i));
+    for (size_t i = 0; i < count; i++)
+        tarn_print_violation(&printer, tarn_verdict_get(verdict, i), NULL, NULL);
     tarn_printer_close_list(&printer);
     tarn_printer_open(&printer, "ms", '{');
     tarn_printer_real(&printer, "verify", ms);

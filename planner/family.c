@@ -22,6 +22,7 @@
 #include "streams/graph/report.h"
 #include "streams/order/view.h"
 #include "streams/plan/switch.h"
+#include "streams/verify/verify.h"
 #include "symmetric.h"
 
 #define FEW_STEPS 10u /* of search, for a plan that is small enough already */
@@ -64,7 +65,7 @@ static enum tarn_status refuse_groups(const struct family *family, const struct 
 {
     if (error && error->status == TARN_OK) error->tensor = member->tensor;
     return tarn_error_set(
-        error, TARN_USAGE,
+        error, TARN_BAD_INPUT,
         "%s lies otherwise in its contiguous group in graph %s than in graph %s: plans that share "
         "an arena must group persistent tensors in the same way",
         tarn_tensor_label(&family->views[member->plan], member->tensor).text,
@@ -174,6 +175,7 @@ static enum tarn_status check_names(const struct family *family, struct tarn_err
             uint32_t *same;
             status = tarn_switch_match(family->plans[q], family->plans[p], &region, &same, error);
             tarn_region_finish(&region);
+            if (status == TARN_USAGE) status = TARN_BAD_INPUT; /* a rule across graphs */
         }
     }
     return status;
@@ -385,6 +387,7 @@ static enum tarn_status plan_all(const struct tarn_plan_options *options, void *
     }
     if (status == TARN_OK)
         status = tarn_symmetric_lay_out(plans, call->count, options, call->error);
+    if (status == TARN_OK) status = tarn_family_check_begins(plans, call->count, call->error);
     if (status == TARN_OK && !call->of_ranks) status = lay_out(plans, call->count, call->error);
     for (size_t i = 0; i < call->count && status == TARN_OK; i++)
         status = tarn_plan_verify(plans[i], call->graphs[i], NULL, NULL, call->error);

@@ -11,7 +11,8 @@
  * them. Two seats conflict if they do in any plan. Seats are placed first, in a few ways: where the
  * largest plan has them, or lowest first in several orders, which a local search improves; then
  * each plan's other storages around them (plan_graph/again.h), or, as a last way, above them. The
- * way with the smallest largest footprint is taken. Cost: for n seats O(n^2 log n) for each order,
+ * way with the smallest largest footprint is taken; once the deadline is over, the best way so far.
+ * Cost: for n seats O(n^2 log n) for each order,
  * and for each way the placement of all plans. */
 #include "symmetric.h"
 
@@ -22,6 +23,7 @@
 #include "plan_graph/plan_graph.h"
 #include "planner/place/pairwise.h"
 #include "streams/base/checked.h"
+#include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/random.h"
 #include "streams/base/union.h"
@@ -58,6 +60,7 @@ struct symmetry {
     struct tarn_plan **plans;
     size_t count;
     const struct tarn_plan_options *options;
+    struct tarn_deadline deadline; /* of the lay-out; one way is found whenever that is */
     tarn_space space;
     struct tarn_again *again; /* by plan */
     size_t again_count;       /* of those that are there */
@@ -96,7 +99,7 @@ static enum tarn_status find_space(struct symmetry *symmetry)
             if (!first) first = graph;
             if (space == symmetry->space) continue;
             return tarn_error_set(
-                symmetry->error, TARN_USAGE,
+                symmetry->error, TARN_BAD_INPUT,
                 "the symmetric group %s of graph %s is in memory space %u, those of "
                 "graph %s are in %u: all of a family lie in one range of one space",
                 tarn_quote(graph->given[g].symmetric).text, tarn_quote(graph->name).text, space,
@@ -106,14 +109,14 @@ static enum tarn_status find_space(struct symmetry *symmetry)
     for (size_t p = 0; p < symmetry->count; p++) {
         const struct tarn_graph *graph = symmetry->plans[p]->graph;
         if (symmetry->space >= tarn_graph_spaces_count(graph))
-            return tarn_error_set(symmetry->error, TARN_USAGE,
+            return tarn_error_set(symmetry->error, TARN_BAD_INPUT,
                                   "graph %s has no memory space %u, where the symmetric groups of "
                                   "its family are",
                                   tarn_quote(graph->name).text, symmetry->space);
         for (uint32_t t = 0; t < graph->tensors_count; t++)
             if (graph->tensors[t].offset_rule == TARN_OFFSET_FIXED)
                 return tarn_error_set(
-                    symmetry->error, TARN_USAGE,
+                    symmetry->error, TARN_BAD_INPUT,
                     "%s of graph %s is fixed at an offset: a family with symmetric "
                     "groups chooses offsets that suit all of its graphs. Prefer "
                     "the offset, or make the tensor symmetric",
@@ -192,7 +195,7 @@ static enum tarn_status refuse(const struct symmetry *symmetry, const struct hol
     struct tarn_error *error = symmetry->error;
     if (error && error->status == TARN_OK) error->tensor = graph->given[b->group].tensors[0];
     return tarn_error_set(
-        error, TARN_USAGE,
+        error, TARN_BAD_INPUT,
         "the symmetric group %s lies otherwise among the contiguous groups of graph "
         "%s than %s among those of graph %s: groups that share members must be "
         "alike in all graphs of a family",
@@ -280,6 +283,11 @@ static enum tarn_status find_conflicts(struct symmetry *symmetry)
 
 /* ---- Placing the seats ---- */
 
+static bool is_over(const struct symmetry *symmetry)
+{
+    return tarn_deadline_is_over(&symmetry->deadline);
+}
+
 static bool is_free(const struct symmetry *symmetry, uint32_t s, uint64_t at)
 {
     for (uint32_t o = 0; o < symmetry->seats_count; o++) {
@@ -361,7 +369,7 @@ static void search_order(struct symmetry *symmetry, uint64_t end)
     uint32_t count = symmetry->seats_count;
     if (count < 3 || count > SEARCHED_SEATS_MAX || symmetry->options->effort == TARN_NO_EFFORT)
         return;
-    for (uint32_t step = 0; step < SEARCH_STEPS; step++) {
+    for (uint32_t step = 0; step < SEARCH_STEPS && !is_over(symmetry); step++) {
         uint32_t from = tarn_random_below(&random, count), to = tarn_random_below(&random, count);
         uint32_t moved = symmetry->order[from];
         memcpy(symmetry->best_order, symmetry->order, count * sizeof *symmetry->order);
@@ -431,6 +439,7 @@ static enum tarn_status place_plan(struct symmetry *symmetry, struct way *way, s
     way->offset[p] = tarn_region_take(&symmetry->region, blocks->storages_count, sizeof(uint64_t));
     if (!fixed || !way->offset[p]) return tarn_error_no_memory(symmetry->error);
     enum tarn_status status = TARN_OK;
+    again->planning.options.seconds = tarn_deadline_left(&symmetry->deadline);
     if (twin < p) {
         memcpy(way->offset[p], way->offset[twin], blocks->storages_count * sizeof(uint64_t));
         way->footprint[p] = way->footprint[twin];
@@ -470,9 +479,10 @@ static enum tarn_status try_way(struct symmetry *symmetry, bool is_apart, struct
     return TARN_OK;
 }
 
-/* No way makes a plan smaller than it is by itself. */
-static bool is_best(const struct symmetry *symmetry, const struct way *way)
+/* No way makes a plan smaller than it is by itself; and no way is tried after the deadline. */
+static bool is_enough(const struct symmetry *symmetry, const struct way *way)
 {
+    if (is_over(symmetry)) return true;
     uint64_t sum = 0;
     for (size_t p = 0; p < symmetry->count; p++) sum += own_footprint(symmetry, p);
     return way->sum <= sum;
@@ -497,7 +507,7 @@ static enum tarn_status try_bases(struct symmetry *symmetry, struct way *best)
     enum tarn_status status = order_by(symmetry, BY_SIZE);
     for (size_t i = 0; i < BASES && status == TARN_OK; i++) {
         size_t base = next_base(symmetry, was_base);
-        if (base == symmetry->count || (best->start && is_best(symmetry, best))) break;
+        if (base == symmetry->count || (best->start && is_enough(symmetry, best))) break;
         was_base[base] = true;
         find_wishes(symmetry, base, wish);
         place_seats(symmetry, wish);
@@ -510,7 +520,7 @@ static enum tarn_status try_bases(struct symmetry *symmetry, struct way *best)
 static enum tarn_status try_permutations(struct symmetry *symmetry, uint32_t from, struct way *best)
 {
     uint32_t *order = symmetry->order;
-    if (is_best(symmetry, best)) return TARN_OK;
+    if (is_enough(symmetry, best)) return TARN_OK;
     if (from + 1 >= symmetry->seats_count) {
         place_seats(symmetry, NULL);
         return try_way(symmetry, false, best);
@@ -536,6 +546,7 @@ static enum tarn_status try_orders(struct symmetry *symmetry, struct way *best)
         if (now < end) best_order = order, end = now;
         if (status == TARN_OK && order == AS_LISTED) status = try_way(symmetry, false, best);
     }
+    if (status == TARN_OK && is_enough(symmetry, best)) return TARN_OK;
     if (status == TARN_OK) status = order_by(symmetry, best_order);
     if (status != TARN_OK) return status;
     search_order(symmetry, place_seats(symmetry, NULL));
@@ -545,10 +556,10 @@ static enum tarn_status try_orders(struct symmetry *symmetry, struct way *best)
 static enum tarn_status find_way(struct symmetry *symmetry, struct way *best)
 {
     enum tarn_status status = try_bases(symmetry, best);
-    if (status != TARN_OK || is_best(symmetry, best)) return status;
+    if (status != TARN_OK || is_enough(symmetry, best)) return status;
     bool is_small = symmetry->seats_count <= FEW_SEATS;
     status = is_small ? try_permutations(symmetry, 0, best) : try_orders(symmetry, best);
-    if (status != TARN_OK || is_best(symmetry, best)) return status;
+    if (status != TARN_OK || is_enough(symmetry, best)) return status;
     if (is_small) status = order_by(symmetry, BY_SIZE);
     if (is_small && status == TARN_OK) place_seats(symmetry, NULL);
     return status == TARN_OK ? try_way(symmetry, true, best) : status;
@@ -641,6 +652,7 @@ enum tarn_status tarn_symmetric_lay_out(struct tarn_plan **plans, size_t count,
     for (size_t p = 0; p < count; p++) is_needed = is_needed || is_symmetric(plans[p]);
     if (!is_needed) return TARN_OK;
     enum tarn_status status = tarn_plan_options_take(&options, given, error);
+    symmetry.deadline = tarn_deadline_in((const atomic_bool *)options.stop, options.seconds);
     if (status == TARN_OK) status = find_space(&symmetry);
     if (status == TARN_OK) status = look_at_plans(&symmetry);
     if (status == TARN_OK) status = find_holders(&symmetry);

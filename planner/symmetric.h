@@ -7,8 +7,8 @@
 
 /* plans: complete, each by itself; options: as given to the family, completed. Changes offsets,
  * footprints and windows; does nothing if no graph has symmetric groups. TARN_DOES_NOT_FIT: a
- * capacity or budget that each plan kept alone; TARN_USAGE: groups that do not agree;
- * TARN_BAD_INPUT; TARN_SYSTEM. */
+ * capacity or budget that each plan kept alone; TARN_BAD_INPUT: groups that do not agree, or too
+ * many of them; TARN_SYSTEM. */
 enum tarn_status tarn_symmetric_lay_out(struct tarn_plan **plans, size_t count,
                                         const struct tarn_plan_options *options,
                                         struct tarn_error *error);

@@ -180,8 +180,8 @@ TARN_API void tarn_plan_destroy(struct tarn_plan *plan);
  * tensors must be unique. Tensors of one name must have the same size, and be in the same
  * contiguous group, if any. Only inputs may differ in size: the space fits the largest, and each
  * plan uses its beginning. Symmetric groups of one name lie at one offset. All plans are made or
- * none. Errors as tarn_plan_create; TARN_USAGE:
- * names, sizes or groups do not agree. */
+ * none. Each search, and then the layout of symmetric groups, ends after options.seconds. Errors as
+ * tarn_plan_create; TARN_BAD_INPUT: names, sizes or groups of the graphs do not agree. */
 TARN_API enum tarn_status tarn_family_plan(struct tarn_graph *const *graphs, size_t count,
                                            const struct tarn_plan_options *options,
                                            struct tarn_plan **plans, struct tarn_error *error);
@@ -471,10 +471,9 @@ TARN_API enum tarn_status tarn_plan_verify(const struct tarn_plan *plan,
  * Their windows are equal, and symmetric groups of one name begin at one offset in it. With each
  * plan's own proof that is all that peers need: the bytes that a collective touches on another
  * device are those of the group of that name, from its begin on, and they are that group's from the
- * begin to the end of the collective. A collective that begins with a later member needs equal
- * sizes of the members before it on all devices, which is not checked: give that member a group of
- * its own. TARN_OK, or TARN_REJECTED: `error` names a group and two graphs. TARN_USAGE.
- * TARN_SYSTEM: no memory. */
+ * begin to the end of the collective. If a collective begins with a later member of a group, that
+ * member lies alike in all plans that have it, too. TARN_OK, or TARN_REJECTED: `error` names a
+ * group and two graphs. TARN_USAGE. TARN_SYSTEM: no memory. */
 TARN_API enum tarn_status tarn_family_verify(struct tarn_plan *const *plans, size_t count,
                                              struct tarn_error *error);
 /* Reads a plan file as tarn_plan_load does, and verifies it even if it is incomplete, so that every

@@ -1,19 +1,22 @@
-/* Proves that plans lie alike where other devices reach into them: equal windows, and equal offsets
- * of symmetric groups of one name. A peer touches the bytes of a group only inside a collective
- * that is under way here (streams/graph/validate_symmetric.c), so no order across devices is needed
- * beyond the order that each plan's own proof shows. Only where a group begins is compared: later
- * members lie alike if those before them have equal sizes, which they need not have. Cost: O(n log
- * n) for n symmetric groups of all plans together. */
+/* Proves that plans lie alike where other devices reach into them: equal windows, equal offsets of
+ * symmetric groups of one name, and of the members that collectives begin with. A peer touches the
+ * bytes of a group only inside a collective that is under way here
+ * (streams/graph/validate_symmetric.c), so no order across devices is needed beyond the order that
+ * each plan's own proof shows. A collective begins with the lowest member that it reads or writes:
+ * if that is a later member of the group, the members before it must have equal sizes on all
+ * devices. Cost: O(n log n) for n symmetric groups of all plans together, and for each group the
+ * users of its members and the plans that have it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "streams/base/error.h"
 #include "streams/base/region.h"
 #include "streams/graph/report.h"
-#include "streams/plan/plan.h"
+#include "verify.h"
 
 struct seat {
     const char *name;
+    const struct tarn_group *group;
     size_t plan;
     uint32_t storage; /* the first one of the group */
     uint64_t offset;  /* of the group, in its space */
@@ -33,7 +36,7 @@ static struct seat seat_of(const struct tarn_plan *plan, size_t p, const struct 
     uint64_t at = plan->storages[a].offset;
     if (plan->spaces) at -= plan->spaces[plan->graph->storages[a].space].begin;
     if (group->within) at -= group->within[0];
-    return (struct seat){group->symmetric, p, a, at};
+    return (struct seat){group->symmetric, group, p, a, at};
 }
 
 static enum tarn_status check_windows(struct tarn_plan *const *plans, size_t count,
@@ -72,26 +75,158 @@ static enum tarn_status check_seats(struct tarn_plan *const *plans, const struct
     return TARN_OK;
 }
 
+/* ---- Where collectives begin ---- */
+
+/* Collectives of a group: by op, the member that it begins with. */
+struct begins {
+    uint32_t *member, *mark; /* by op; valid if the mark is `now` */
+    uint32_t now;
+};
+
+/* Where a member lies in its group. */
+static uint64_t within(const struct tarn_plan *plan, const struct seat *seat, uint32_t member)
+{
+    uint32_t a = seat->group->storages[member];
+    uint64_t at = plan->storages[a].offset;
+    if (plan->spaces) at -= plan->spaces[plan->graph->storages[a].space].begin;
+    return at - seat->offset;
+}
+
+static void find_begins(const struct tarn_plan *plan, const struct seat *seat,
+                        struct begins *begins)
+{
+    const struct tarn_graph *graph = plan->graph;
+    begins->now++;
+    for (uint32_t k = 0; k < seat->group->storages_count; k++) {
+        const struct tarn_storage *storage = &graph->storages[seat->group->storages[k]];
+        const uint32_t *users = tarn_storage_users(graph, storage);
+        for (uint32_t i = 0; i < storage->users_count; i++) {
+            uint32_t op = users[i];
+            if (tarn_graph_op_class(graph, op) != TARN_CLASS_COLLECTIVE) continue;
+            if (begins->mark[op] == begins->now &&
+                within(plan, seat, begins->member[op]) <= within(plan, seat, k))
+                continue;
+            begins->mark[op] = begins->now;
+            begins->member[op] = k;
+        }
+    }
+}
+
+/* Compares a member that a collective `op` of one plan begins with. */
+static enum tarn_status compare_member(struct tarn_plan *const *plans, const struct seat *one,
+                                       const struct seat *other, uint32_t op, uint32_t member,
+                                       enum tarn_status refusal, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = plans[one->plan]->graph;
+    if (member >= other->group->storages_count) return TARN_OK;
+    uint64_t here = within(plans[one->plan], one, member),
+             there = within(plans[other->plan], other, member);
+    if (here == there) return TARN_OK;
+    tarn_tensor tensor = graph->storages[one->group->storages[member]].tensor;
+    if (error && error->status == TARN_OK) error->op = op, error->tensor = tensor;
+    return tarn_error_set(
+        error, refusal,
+        "the collective %.60s of graph %.60s begins with %.60s, %llu bytes after the begin of the "
+        "symmetric group %.60s, but in graph %.60s that member lies %llu bytes after it: give the "
+        "members before it equal sizes, or give the member a group of its own",
+        tarn_op_label(graph, op).text, tarn_quote(graph->name).text,
+        tarn_tensor_label(graph, tensor).text, (unsigned long long)here, tarn_quote(one->name).text,
+        tarn_quote(plans[other->plan]->graph->name).text, (unsigned long long)there);
+}
+
+/* seats: all those of one name. */
+static enum tarn_status check_name(struct tarn_plan *const *plans, const struct seat *seats,
+                                   size_t count, struct begins *begins, enum tarn_status refusal,
+                                   struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    for (size_t i = 0; i < count && count > 1; i++) {
+        const struct tarn_plan *plan = plans[seats[i].plan];
+        find_begins(plan, &seats[i], begins);
+        for (uint32_t k = 1; k < seats[i].group->storages_count; k++) {
+            const struct tarn_storage *storage =
+                &plan->graph->storages[seats[i].group->storages[k]];
+            const uint32_t *users = tarn_storage_users(plan->graph, storage);
+            for (uint32_t u = 0; u < storage->users_count; u++) {
+                uint32_t op = users[u];
+                if (begins->mark[op] != begins->now || begins->member[op] != k) continue;
+                for (size_t o = 0; o < count && status == TARN_OK; o++)
+                    status = compare_member(plans, &seats[i], &seats[o], op, k, refusal, error);
+                if (status != TARN_OK) return status;
+                break; /* others begin there, too */
+            }
+        }
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status check_begins(struct tarn_plan *const *plans, size_t plans_count,
+                                     const struct seat *seats, size_t count,
+                                     enum tarn_status refusal, struct tarn_region *region,
+                                     struct tarn_error *error)
+{
+    struct begins begins = {.now = 0};
+    size_t ops = 0;
+    for (size_t p = 0; p < plans_count; p++)
+        if (plans[p]->graph->ops_count > ops) ops = plans[p]->graph->ops_count;
+    begins.member = tarn_region_take(region, ops + 1, sizeof *begins.member);
+    begins.mark = tarn_region_take(region, ops + 1, sizeof *begins.mark);
+    if (region->is_exhausted) return tarn_error_no_memory(error);
+    enum tarn_status status = TARN_OK;
+    for (size_t first = 0, end; first < count && status == TARN_OK; first = end) {
+        for (end = first + 1; end < count && strcmp(seats[first].name, seats[end].name) == 0;)
+            end++;
+        status = check_name(plans, seats + first, end - first, &begins, refusal, error);
+    }
+    return status;
+}
+
+/* ---- All of it ---- */
+
+/* Sorted by name, then by plan; from the region. */
+static struct seat *find_seats(struct tarn_plan *const *plans, size_t count,
+                               struct tarn_region *region, size_t *filled)
+{
+    size_t groups = 0;
+    *filled = 0;
+    for (size_t p = 0; p < count; p++) groups += plans[p]->graph->given_count;
+    struct seat *seats = tarn_region_take(region, groups + 1, sizeof *seats);
+    for (size_t p = 0; p < count && seats; p++)
+        for (uint32_t g = 0; g < plans[p]->graph->given_count; g++)
+            if (plans[p]->graph->given[g].symmetric)
+                seats[(*filled)++] = seat_of(plans[p], p, &plans[p]->graph->given[g]);
+    if (seats) qsort(seats, *filled, sizeof *seats, compare_seats);
+    return seats;
+}
+
+enum tarn_status tarn_family_check_begins(struct tarn_plan *const *plans, size_t count,
+                                          struct tarn_error *error)
+{
+    struct tarn_region region = {.chunks = NULL};
+    size_t filled;
+    const struct seat *seats = find_seats(plans, count, &region, &filled);
+    enum tarn_status status =
+        seats ? check_begins(plans, count, seats, filled, TARN_BAD_INPUT, &region, error)
+              : tarn_error_no_memory(error);
+    tarn_region_finish(&region);
+    return status;
+}
+
 enum tarn_status tarn_family_verify(struct tarn_plan *const *plans, size_t count,
                                     struct tarn_error *error)
 {
     if (!plans || count == 0) return tarn_error_null(error, __func__);
     tarn_error_clear(error);
-    size_t groups = 0, filled = 0;
-    for (size_t p = 0; p < count; p++) {
-        if (!plans[p]) return tarn_error_set(error, TARN_USAGE, "plan %zu is NULL", p);
-        groups += plans[p]->graph->given_count;
-    }
-    struct tarn_region region = {.chunks = NULL};
-    struct seat *seats = tarn_region_take(&region, groups + 1, sizeof *seats);
-    if (!seats) return tarn_error_no_memory(error);
     for (size_t p = 0; p < count; p++)
-        for (uint32_t g = 0; g < plans[p]->graph->given_count; g++)
-            if (plans[p]->graph->given[g].symmetric)
-                seats[filled++] = seat_of(plans[p], p, &plans[p]->graph->given[g]);
-    qsort(seats, filled, sizeof *seats, compare_seats);
+        if (!plans[p]) return tarn_error_set(error, TARN_USAGE, "plan %zu is NULL", p);
+    struct tarn_region region = {.chunks = NULL};
+    size_t filled;
+    const struct seat *seats = find_seats(plans, count, &region, &filled);
+    if (!seats) return tarn_error_no_memory(error);
     enum tarn_status status = check_windows(plans, count, error);
     if (status == TARN_OK) status = check_seats(plans, seats, filled, error);
+    if (status == TARN_OK)
+        status = check_begins(plans, count, seats, filled, TARN_REJECTED, &region, error);
     tarn_region_finish(&region);
     return status;
 }

@@ -21,4 +21,10 @@ enum tarn_status tarn_verify_options_take(struct tarn_verify_options *options,
 enum tarn_status tarn_switch_verify(const struct tarn_switch *pair, const struct tarn_wait *waits,
                                     uint32_t count, struct tarn_error *error);
 
+/* Do the members of symmetric groups that collectives begin with lie alike in their groups? A rule
+ * of the graphs of a family, for the planner: tarn_family_verify checks it, too. TARN_BAD_INPUT:
+ * `error` names the collective, the member and both graphs; TARN_SYSTEM: no memory. */
+enum tarn_status tarn_family_check_begins(struct tarn_plan *const *plans, size_t count,
+                                          struct tarn_error *error);
+
 #endif

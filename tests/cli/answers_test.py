@@ -100,6 +100,13 @@ def printed():
     with open("chain.json", "w", encoding="utf-8") as file:
         json.dump({"format": "tarn.graph", "version": 1, "name": "chain", "meta": {}, "streams": [{"id": 0, "name": "s"}], "ops": ops, "tensors": tensors,
                    "contiguous": []}, file)
+    tensors = [{"id": i, "name": f"t{i}", "size": (2 if i in (3, 4) else 1) << 20, "kind": "intermediate"} for i in range(8)]
+    ops = [{"id": i, "name": f"o{i}", "kind": "matmul", "stream": 0, "cost": 1000000, "recomputable": False, "inputs": [i - 1] if i else [],
+            "outputs": [i]} for i in range(8)]
+    ops[7]["inputs"].append(0)
+    with open("away.json", "w", encoding="utf-8") as file:
+        json.dump({"format": "tarn.graph", "version": 1, "name": "away", "meta": {}, "streams": [{"id": 0, "name": "s"}], "ops": ops, "tensors": tensors,
+                   "contiguous": []}, file)
     words = [{"id": i, "name": name, "size": size, "kind": "intermediate", **more} for i, (name, size, more) in enumerate(
         [("a", 512, {"fixed_offset": 0}), ("b", 512, {}), ("left", 256, {"alias_of": 0, "offset": 0}), ("c", 512, {"preferred_offset": 512})])]
     arms = [{"id": i, "name": f"arm{i}", "kind": "relu", "stream": 0, "inputs": [], "outputs": [i], "branch": [[0, i]]} for i in range(2)]
@@ -125,6 +132,10 @@ def printed():
         file.write(SYMMETRIC + "\n")
     ask("plan", "--batch", "family.list", "--family", "-o", "family")
     ask("verify", "family.list", "family", "--family")
+    for name in os.listdir("family"):
+        broken(os.path.join("family", name), os.path.join("family", name))
+    ask("verify", "family.list", "family", "--family")
+    ask("plan", "away.json", "--offload", "50GB/s", "--budget", "85%", "--alignment", "1")
     ask("plan", "absent.json")
     ask("verify", FIGURE2, broken("f.plan", "broken.plan"))
     for names in ([], ["a"], ["op:1"], ["a", "i"], ["a", "b"]):
@@ -141,6 +152,7 @@ def printed():
     ask("run", FIGURE2, "--kernel", "empty")
     for verb in ("transform", "assign"):
         ask(verb, "chain.json", "--in-place-kinds", "relu", "--changes")
+        ask(verb, "away.json", "--offload", "50GB/s", "--budget", "85%")
         ask(verb, ALEXNET, *ALL[:-1], "100%", "--changes", "--implementations", os.path.join(source, "examples/costs.csv"), "--split-backward")
     ask("convert", FIGURE7, "figure7.csv", "--plan", "7.plan")
     ask("convert", FIGURE7, "figure7.csv")

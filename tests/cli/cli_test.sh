@@ -645,9 +645,42 @@ plan["footprint_bytes"] += 1 << 20
 plan["window"]["size"] += 512
 path.write_text(json.dumps(plan))
 END
-    exits 6 verify "$list" "$plans" --family && says "plan them together, as a family" || return
+    exits 6 verify "$list" "$plans" --family --json && says "plan them together, as a family" &&
+        json "not o['safe'] and [v['kind'] for v in o['violations']] == ['family'] and 'a window of' in o['violations'][0]['text']" || return
+    python3 - "$plans" <<'END' || return
+import json, pathlib, sys
+for path in pathlib.Path(sys.argv[1]).iterdir():
+    plan = json.loads(path.read_text())
+    plan["storages"] = [[storage, 0, size] for storage, _, size in plan["storages"]]
+    path.write_text(json.dumps(plan))
+END
+    exits 6 verify "$list" "$plans" --family --json && says "this plan is refused" &&
+        json "not o['safe'] and len({v['plan'] for v in o['violations']}) == 2 and all(v['graph'] and v['kind'] and v['text'] for v in o['violations'])" || return
     exits 2 plan --batch "$list" --family --share 0/2 -o "$plans" && exits 2 plan --batch "$list" --family --ranks -o "$plans" && exits 2 plan $toy --family &&
         exits 1 plan --batch "$list" --family -o "$plans" --capacity 1MiB
+}
+what_a_list_gets_wrong_is_named_with_its_line() {
+    local list=$folder/wrong_list plans=$folder/wrong
+    printf '%s\r\n\n%s\n' $toy "$folder/nowhere.json" >"$list"
+    exits 8 plan --batch "$list" -o "$plans" && says "$list, line 3: " && says "nowhere.json" &&
+        exits 8 plan --batch "$list" --family -o "$plans" --json && json "'line 3' in o['error']['message']" &&
+        exits 8 verify "$list" "$plans" --family && says "line 3" &&
+        exits 8 plan --batch - --ranks -o "$plans" <"$list" && says "standard input, line 3: " || return
+    python3 - "$folder" <<'END' || return # rules across graphs: another space, other names
+import json, sys
+for name, symmetric, first in (("one", "gathered", 64), ("two", "gethered", 64), ("three", "gathered", 128)):
+    graph = {"format": "tarn.graph", "version": 1, "name": name, "meta": {}, "streams": [{"id": 0, "name": "s"}],
+             "tensors": [{"id": i, "name": f"t{i}", "size": size, "kind": "intermediate"} for i, size in enumerate((first, 64))],
+             "ops": [{"id": i, "name": f"o{i}", "kind": "all_reduce" if i else "matmul", "stream": 0, "cost": 1, "inputs": [i - 1] if i else [],
+                      "outputs": [] if i else [0, 1]} for i in range(3)],
+             "contiguous": [{"tensors": [0, 1], "symmetric": symmetric}]}
+    json.dump(graph, open(f"{sys.argv[1]}/{name}.json", "w"))
+END
+    printf '%s\n' "$folder/one.json" "$folder/two.json" >"$list"
+    exits 0 plan --batch "$list" --ranks -o "$plans" --json && json "o['unshared'] == ['gathered', 'gethered']" &&
+        says "2 of 2 symmetric groups are in one graph only" && exits 0 verify "$list" "$plans" --family && says "in one graph only" || return
+    printf '%s\n' "$folder/one.json" "$folder/three.json" >"$list"
+    exits 3 plan --batch "$list" --ranks -o "$plans" && says "give the member a group of its own" && ! says "in one graph only"
 }
 plans_of_a_batch_are_made_once() {
     exits 0 plan --batch "$folder/list" -o "$folder/plans" --json &&
@@ -700,7 +733,7 @@ a_batch_heeds_options_whatever_plans_are_there() {
         json "o['failed'] == 1 and o['plans'][0]['error']['code'] == 1" && says "$toy: does not fit"
 }
 run plan $streams -o "$plan"
-for name in a_batch_has_one_plan_for_each_distinct_graph a_family_lies_alike_and_plans_of_another_are_refused plans_of_a_batch_are_made_once \
+for name in a_batch_has_one_plan_for_each_distinct_graph a_family_lies_alike_and_plans_of_another_are_refused what_a_list_gets_wrong_is_named_with_its_line plans_of_a_batch_are_made_once \
     shares_of_a_batch_are_all_of_it a_batch_goes_on_behind_what_fails_and_says_so \
     a_plan_of_another_graph_or_a_damaged_one_is_planned_again a_batch_heeds_options_whatever_plans_are_there; do
     $name

@@ -111,7 +111,7 @@ static void refuse(const struct persistent *first, uint32_t first_group,
                                     build(second, 2, second_group, 16)};
     struct tarn_plan *plans[2];
     struct tarn_error error;
-    assert_int_equal(plan(graphs, plans, &error), TARN_USAGE);
+    assert_int_equal(plan(graphs, plans, &error), TARN_BAD_INPUT);
     assert_says(&error, words);
     assert_int_equal(error.tensor, tensor);
     assert_null(plans[0]);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planner/symmetric.h"
 #include "support/forge.h"
 #include "support/session_calls.h"
 #include "tarn.h"
@@ -98,6 +99,74 @@ static struct tarn_graph *make_symmetric(const struct tarn_graph *graph,
     return made;
 }
 
+/* ---- Where collectives begin ---- */
+
+static bool touches(const struct tarn_graph *graph, uint32_t op, tarn_tensor tensor)
+{
+    struct tarn_op_info info;
+    uint32_t storage = graph->tensors[tensor].storage;
+    tarn_graph_op(graph, op, &info);
+    for (size_t i = 0; i < info.inputs.count; i++)
+        if (graph->tensors[info.inputs.ids[i]].storage == storage) return true;
+    for (size_t i = 0; i < info.outputs.count; i++)
+        if (graph->tensors[info.outputs.ids[i]].storage == storage) return true;
+    return false;
+}
+
+/* Where a member of a group lies in it; padded to some bytes, or not. */
+static uint64_t within(const struct tarn_graph *graph, uint32_t g, size_t member, uint64_t padding)
+{
+    struct tarn_tensor_info info;
+    struct tarn_list members = tarn_graph_group(graph, g);
+    const uint64_t *offsets = tarn_graph_group_offsets(graph, g);
+    uint64_t at = 0;
+    if (offsets) return offsets[member];
+    for (size_t i = 0; i < member; i++) {
+        tarn_graph_tensor(graph, members.ids[i], &info);
+        at += (info.size + padding - 1) / padding * padding;
+    }
+    return at;
+}
+
+/* Does a collective begin with a member that lies elsewhere in another graph's group of that name?
+ * By sizes; members without bytes lie nowhere. */
+static bool begins_elsewhere(struct tarn_graph **graphs, size_t count, uint64_t padding)
+{
+    struct tarn_tensor_info info;
+    for (size_t p = 0; p < count; p++)
+        for (uint32_t g = 0; g < tarn_graph_groups_count(graphs[p]); g++) {
+            const char *name = tarn_graph_group_symmetric(graphs[p], g);
+            struct tarn_list members = tarn_graph_group(graphs[p], g);
+            for (uint32_t op = 0; name && op < tarn_graph_ops_count(graphs[p]); op++) {
+                size_t first = members.count, number = 0, held = 0;
+                if (tarn_graph_op_class(graphs[p], op) != TARN_CLASS_COLLECTIVE) continue;
+                for (size_t i = 0; i < members.count; i++) {
+                    tarn_graph_tensor(graphs[p], members.ids[i], &info);
+                    if (info.size > 0 && touches(graphs[p], op, members.ids[i]) &&
+                        (first == members.count ||
+                         within(graphs[p], g, i, padding) < within(graphs[p], g, first, padding)))
+                        first = i, number = held;
+                    held += info.size > 0;
+                }
+                for (size_t q = 0; q < count && first < members.count; q++)
+                    for (uint32_t h = 0; h < tarn_graph_groups_count(graphs[q]); h++) {
+                        const char *other = tarn_graph_group_symmetric(graphs[q], h);
+                        struct tarn_list theirs = tarn_graph_group(graphs[q], h);
+                        size_t seen = 0;
+                        if (!other || strcmp(other, name) != 0) continue;
+                        for (size_t i = 0; i < theirs.count; i++) {
+                            tarn_graph_tensor(graphs[q], theirs.ids[i], &info);
+                            if (info.size == 0 || seen++ != number) continue;
+                            if (within(graphs[q], h, i, padding) !=
+                                within(graphs[p], g, first, padding))
+                                return true;
+                        }
+                    }
+            }
+        }
+    return false;
+}
+
 /* For one arena, or for ranks. */
 static enum tarn_status plan_of_a_kind(uint64_t seed, struct tarn_graph **graphs, size_t count,
                                        const struct tarn_plan_options *options,
@@ -109,7 +178,7 @@ static enum tarn_status plan_of_a_kind(uint64_t seed, struct tarn_graph **graphs
 static void random_families_lie_alike_and_every_plan_is_proved(void **state)
 {
     (void)state;
-    uint32_t with_window = 0;
+    uint32_t with_window = 0, refused = 0;
     for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
         struct tarn_graph *graphs[FAMILY_MAX];
         struct tarn_plan *plans[FAMILY_MAX];
@@ -141,7 +210,17 @@ static void random_families_lie_alike_and_every_plan_is_proved(void **state)
         if (seed % 7 == 3) options->couple = couple;
         if (seed % 7 == 4) options->assign = assign;
         if (seed % 7 == 5) options->pad_groups = TARN_GROUPS_PADDED;
-        require(plan_of_a_kind(seed, graphs, count, options, plans, &error), &error);
+        bool is_wrong = begins_elsewhere(
+            graphs, count, options->pad_groups == TARN_GROUPS_PADDED ? options->alignment : 1);
+        enum tarn_status status = plan_of_a_kind(seed, graphs, count, options, plans, &error);
+        if (is_wrong) {
+            refused++;
+            assert_int_equal(status, TARN_BAD_INPUT);
+            assert_says(&error, "give the member a group of its own");
+            for (size_t i = 0; i < count; i++) tarn_graph_destroy(graphs[i]);
+            continue;
+        }
+        require(status, &error);
         for (size_t i = 0; i < count; i++)
             require(tarn_plan_verify(plans[i], graphs[i], NULL, NULL, &error), &error);
         require(tarn_family_verify(plans, count, &error), &error);
@@ -153,6 +232,7 @@ static void random_families_lie_alike_and_every_plan_is_proved(void **state)
         }
     }
     assert_true(with_window > DRAWS(300) / 4);
+    if (!HAS_FEW_DRAWS) assert_true(refused > 0);
 }
 
 /* ---- As small as brute force finds ---- */
@@ -422,6 +502,111 @@ static void plans_that_were_made_apart_are_refused(void **state)
     finish(graphs, plans, 3);
 }
 
+/* A group of two members, and a collective that reads the second one, or both. */
+static struct tarn_graph *build_pair(const char *graph_name, uint64_t first, uint64_t second,
+                                     bool reads_both)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create(graph_name);
+    tarn_stream s = tarn_builder_stream(b, "s");
+    tarn_tensor x = tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = "x", .size = first});
+    tarn_tensor y = tarn_builder_tensor(b, &(struct tarn_tensor_info){.name = "y", .size = second});
+    tarn_builder_op(b, &(struct tarn_op_info){.stream = s, .outputs = TARN_TENSORS(x, y)});
+    if (!reads_both)
+        tarn_builder_op(b, &(struct tarn_op_info){
+                               .kind = "all_reduce", .stream = s, .inputs = TARN_TENSORS(x)});
+    tarn_builder_op(
+        b, &(struct tarn_op_info){.name = "reduce y",
+                                  .kind = "all_reduce",
+                                  .stream = s,
+                                  .inputs = reads_both ? TARN_TENSORS(x, y) : TARN_TENSORS(y)});
+    tarn_builder_group(b, TARN_TENSORS(x, y));
+    tarn_builder_group_symmetric(b, 0, "pair");
+    require(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+static void a_member_that_a_collective_begins_with_lies_alike_in_all_graphs(void **state)
+{
+    (void)state;
+    struct tarn_graph *graphs[] = {
+        build_pair("first", 32, 64, false), build_pair("second", 48, 48, false),
+        build_pair("third", 32, 16, false), build_pair("fourth", 48, 48, true),
+        build_pair("fifth", 32, 64, true)};
+    struct tarn_plan *plans[5];
+    struct tarn_error error;
+    assert_int_equal(tarn_ranks_plan(graphs, 2, TARN_PLAN_OPTIONS(.alignment = 16), plans, &error),
+                     TARN_BAD_INPUT);
+    assert_says(&error, "the collective");
+    assert_says(&error, "begins with");
+    assert_says(&error, "give the member a group of its own");
+    assert_int_equal(error.tensor, 1);
+    /* behind an equal member, or from the group's begin on, sizes may differ */
+    struct tarn_graph *alike[] = {graphs[0], graphs[2]}, *whole[] = {graphs[3], graphs[4]};
+    for (size_t i = 0; i < 2; i++) {
+        require(tarn_ranks_plan(i ? whole : alike, 2, TARN_PLAN_OPTIONS(.alignment = 16), plans,
+                                &error),
+                &error);
+        for (size_t p = 0; p < 2; p++) tarn_plan_destroy(plans[p]);
+    }
+    /* plans that were made apart, with equal windows and groups at one offset */
+    for (size_t i = 0; i < 5; i++)
+        require(tarn_plan_create(graphs[i], TARN_PLAN_OPTIONS(.alignment = 16), &plans[i], &error),
+                &error);
+    assert_int_equal(tarn_family_verify(plans, 2, &error), TARN_REJECTED);
+    assert_says(&error, "begins with");
+    assert_int_equal(tarn_family_verify(plans + 3, 2, &error), TARN_OK);
+    struct tarn_plan *mixed[] = {plans[4], plans[1]};
+    assert_int_equal(tarn_family_verify(mixed, 2, &error), TARN_REJECTED);
+    finish(graphs, plans, 5);
+}
+
+/* ---- Deadlines ---- */
+
+static uint64_t lay_out(struct tarn_graph **graphs, uint32_t count, const bool *stop)
+{
+    struct tarn_plan *plans[FAMILY_MAX];
+    struct tarn_plan_summary summary;
+    struct tarn_error error;
+    uint64_t highest = 0;
+    for (uint32_t g = 0; g < count; g++)
+        require(tarn_plan_create(graphs[g], TARN_PLAN_OPTIONS(.alignment = ALIGNMENT, .threads = 1),
+                                 &plans[g], &error),
+                &error);
+    require(tarn_symmetric_lay_out(
+                plans, count, TARN_PLAN_OPTIONS(.alignment = ALIGNMENT, .threads = 1, .stop = stop),
+                &error),
+            &error);
+    assert_alike(plans, count);
+    for (uint32_t g = 0; g < count; g++) {
+        require(tarn_plan_verify(plans[g], graphs[g], NULL, NULL, &error), &error);
+        tarn_plan_summarize(plans[g], &summary);
+        if (summary.footprint > highest) highest = summary.footprint;
+        tarn_plan_destroy(plans[g]);
+    }
+    return highest;
+}
+
+static void a_lay_out_that_is_stopped_is_the_best_so_far(void **state)
+{
+    (void)state;
+    static const bool is_set = true;
+    uint32_t larger = 0;
+    for (uint64_t seed = 0; seed < DRAWS(100); seed++) {
+        struct random_source source = {seed + 4000};
+        struct tarn_graph *graphs[FAMILY_MAX];
+        struct small small;
+        uint32_t count = 2 + random_below(&source, 2);
+        for (uint32_t g = 0; g < count; g++) graphs[g] = draw_small(&source, &small);
+        uint64_t searched = lay_out(graphs, count, NULL), stopped = lay_out(graphs, count, &is_set);
+        assert_true(stopped >= searched);
+        larger += stopped > searched;
+        for (uint32_t g = 0; g < count; g++) tarn_graph_destroy(graphs[g]);
+    }
+    if (!HAS_FEW_DRAWS) assert_true(larger > 0);
+}
+
 /* ---- Words ---- */
 
 static void refuse(void (*change)(struct tarn_builder *b, tarn_stream s), enum tarn_status expected,
@@ -512,6 +697,8 @@ int main(void)
         cmocka_unit_test(bytes_of_the_window_are_lent_to_what_is_not_in_use_with_it),
         cmocka_unit_test(equal_graphs_cost_nothing),
         cmocka_unit_test(plans_that_were_made_apart_are_refused),
+        cmocka_unit_test(a_member_that_a_collective_begins_with_lies_alike_in_all_graphs),
+        cmocka_unit_test(a_lay_out_that_is_stopped_is_the_best_so_far),
         cmocka_unit_test(what_cannot_be_proved_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
