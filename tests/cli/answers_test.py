@@ -19,6 +19,7 @@ os.chdir(folder_that_ends.name)
 STANDS_FOR = {"OP": ("op", "op_id", "stream"), "STORAGE": ("tensor", "tensor_id", "workspace_of", "op_id", "space")}
 # No answer of these tests has them.
 NEEDS_MORE = {("run", "captured_iterations"),  # a CUDA device
+              ("assign", "offload_time.moves_no_less_than_ns"),  # one stream
               ("explain", "planned_with[].failed")}  # a plan that cannot be made
 
 

@@ -623,6 +623,9 @@ class Step:
 
     def planned(self, loss: Any, inputs: Any) -> Any:
         """What Dynamo calls instead of a loss that it has traced."""
+        if any(not torch.is_tensor(t) or local(t) is not t for t in inputs):
+            raise ValueError("the loss takes DTensors or a mesh: pass process_group= to "
+                             "tarn.torch.step, so that all ranks agree that it is planned")
         places: dict[int, int] = {}
         cuda = torch.backends.cuda
         first = [places.setdefault(t.untyped_storage()._cdata, i) for i, t in enumerate(inputs)]

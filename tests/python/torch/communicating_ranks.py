@@ -25,6 +25,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
+from tarn.torch.sharding.communicating import members
 
 
 class Block(nn.Module):
@@ -428,6 +429,31 @@ def refused():
             pass
 
 
+def worlds_that_are_not_here():
+    """Of a fake process group: who has to agree, and a step of sixteen ranks."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore  # pylint: disable=import-outside-toplevel
+    dist.destroy_process_group()
+    dist.init_process_group("fake", rank=5, world_size=16, store=FakeStore())
+    mesh = init_device_mesh("cpu", (2, 2, 4), mesh_dim_names=("stage", "data", "tensor"))
+    on = {names: distribute_tensor(torch.zeros(4), mesh[names], [Replicate()] * len(names))
+          for names in (("tensor",), ("data",), ("data", "tensor"))}
+    tensor, data, both = on.values()
+    assert members(None, [tensor, tensor]) == [4, 5, 6, 7] and members(None, [data]) == [1, 5]
+    assert members(None, [both]) == members(None, [tensor, data]) == members(None, [data, both]) == list(range(8))
+    other = distribute_tensor(torch.zeros(4), init_device_mesh("cpu", (16,)), [Replicate()])
+    try:
+        members(None, [tensor, other])
+        raise SystemExit("meshes that are no parts of one were taken")
+    except ValueError as error:
+        assert "process_group=" in str(error) and members(dist.group.WORLD, [tensor, other]) == list(range(16))
+    model, batch = network()
+    in_columns_and_rows(model, mesh["tensor"])
+    step = tarn.torch.step(model, adam(model.parameters()), loss_of, batch(), compare=False)
+    step(*batch())  # of whatever the parts are filled with: nobody has sent them
+    assert step.reason is None, step.reason
+    assert step.report().received == 12 * 2 * (4 * 8 * 16 * 4) * 3 // 4
+
+
 class Failing(Exception):
     pass
 
@@ -460,7 +486,8 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, checkpoints, functional_collectives, differing, refused, failing)}
+    parallel_loss, hooks, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
+    failing)}
 
 if __name__ == "__main__":
     main(CASES)

@@ -27,13 +27,25 @@ def distributed(model: Any) -> list[Any]:
     return [t for t in (*model.parameters(), *model.buffers()) if local(t) is not t]
 
 
-def _members(group: Any, tensors: Any) -> list[int]:
-    """The ranks that have to agree: those of the group, or of the meshes of DTensors."""
+def members(group: Any, tensors: Any) -> list[int]:
+    """The ranks that have to agree: those of the group; or those that collectives of DTensors can
+    reach from this one, one after the other, along the dimensions of their meshes."""
     if group is not None:
         return list(dist.get_process_group_ranks(group))
-    meshes = [getattr(t.device_mesh, "_get_root_mesh", lambda mesh=t.device_mesh: mesh)()
-              for t in tensors]
-    return sorted({rank for mesh in meshes for rank in mesh.mesh.flatten().tolist()})
+    meshes = list(dict.fromkeys(t.device_mesh for t in tensors))
+    if len(meshes) == 1:
+        return sorted(meshes[0].mesh.flatten().tolist())
+    roots = {getattr(mesh, "_get_root_mesh", lambda mesh=mesh: mesh)() for mesh in meshes}
+    if len(roots) != 1:
+        raise ValueError("the model has DTensors of several meshes that are no parts of one: pass "
+                         "process_group= with all ranks that communicate")
+    root, ranks = roots.pop(), None
+    names = {name for mesh in meshes for name in mesh.mesh_dim_names or ("",)}
+    if names <= set(root.mesh_dim_names or ()):
+        place = tuple(slice(None) if name in names else own for name, own in
+                      zip(root.mesh_dim_names, root.get_coordinate()))
+        ranks = root.mesh[place]
+    return sorted((root.mesh if ranks is None else ranks).flatten().tolist())
 
 
 def _groups(tensors: Any) -> dict[str, Any]:
@@ -61,7 +73,7 @@ class CommunicatingStep(JointStep):
                              "for each communicator: leave streams out")
         tensors = distributed(model)
         groups = _groups(tensors)
-        self.wire = council(process_group, timeout, _members(process_group, tensors))
+        self.wire = council(process_group, timeout, members(process_group, tensors))
         device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self.network = Network(*network) if network is not None else measured(
             next(iter(groups.values()), process_group), device,
@@ -87,7 +99,7 @@ class CommunicatingStep(JointStep):
                 known = self._bound[loss] = others, _without(loss, others)
             loss = known[1]
         self._owners = [value for value in inputs if isinstance(value, torch.Tensor)]
-        return super().planned(loss, [local(t) for t in self._owners])
+        return super().planned(loss, list(map(local, self._owners)))
 
     def returned(self, variant: Any, results: Any) -> Any:
         return [result if spec is None else dtensor(result, spec)
