@@ -1,7 +1,8 @@
 """Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
 from __future__ import annotations
 
-from typing import Any, Container, Dict, List, NamedTuple, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, Container, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -26,12 +27,14 @@ class Captured(NamedTuple):
 
 
 def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: Dict[int, str],
-            joint: Container[int] = (), as_they_lie: bool = False) -> Captured:
+            joint: Container[int] = (), as_they_lie: bool = False,
+            summed_in: Mapping[int, Any] = MappingProxyType({})) -> Captured:
     """Traces loss(*inputs) and the backward pass of its first result. loss: as Dynamo has traced
     it, with detached results. names: of the inputs that belong to the model, by id; the others are
     called as in the trace. joint: inputs that share storages; all others have one each. Inputs may be
     DTensors: what these communicate is a part of the trace. as_they_lie: sums that a DTensor has left
-    to who reads a gradient are left to them."""
+    to who reads a gradient are left to them; else they are made here, in the type that summed_in has
+    by the id of the input."""
     again = [node for part in loss.modules() if isinstance(part, torch.fx.GraphModule)
              for node in part.graph.find_nodes(op="call_function", target=CHECKPOINT)]
     if any(node.kwargs.get("use_reentrant") is not False for node in again):
@@ -43,7 +46,7 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: D
         for node in again:
             node.target = function
             node.graph.owning_module.recompile()
-        traces.append(_trace(loss, inputs, joint, as_they_lie))
+        traces.append(_trace(loss, inputs, joint, as_they_lie, summed_in))
     if len({sum(map(is_random, trace[0].graph.nodes)) for trace in traces}) > 1:
         traces.pop()  # random numbers would be drawn again
     module, trained, specs, lying = traces[-1]
@@ -91,7 +94,7 @@ def _is_plain(tensor: Any) -> Any:
             and not (tensor.is_conj() or tensor.is_neg()))
 
 
-def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool) -> Any:
+def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool, summed_in: Any) -> Any:
     trained: list[int] = []
     lying: list[Any] = []
     specs: list[Any] = []
@@ -104,7 +107,8 @@ def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool) -> Any:
             results = torch.fx.Interpreter(loss).run(*(own[first[id(t)]] for t in inputs))
             leaves = [i for i in first.values() if inputs[i].requires_grad]
             made = torch.autograd.grad(results[0], [own[i] for i in leaves], allow_unused=True)
-        found = {i: gradient if as_they_lie else _as_parameter(gradient, inputs[i])
+        found = {i: gradient if as_they_lie else
+                 _as_parameter(gradient, inputs[i], summed_in.get(id(inputs[i])))
                  for i, gradient in zip(leaves, made) if gradient is not None}
         gradients = {i: local(gradient) for i, gradient in found.items()}
         trained.extend(gradients)
@@ -127,11 +131,12 @@ def _lying(gradient: Any, parameter: Any) -> Any:
     return gradient._spec
 
 
-def _as_parameter(gradient: Any, parameter: Any) -> Any:
+def _as_parameter(gradient: Any, parameter: Any, dtype: Any) -> Any:
     """A gradient that lies as its parameter does. (Sums that DTensor has left to whoever reads the
     gradient, which is the optimizer, are made here.)"""
     if _lying(gradient, parameter) is None:
         return gradient
+    gradient = gradient.to(dtype) if dtype else gradient
     return gradient.redistribute(placements=parameter.placements)
 
 

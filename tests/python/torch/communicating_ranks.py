@@ -16,7 +16,7 @@ from networks import OLDER, eager_step, loss_of
 from sharding_ranks import adam, left, main, parts, same
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel, RowwiseParallel, SequenceParallel, loss_parallel, parallelize_module)
@@ -85,14 +85,14 @@ def plain():
     return Plain(), lambda: (torch.randn(6, 13), torch.randint(0, 3, (6,)))
 
 
-def compared(network, wrap, optimizer=adam, steps=4, loss_fn=loss_of, same_data=True, clip=None, **options):
+def compared(network, wrap, optimizer=adam, steps=4, loss_fn=loss_of, same_data=True, clip=None, make=tarn.torch.step, **options):
     """Trains eagerly and by planned steps. Returns the planned step, its model and its optimizer."""
     base, batch = network()
     one, two = wrap(copy.deepcopy(base)), wrap(copy.deepcopy(base))
     theirs, ours = optimizer(one.parameters()), optimizer(two.parameters())
     torch.manual_seed(100 if same_data else 100 + dist.get_rank())
     data = [batch() for _ in range(steps)]
-    step = tarn.torch.step(two, ours, loss_fn, data[0], clip=clip, **options)
+    step = make(two, ours, loss_fn, data[0], clip=clip, **options)
     for number, own in enumerate(data):
         torch.manual_seed(number)
         expected = eager_step(one, theirs, *own, clip=clip, loss_fn=loss_fn)
@@ -282,6 +282,23 @@ def checkpoints():
 def uneven():
     step, *_ = compared(plain, gathered_where_used, same_data=False)
     assert step.reason is None, step.reason
+
+
+def under_fully_shard():
+    """FSDP2 around tensor parallelism, by tarn.torch.fsdp."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+
+    def wrapped(model, how, **policy):
+        how(model, mesh["tensor"])
+        for block in model.blocks:
+            fully_shard(block, mesh=mesh["data"], **policy)
+        return fully_shard(model, mesh=mesh["data"], **policy)
+
+    mixed = {"mp_policy": MixedPrecisionPolicy(torch.bfloat16, torch.float32)}
+    for how, policy, options in ((in_columns_and_rows, {}, {}), (with_sequences, {}, {"budget": 0.7, "effort": 1}), (with_sequences, mixed, {})):
+        step, *_ = compared(network, functools.partial(wrapped, how=how, **policy), same_data=False, make=tarn.torch.fsdp, steps=3, **options)
+        assert step.reason is None, step.reason
+        assert {op.stream for op in collectives(step)} == {1, 3}, step.plan.graph.streams
 
 
 # ---- Other DTensors ----
@@ -485,7 +502,7 @@ def failing():
 
 
 CASES = {function.__name__: function for function in (
-    tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
+    tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
     parallel_loss, hooks, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
     failing)}
 

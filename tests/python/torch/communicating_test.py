@@ -34,7 +34,7 @@ LONG = [many("more_models_on_two_ranks_have_the_bits_of_eager_execution", 2, "te
              "gathered_in_sixteen_bits", "spread", "parallel_loss", "hooks", "checkpoints"),
         many("what_is_not_planned_runs_eagerly", 2, "refused"),
         many("a_rank_that_fails_takes_the_others_along", 2, "failing"),
-        many("four_ranks_have_the_bits_of_eager_execution", 4, "two_dimensions", "uneven", "sequence_parallel")]
+        many("four_ranks_have_the_bits_of_eager_execution", 4, "two_dimensions", "under_fully_shard", "uneven", "sequence_parallel")]
 
 if __name__ == "__main__":
     run(SHORT + LONG if IS_LONG else SHORT)

@@ -5,9 +5,7 @@ they communicate is a part of the graph."""
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence
-from unittest import mock
 
-import torch
 import torch.distributed as dist
 
 from ..capture import capture
@@ -17,7 +15,7 @@ from ..tensors import dtensor, local
 from ..updates import hooked
 from .agreement import council
 from .coalescing import coalesced
-from .joint import JointStep, check_options, looks_at_several
+from .joint import JointStep, check_options, looks_at_several, without_regions
 from .network import Network, measured
 from .units import Refused
 
@@ -54,10 +52,6 @@ def _groups(tensors: Any) -> dict[str, Any]:
     return {g.group_name: g for mesh in meshes for g in mesh.get_all_groups() if g.size() > 1}
 
 
-def _no_regions(*_: Any, **__: Any) -> Any:
-    raise ValueError("a DTensor draws random numbers on a GPU, by a generator of its own (dropout)")
-
-
 class CommunicatingStep(JointStep):
     """What tarn.torch.step returns for a model with DTensors, or with a process_group. All ranks call
     it, and `report`, together. Collectives run on a stream of their communicator, in one order."""
@@ -80,7 +74,6 @@ class CommunicatingStep(JointStep):
             lambda mine: self.wire.told(mine, "the network's measure"))
         self.clips_over = tuple(groups)
         self.updates_over = tuple(groups) if looks_at_several(optimizer) else ()
-        self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
         self._owners: list[Any] = []  # of the inputs: the DTensors whose parts they are
         super().__init__(model, optimizer, loss_fn, example_batch, **options)
 
@@ -92,13 +85,7 @@ class CommunicatingStep(JointStep):
         return super().tracing()
 
     def planned(self, loss: Any, inputs: Any) -> Any:
-        others = {i: value for i, value in enumerate(inputs) if not isinstance(value, torch.Tensor)}
-        if others:
-            known = self._bound.get(loss)
-            if known is None or known[0] != others:
-                known = self._bound[loss] = others, _without(loss, others)
-            loss = known[1]
-        self._owners = [value for value in inputs if isinstance(value, torch.Tensor)]
+        loss, self._owners = self.of_tensors(loss, inputs)
         return super().planned(loss, list(map(local, self._owners)))
 
     def returned(self, variant: Any, results: Any) -> Any:
@@ -118,7 +105,7 @@ class CommunicatingStep(JointStep):
 
     def captured(self, loss: Any, inputs: Any, names: Any, joint: Any) -> Any:
         own = {id(t): names[id(local(t))] for t in self._owners if id(local(t)) in names}
-        with _no_random_regions():
+        with without_regions():
             captured = capture(loss, self._owners, own, joint,
                                bool(self.clip) or any(map(hooked, self._owners)))
         return coalesced(captured, self._is_exact())
@@ -143,27 +130,6 @@ class CommunicatingStep(JointStep):
 
 def _refuse(*_batch: Any) -> Any:
     raise Refused("fully_shard has wrapped the model: use tarn.torch.fsdp")
-
-
-def _without(loss: Any, others: dict[int, Any]) -> Any:
-    """The same loss, with what is no tensor (meshes) as attributes."""
-    made = torch.fx.GraphModule(loss, torch.fx.Graph())
-    made.graph = torch.fx.Graph()
-    made.graph.output(made.graph.graph_copy(loss.graph, {}))
-    holders = made.graph.find_nodes(op="placeholder")
-    for i, value in others.items():
-        name = f"tarn_other{i}"
-        setattr(made, name, value)
-        with made.graph.inserting_before(holders[i]):
-            holders[i].replace_all_uses_with(made.graph.get_attr(name))
-        made.graph.erase_node(holders[i])
-    made.recompile()
-    return made
-
-
-def _no_random_regions() -> Any:
-    from torch.distributed.tensor import _random  # pylint: disable=import-outside-toplevel
-    return mock.patch.object(_random.OffsetBasedRNGTracker, "_distribute_region", _no_regions)
 
 
 def _prepare(lowered: Any) -> None:

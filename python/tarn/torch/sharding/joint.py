@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Union
+from unittest import mock
+
+import torch
 
 import tarn
 
@@ -51,8 +54,19 @@ class JointStep(Step):
                  budget: Union[int, float, None] = None, **options: Any) -> None:
         check_options(options)
         self._voted, self._talks = True, self.rounds
+        self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
                          **options)
+
+    def of_tensors(self, loss: Any, inputs: Any) -> tuple[Any, list[Any]]:
+        """A loss that Dynamo has traced, and what it takes, without what is no tensor (meshes)."""
+        others = {i: value for i, value in enumerate(inputs) if not isinstance(value, torch.Tensor)}
+        if others:
+            known = self._bound.get(loss)
+            if known is None or known[0] != others:
+                known = self._bound[loss] = others, _without(loss, others)
+            loss = known[1]
+        return loss, [value for value in inputs if isinstance(value, torch.Tensor)]
 
     # ---- Calls ----
 
@@ -199,3 +213,32 @@ class JointStep(Step):
             gathered_again=[op.name.rstrip("'") for op in again if op.id in gathers],
             collectives=len(meeting),
             received=sum(collectives.received(first.lowered, source) for source in meeting))
+
+
+# ---- Traces with DTensors ----
+
+def _without(loss: Any, others: dict[int, Any]) -> Any:
+    """The same loss, with what is no tensor (meshes) as attributes."""
+    made = torch.fx.GraphModule(loss, torch.fx.Graph())
+    made.graph = torch.fx.Graph()
+    made.graph.output(made.graph.graph_copy(loss.graph, {}))
+    holders = made.graph.find_nodes(op="placeholder")
+    for i, value in others.items():
+        name = f"tarn_other{i}"
+        setattr(made, name, value)
+        with made.graph.inserting_before(holders[i]):
+            holders[i].replace_all_uses_with(made.graph.get_attr(name))
+        made.graph.erase_node(holders[i])
+    made.recompile()
+    return made
+
+
+def _refuse_regions(*_: Any, **__: Any) -> Any:
+    raise ValueError("a DTensor draws random numbers on a GPU, by a generator of its own (dropout)")
+
+
+def without_regions() -> Any:
+    """Inside a DTensor that draws random numbers on a GPU is refused: they would not be a part of
+    the trace."""
+    from torch.distributed.tensor import _random  # pylint: disable=import-outside-toplevel
+    return mock.patch.object(_random.OffsetBasedRNGTracker, "_distribute_region", _refuse_regions)

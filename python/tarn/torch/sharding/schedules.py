@@ -157,6 +157,7 @@ def _before(lowered: Any, ops: Any, casts: Any, place: int) -> Any:
 def ahead(lowered: Any, ops: Any, distance: int) -> Schedule:
     """A gather begins when the unit `distance` before it is read first, and what a reduction has read
     is free when the one behind it is done: as FSDP2 prefetches."""
+    inner = any(op.kind.startswith("c10d.") for op in ops)  # of units: others are inside of them
     reads = [set(_roots(lowered, op.inputs)) for op in ops]
     compute = [i for i, op in enumerate(ops) if op.stream == 0]
     casts = {root: i for i, op in enumerate(ops) if op.prepares and op.stream
@@ -191,7 +192,7 @@ def ahead(lowered: Any, ops: Any, distance: int) -> Schedule:
                 waited = len(reductions) - 1
                 control.append((len(made), reductions[-2]))
             last = len(made)
-        elif op.group:
+        elif op.group and not (inner and op.kind.startswith("_")):
             reductions.append(len(made))
         made.append(op)
     return Schedule(made, control)

@@ -15,7 +15,7 @@ from ..updates import hooked
 from ..window import Memory, Nccl, communicators
 from .agreement import council
 from .gathering import sharded
-from .joint import JointStep, check_options, looks_at_several
+from .joint import JointStep, check_options, looks_at_several, without_regions
 from .kernels import Cast, Pack
 from .network import Network, measured
 from .units import Refused, Whole
@@ -67,11 +67,20 @@ class ShardedStep(JointStep):
             self._whole = None
         self.network = self._measured(network, optimizer)
         if self._whole:
-            name = self._whole.units[0].process_group.group_name
-            self.clips_over = (name,)
+            self.clips_over = self._communicators()
             if looks_at_several(optimizer):
-                self.updates_over = (name,)
+                self.updates_over = self.clips_over
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, **options)
+
+    def _communicators(self) -> tuple[str, ...]:
+        """Those of the units, and of meshes inside of theirs, by name."""
+        assert self._whole
+        names = dict.fromkeys(unit.process_group.group_name for unit in self._whole.units)
+        for shard in self._whole.shards:
+            if shard.inner:
+                names.update((group.group_name, None) for group in shard.inner.mesh.get_all_groups()
+                             if group.size() > 1)
+        return tuple(names)
 
     def _measured(self, network: Any, optimizer: Any) -> Network:
         if network is not None:
@@ -88,6 +97,7 @@ class ShardedStep(JointStep):
             self._whole.check()
         except Refused as error:
             raise NotRun(str(error)) from None
+        loss, inputs = self.of_tensors(loss, inputs)
         inputs = [shard.data if (shard := self._whole.shard(t)) else t for t in inputs]
         return super().planned(loss, inputs)
 
@@ -142,13 +152,22 @@ class ShardedStep(JointStep):
         return program
 
     def divide(self, lowered: Any) -> Sequence[str]:
-        """Collectives and the casts before gathers have a stream of their own, and what follows
-        from a reduction has another one."""
+        """Collectives of units and the casts before gathers have a stream of their own, what follows
+        from a reduction has another one, and so have collectives of each communicator inside."""
         last = len(self.streams) - 1
+        streams = list(self.streams)
+        inner: dict[str, int] = {}  # streams of communicators that are no unit's
         behind: set[int] = set()
         for op in lowered.ops:
             roots = {lowered.storages[s].root for s in op.inputs}
-            op.gathers = "all_gather" in op.kind
+            op.gathers = op.kind == "c10d.all_gather"
+            if op.group and op.kind.startswith("_"):  # a functional collective
+                op.meets_again = not lowered.writes(op)
+                if last and op.group not in inner:
+                    inner[op.group] = len(streams)
+                    streams.append(f"communication{1 + len(inner)}")
+                op.stream = inner.get(op.group, 0)
+                continue
             if op.group:
                 op.stream = min(1, last)
             elif roots & behind or op.run:
@@ -160,8 +179,8 @@ class ShardedStep(JointStep):
             if isinstance(op.node and op.node.target, (Cast, Pack)):
                 op.stream = min(1, last)
                 op.prepares = isinstance(op.node.target, Cast)
-        lowered.communication = [1] if last else []
-        return self.streams
+        lowered.communication = [1, *inner.values()] if last else []
+        return streams
 
     # ---- The model ----
 
@@ -193,7 +212,11 @@ class ShardedStep(JointStep):
         owners = [self._shard(tensor) for tensor in inputs]
         wholes = [owner.stand_in if owner else tensor for owner, tensor in zip(owners, inputs)]
         named = {**names, **{id(o.stand_in): o.name for o in owners if o}}
-        return sharded(capture(loss, wholes, named, joint), self._whole.units, owners)
+        dtypes = {id(shard.stand_in): unit.reduction.dtype for unit in self._whole.units
+                  for shard in unit.shards}
+        with without_regions():
+            return sharded(capture(loss, wholes, named, joint, summed_in=dtypes),
+                           self._whole.units, owners)
 
     def marks(self, inputs: Any) -> Any:
         assert self._whole

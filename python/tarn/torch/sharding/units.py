@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from ..tensors import local
+from ..tensors import dtensor, local
 
 
 class Refused(Exception):
@@ -31,8 +31,6 @@ class Shard:
         self._found = found
         mesh, place = found.mesh_info, found.fsdp_placement
         self.world = mesh.shard_mesh_size
-        if getattr(found, "is_dtensor", False):
-            raise Refused("a parameter is a DTensor of another mesh beside FSDP's")
         if found.offload_to_cpu:
             raise Refused("parameters are offloaded to the host")
         if hasattr(local(found.sharded_param), "fsdp_pre_all_gather"):
@@ -42,7 +40,9 @@ class Shard:
         self.dtype = found.param_dtype or found.orig_dtype  # as it computes
         self.part = found.padded_sharded_param_size.numel()  # of each rank, padded
         self.own_size = found.sharded_size
-        self.stand_in = nn.Parameter(_without_bytes(self.size, self.dtype, found.device),
+        whole = _without_bytes(self.size, self.dtype, found.device)
+        self.inner = _inner_spec(found) if getattr(found, "is_dtensor", False) else None
+        self.stand_in = nn.Parameter(dtensor(whole, self.inner) if self.inner else whole,
                                      requires_grad=self.parameter.requires_grad)
 
     @property
@@ -64,6 +64,18 @@ class Shard:
         info = self._found._module_info
         yield info.module, info.param_name
         yield from zip(info.shared_modules, info.shared_param_names)
+
+
+def _inner_spec(found: Any) -> Any:
+    """How a parameter lies that is a DTensor of another mesh (tensor parallelism), too, when FSDP2
+    has gathered it."""
+    spec = getattr(found, "_unsharded_dtensor_spec", None) or getattr(found, "_tp_spec", None)
+    if spec is None:
+        raise Refused("a parameter is a DTensor of another mesh beside FSDP's")
+    meta = spec.tensor_meta
+    dtype = found.param_dtype or found.orig_dtype
+    return type(spec)(spec.mesh, spec.placements, tensor_meta=type(meta)(
+        meta.shape, meta.stride, dtype))
 
 
 def _without_bytes(size: Any, dtype: Any, device: Any) -> Any:
