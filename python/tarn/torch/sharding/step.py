@@ -212,8 +212,7 @@ class ShardedStep(JointStep):
         owners = [self._shard(tensor) for tensor in inputs]
         wholes = [owner.stand_in if owner else tensor for owner, tensor in zip(owners, inputs)]
         named = {**names, **{id(o.stand_in): o.name for o in owners if o}}
-        dtypes = {id(shard.stand_in): unit.reduction.dtype for unit in self._whole.units
-                  for shard in unit.shards}
+        dtypes = {id(shard.stand_in): shard.summed_in for shard in self._whole.shards}
         with without_regions():
             return sharded(capture(loss, wholes, named, joint, summed_in=dtypes),
                            self._whole.units, owners)

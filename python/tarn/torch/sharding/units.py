@@ -56,6 +56,12 @@ class Shard:
         return self._found._sharded_param_data
 
     @property
+    def summed_in(self) -> Any:
+        """The type in which sums over an inner mesh are made; None: in that of the gradient, as
+        before PyTorch 2.15."""
+        return getattr(self._found, "unsharded_grad_dtype", None)
+
+    @property
     def name(self) -> str:
         return str(self._found._param_fqn or self._found._module_info.param_name)
 
