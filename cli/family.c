@@ -11,7 +11,7 @@
 #include "interrupt.h"
 #include "list.h"
 #include "plan.h"
-#include "verify.h"
+#include "violation.h"
 
 struct family {
     char **paths; /* of the graphs */
@@ -139,26 +139,26 @@ static void print_unshared(struct tarn_printer *printer, const struct family *fa
     size_t count = 0, filled = 0, alone = 0;
     const struct named *first = NULL;
     for (size_t i = 0; i < family->count; i++) count += tarn_graph_groups_count(family->graphs[i]);
-    struct named *all = family->count > 1 ? calloc(count + 1, sizeof *all) : NULL;
-    for (size_t i = 0; i < family->count && all; i++)
+    struct named *names = family->count > 1 ? calloc(count + 1, sizeof *names) : NULL;
+    for (size_t i = 0; i < family->count && names; i++)
         for (uint32_t g = 0; g < tarn_graph_groups_count(family->graphs[i]); g++) {
             const char *name = tarn_graph_group_symmetric(family->graphs[i], g);
-            if (name) all[filled++] = (struct named){name, i};
+            if (name) names[filled++] = (struct named){name, i};
         }
-    if (all) qsort(all, filled, sizeof *all, compare_named);
+    if (names) qsort(names, filled, sizeof *names, compare_named);
     if (printer->json) tarn_printer_open(printer, "unshared", '[');
     for (size_t i = 0; i < filled; i++) {
-        if (i > 0 && strcmp(all[i - 1].name, all[i].name) == 0) continue;
-        if (i + 1 < filled && strcmp(all[i + 1].name, all[i].name) == 0) continue;
-        if (alone++ == 0) first = &all[i];
-        if (printer->json) tarn_printer_text(printer, NULL, all[i].name);
+        if (i > 0 && strcmp(names[i - 1].name, names[i].name) == 0) continue;
+        if (i + 1 < filled && strcmp(names[i + 1].name, names[i].name) == 0) continue;
+        if (alone++ == 0) first = &names[i];
+        if (printer->json) tarn_printer_text(printer, NULL, names[i].name);
     }
     if (printer->json) tarn_printer_close(printer);
     if (first)
         tarn_say("%zu of %zu symmetric groups are in one graph only, the first is '%s' of %s: if "
                  "another graph should have it, compare the names",
                  alone, filled, first->name, family->paths[first->graph]);
-    free(all);
+    free(names);
 }
 
 static void print_plans(const struct family *family, const char *folder, bool json)

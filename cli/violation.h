@@ -1,6 +1,6 @@
 /* Rows of violations, for the verbs that verify. */
-#ifndef TARN_CLI_VERIFY_H
-#define TARN_CLI_VERIFY_H
+#ifndef TARN_CLI_VIOLATION_H
+#define TARN_CLI_VIOLATION_H
 
 #include "command/command.h"
 
