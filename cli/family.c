@@ -139,7 +139,7 @@ static void print_unshared(struct tarn_printer *printer, const struct family *fa
     size_t count = 0, filled = 0, alone = 0;
     const struct named *first = NULL;
     for (size_t i = 0; i < family->count; i++) count += tarn_graph_groups_count(family->graphs[i]);
-    struct named *names = family->count > 1 ? calloc(count + 1, sizeof *names) : NULL;
+    struct named *names = family->count > 1 ? calloc(count + 1, sizeof *names) : NULL; /* or none */
     for (size_t i = 0; i < family->count && names; i++)
         for (uint32_t g = 0; g < tarn_graph_groups_count(family->graphs[i]); g++) {
             const char *name = tarn_graph_group_symmetric(family->graphs[i], g);
@@ -270,7 +270,8 @@ enum tarn_status tarn_family_judge(const struct tarn_family_request *request)
     enum tarn_status status = load_list(&family, request->list, request->load);
     struct tarn_verdict **verdicts =
         status == TARN_OK ? calloc(family.count, sizeof(void *)) : NULL;
-    if (status == TARN_OK && !verdicts) status = TARN_SYSTEM;
+    if (status == TARN_OK && !verdicts)
+        status = tarn_print_error(&family.error, tarn_no_memory(&family.error));
     if (!verdicts) {
         finish(&family);
         return status;
