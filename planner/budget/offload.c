@@ -63,7 +63,7 @@ struct offloading {
     struct tarn_deadline deadline;
     uint64_t bytes; /* the budget, the capacity of the first space counted */
     uint64_t before, before_ns;
-    uint64_t no_less_ns;
+    uint64_t no_less_ns, no_way_less_ns;
     struct found best;
     uint64_t least;  /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
     uint32_t blamed; /* the op of such a refusal */
@@ -291,6 +291,16 @@ static enum tarn_status try_slowed(struct offloading *offloading, struct tarn_of
     return status;
 }
 
+static enum tarn_status find_bounds(struct offloading *offloading,
+                                    const struct tarn_offload_model *model)
+{
+    uint64_t bytes = offloading->bytes;
+    if (tarn_offload_no_less(model, bytes, false, &offloading->no_less_ns) != TARN_OK ||
+        tarn_offload_no_less(model, bytes, true, &offloading->no_way_less_ns) != TARN_OK)
+        return tarn_error_no_memory(offloading->error);
+    return TARN_OK;
+}
+
 /* Chooses moves for a graph that was made from the given graph. If copies that take a quarter
  * longer make no op wait either, that is the answer. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
@@ -300,8 +310,7 @@ static enum tarn_status try_moves(struct offloading *offloading, struct tarn_gra
     struct tarn_offload_model model;
     enum tarn_status status =
         tarn_offload_model_init(&model, &region, from, &offloading->terms, offloading->error);
-    if (status == TARN_OK && from == offloading->graph)
-        offloading->no_less_ns = tarn_offload_no_less(&model, offloading->bytes);
+    if (status == TARN_OK && from == offloading->graph) status = find_bounds(offloading, &model);
     if (status == TARN_OK) status = try_slowed(offloading, &model, from, report, SLOWER);
     if (status == TARN_OK && !costs_nothing(offloading))
         status = try_slowed(offloading, &model, from, report, 100);
@@ -499,7 +508,8 @@ static enum tarn_status give_report(const struct offloading *offloading,
 {
     const struct tarn_graph *graph = made->graph;
     struct tarn_offload_report report = {.time_before_ns = offloading->before_ns,
-                                         .no_less_than_ns = offloading->no_less_ns};
+                                         .no_less_than_ns = offloading->no_less_ns,
+                                         .no_way_less_than_ns = offloading->no_way_less_ns};
     uint64_t without_ns = 0;
     count_moves(graph, &report);
     enum tarn_status status = find_time(graph, &report.time_ns);

@@ -297,6 +297,25 @@ static uint64_t best_of_all(struct tarn_offload_model *model, uint64_t budget)
     return trying.best_ns;
 }
 
+static uint64_t no_less(const struct tarn_offload_model *model, uint64_t budget, bool again)
+{
+    uint64_t ns;
+    assert_int_equal(tarn_offload_no_less(model, budget, again, &ns), TARN_OK);
+    return ns;
+}
+
+static struct tarn_offload_terms terms_of(const struct tarn_offload_options *options)
+{
+    return (struct tarn_offload_terms){.out_bytes_per_second = options->out_bytes_per_second,
+                                       .into_bytes_per_second = options->into_bytes_per_second,
+                                       .latency_ns = options->latency_ns,
+                                       .wait_ns = 3,
+                                       .alignment = 16,
+                                       .kinds = TARN_OFFLOAD_ACTIVATIONS,
+                                       .bytes_min = 1,
+                                       .space = TARN_NONE};
+}
+
 /* Few of the budgets are missed, and none by much: mean and worst are told. */
 static void the_choice_is_near_the_best_of_all(void **state)
 {
@@ -307,15 +326,7 @@ static void the_choice_is_near_the_best_of_all(void **state)
     for (; campaign_goes_on(&campaign); campaign.next++) {
         struct tarn_graph *graph = draw_graph(campaign.next, 3, 1);
         const struct tarn_offload_options options = draw_offload(campaign.next);
-        const struct tarn_offload_terms terms = {
-            .out_bytes_per_second = options.out_bytes_per_second,
-            .into_bytes_per_second = options.into_bytes_per_second,
-            .latency_ns = options.latency_ns,
-            .wait_ns = 3,
-            .alignment = 16,
-            .kinds = TARN_OFFLOAD_ACTIVATIONS,
-            .bytes_min = 1,
-            .space = TARN_NONE};
+        const struct tarn_offload_terms terms = terms_of(&options);
         struct tarn_region region = {.chunks = NULL};
         struct tarn_offload_model model;
         struct tarn_error error;
@@ -332,7 +343,8 @@ static void the_choice_is_near_the_best_of_all(void **state)
             unmet += !is_met;
             if (!is_met) continue;
             assert_true(choice.time_ns >= best);
-            assert_true(tarn_offload_no_less(&model, budget) <= choice.time_ns);
+            assert_true(no_less(&model, budget, false) <= best);
+            assert_true(no_less(&model, budget, true) <= best);
             double above = (double)choice.time_ns / (double)best - 1;
             optimal += choice.time_ns == best;
             sum += above;
@@ -350,6 +362,39 @@ static void the_choice_is_near_the_best_of_all(void **state)
     assert_true(budgets > 60);
     assert_true(10 * unmet <= budgets);
     assert_true(10 * optimal >= 8 * budgets);
+}
+
+/* Streams side by side: told is how near the bound comes. */
+static void no_moves_are_faster_than_the_bound(void **state)
+{
+    (void)state;
+    uint64_t budgets = 0, above_path = 0;
+    double sum = 0;
+    for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
+        struct tarn_graph *graph = draw_graph(seed + 500, 3, 1 + (uint32_t)(seed % 3));
+        const struct tarn_offload_options options = draw_offload(seed);
+        const struct tarn_offload_terms terms = terms_of(&options);
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_offload_model model;
+        struct tarn_error error;
+        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        for (uint64_t part = 9; part >= 5 && model.gaps_count <= GAPS_MOST; part -= 2) {
+            uint64_t budget = model.peak0 / 10 * part, best = best_of_all(&model, budget);
+            uint64_t bound = no_less(&model, budget, false);
+            assert_true(bound <= best);
+            assert_true(no_less(&model, budget, true) <= bound);
+            if (best == UINT64_MAX) continue;
+            budgets++;
+            above_path += bound > model.time0_ns;
+            sum += (double)best / (double)bound - 1;
+        }
+        tarn_region_finish(&region);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu budgets, %llu bounds above the critical path, mean distance %.2f %%\n",
+                  (unsigned long long)budgets, (unsigned long long)above_path,
+                  100 * sum / (double)(budgets > 0 ? budgets : 1));
+    assert_true(HAS_FEW_DRAWS || above_path > 20);
 }
 
 /* ---- Plans ---- */
@@ -468,6 +513,9 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
                          moves_of(final)); /* those of the source: it has none */
         if (!persists) assert_true(report.bytes_out <= report.bytes_in);
         assert_true(report.time_ns <= report.slower_ns);
+        assert_true(report.no_way_less_than_ns <= report.time_ns);
+        if (budget.method == TARN_BUDGET_OFFLOAD || is_free)
+            assert_true(report.no_less_than_ns <= report.time_ns);
         tally->moved += moves_of(final) > 0;
         if (!oracle_is_well_formed(plan) || !oracle_accepts(plan))
             fail_msg("seed %llu: a plan that is not safe", (unsigned long long)seed);
@@ -589,6 +637,7 @@ int main(void)
         cmocka_unit_test(sessions_run_moves_themselves),
         cmocka_unit_test(a_device_that_does_not_copy_needs_kernels_for_moves),
         cmocka_unit_test(the_choice_is_near_the_best_of_all),
+        cmocka_unit_test(no_moves_are_faster_than_the_bound),
         cmocka_unit_test(plans_with_moves_are_proved_and_compute_the_same),
         cmocka_unit_test(together_is_no_slower_than_either_way_alone),
         cmocka_unit_test(wrong_options_are_refused),

@@ -123,9 +123,16 @@ enum tarn_status tarn_offload_within(struct tarn_offload_model *model, uint64_t 
 enum tarn_status tarn_offload_relax(struct tarn_offload_model *model, uint64_t budget,
                                     struct tarn_offload_choice *choice);
 
-/* A lower bound of the time of all moves with a list's peak of at most `budget`, for the present
- * order of the ops. 0: there are several streams, for which no bound is known. */
-uint64_t tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget);
+/* A lower bound of the time of all moves within the budget, for the given order of the ops of each
+ * stream; `again`: of moves together with computing again and with other implementations. What
+ * persists and moves is in the other memory. UINT64_MAX: there are none. Costs: bound.c. TARN_SYSTEM:
+ * no memory. */
+enum tarn_status tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget,
+                                      bool again, uint64_t *ns);
+
+/* May the storage move at all? */
+bool tarn_offload_may_move(const struct tarn_offload_model *model, uint32_t storage);
+bool tarn_offload_writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage);
 
 /* Builds the graph with the moves of the choice, which must not be empty. Tensors keep their ids.
  * The caller destroys it. */
