@@ -509,6 +509,7 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
         require_ok(status, &error);
         const struct tarn_graph *final = tarn_plan_graph(plan);
         if (!is_free) assert_true(footprint_of(plan) <= budget.budget);
+        if (is_free) assert_true(report.time_ns <= report.time_before_ns);
         assert_int_equal(report.gaps + report.storages,
                          moves_of(final)); /* those of the source: it has none */
         if (!persists) assert_true(report.bytes_out <= report.bytes_in);
@@ -556,6 +557,96 @@ static void plans_with_moves_are_proved_and_compute_the_same(void **state)
     if (HAS_FEW_DRAWS) return;
     assert_true(tally.moved > tally.plans / 4);
     assert_true(tally.waits > 100 && tally.accepted > 0);
+}
+
+/* ---- Without a budget ---- */
+
+/* A net whose layers are updated as soon as they have their gradients. */
+static struct tarn_graph *draw_net(uint64_t seed)
+{
+    enum { LAYERS = 8 };
+    struct random_source draws = {seed};
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("net");
+    tarn_stream s = tarn_builder_stream(b, "compute");
+    tarn_tensor weight[LAYERS], state[LAYERS], x[LAYERS + 1], gradient;
+    for (int i = 0; i < LAYERS; i++) {
+        struct tarn_tensor_info info = {.size = 1 + random_below(&draws, 1 << 16)};
+        info.kind = TARN_PARAMETER;
+        weight[i] = tarn_builder_tensor(b, &info);
+        info.kind = TARN_OPTIMIZER_STATE;
+        state[i] = tarn_builder_tensor(b, &info);
+    }
+    for (int i = 0; i <= LAYERS; i++)
+        x[i] = tarn_builder_tensor(
+            b, &(struct tarn_tensor_info){.size = 1 + random_below(&draws, 1 << 16)});
+    tarn_builder_op(
+        b, &(struct tarn_op_info){.stream = s, .outputs = TARN_TENSORS(x[0]), .cost = 10000});
+    for (int i = 0; i < LAYERS; i++)
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s,
+                                                  .inputs = TARN_TENSORS(x[i], weight[i]),
+                                                  .outputs = TARN_TENSORS(x[i + 1]),
+                                                  .cost = 5000 + random_below(&draws, 20000)});
+    gradient = x[LAYERS];
+    for (int i = LAYERS; i-- > 0;) {
+        tarn_tensor next = tarn_builder_tensor(
+            b, &(struct tarn_tensor_info){.size = 1 + random_below(&draws, 1 << 16)});
+        tarn_tensor of_weight = tarn_builder_tensor(
+            b, &(struct tarn_tensor_info){.size = 1 + random_below(&draws, 1 << 16)});
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s,
+                                                  .inputs = TARN_TENSORS(gradient, x[i], weight[i]),
+                                                  .outputs = TARN_TENSORS(next, of_weight),
+                                                  .cost = 5000 + random_below(&draws, 20000)});
+        tarn_tensor after[] = {tarn_builder_alias(b, weight[i], NULL),
+                               tarn_builder_alias(b, state[i], NULL)};
+        tarn_builder_op(
+            b, &(struct tarn_op_info){.stream = s,
+                                      .inputs = TARN_TENSORS(of_weight, weight[i], state[i]),
+                                      .outputs = {after, 2},
+                                      .cost = 500});
+        gradient = next;
+    }
+    require_ok(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+/* What persists lives elsewhere only as far as no op waits for it. */
+static void nobody_waits_without_a_budget(void **state)
+{
+    (void)state;
+    uint64_t away = 0, home = 0;
+    for (uint64_t seed = 0; seed < DRAWS(30); seed++) {
+        struct tarn_graph *graph = draw_net(seed);
+        struct tarn_offload_options offload = draw_offload(seed);
+        struct tarn_offload_report report;
+        struct tarn_plan *plan;
+        struct tarn_error error;
+        offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS |
+                        (seed % 2 ? TARN_OFFLOAD_ACTIVATIONS : 0);
+        offload.out_bytes_per_second = offload.into_bytes_per_second = UINT64_C(1000000000)
+                                                                       << seed % 6;
+        offload.report = &report;
+        offload.report_size = sizeof report;
+        require_ok(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 16, .offload = &offload),
+                                    &plan, &error),
+                   &error);
+        assert_true(report.time_ns <= report.time_before_ns);
+        const struct tarn_graph *moved = tarn_plan_graph(plan);
+        struct tarn_tensor_info info;
+        for (tarn_tensor t = 0; tarn_graph_tensor(moved, t, &info); t++) {
+            bool may = (info.kind == TARN_PARAMETER || info.kind == TARN_OPTIMIZER_STATE) &&
+                       moved->tensors[t].root == t;
+            away += may && info.space > 0;
+            home += may && info.space == 0;
+        }
+        assert_int_equal(digest_of(plan, seed, true), digest_of(plan, seed, false));
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu that persist are away, %llu are not\n", (unsigned long long)away,
+                  (unsigned long long)home);
+    assert_true(HAS_FEW_DRAWS || (away > 20 && home > 20));
 }
 
 /* ---- A budget with moves and without ---- */
@@ -639,6 +730,7 @@ int main(void)
         cmocka_unit_test(the_choice_is_near_the_best_of_all),
         cmocka_unit_test(no_moves_are_faster_than_the_bound),
         cmocka_unit_test(plans_with_moves_are_proved_and_compute_the_same),
+        cmocka_unit_test(nobody_waits_without_a_budget),
         cmocka_unit_test(together_is_no_slower_than_either_way_alone),
         cmocka_unit_test(wrong_options_are_refused),
     };
