@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -695,6 +696,49 @@ static void together_is_no_slower_than_either_way_alone(void **state)
     assert_true(HAS_FEW_DRAWS || faster > 0);
 }
 
+/* What a refusal tells as the least can be kept. */
+static void the_least_that_is_told_can_be_kept(void **state)
+{
+    (void)state;
+    uint64_t told = 0;
+    for (uint64_t seed = 0; seed < DRAWS(24); seed++) {
+        struct tarn_graph *graph =
+            seed % 2 ? draw_net(seed) : draw_graph(seed + 2000, 10, 1 + (uint32_t)(seed % 3));
+        struct tarn_offload_options offload = draw_offload(seed);
+        struct tarn_budget_report report = {0};
+        struct tarn_plan *plan = NULL;
+        struct tarn_error error;
+        struct tarn_budget_options budget = {.struct_size = sizeof budget,
+                                             .budget = 16,
+                                             .effort = 60,
+                                             .report = &report,
+                                             .report_size = sizeof report};
+        if (seed % 3 == 0) budget.method = TARN_BUDGET_OFFLOAD;
+        if (seed % 4 > 1) offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_ACTIVATIONS;
+        assert_int_equal(tarn_plan_create(graph,
+                                          TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget,
+                                                            .offload = &offload),
+                                          &plan, &error),
+                         TARN_DOES_NOT_FIT);
+        if (report.footprint > 0) {
+            char number[32];
+            told++;
+            budget.budget = report.footprint;
+            snprintf(number, sizeof number, "%llu", (unsigned long long)report.footprint);
+            assert_non_null(strstr(error.text, number));
+            require_ok(tarn_plan_create(graph,
+                                        TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget,
+                                                          .offload = &offload),
+                                        &plan, &error),
+                       &error);
+            tarn_plan_destroy(plan);
+        }
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu told\n", (unsigned long long)told);
+    assert_true(HAS_FEW_DRAWS || told >= 20);
+}
+
 /* ---- Options ---- */
 
 static void wrong_options_are_refused(void **state)
@@ -732,6 +776,7 @@ int main(void)
         cmocka_unit_test(plans_with_moves_are_proved_and_compute_the_same),
         cmocka_unit_test(nobody_waits_without_a_budget),
         cmocka_unit_test(together_is_no_slower_than_either_way_alone),
+        cmocka_unit_test(the_least_that_is_told_can_be_kept),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests_name("offload", tests, NULL, NULL);
