@@ -81,6 +81,23 @@ def table(path):
         cells = [f" {over(graph, 'off', budget, rate)} | {over(graph, 'joint', budget, rate)} |" for rate in rates]
         print(f"| {graph.split('.m8')[0]} | {budget} | {again} |" + "".join(cells))
     compare(found)
+    bounds(rows, order)
+
+
+def bounds(rows, order):
+    """Times that no moves, and no mix of all ways, can be below."""
+    told = {}
+    for row in rows:
+        for key in "noless", "least":
+            if key in row:
+                told[row["graph"], row["budget"], row["rate"], key] = f"{row[key]:.1f}"
+    rates = sorted({row["rate"] for row in rows}, key=int)
+    print("\n| graph | % |" + "".join(f" moves {rate} | any {rate} |" for rate in rates))
+    print("|---|---:|" + "---:|---:|" * len(rates))
+    for graph in order:
+        for budget in sorted({row["budget"] for row in rows}, reverse=True):
+            cells = [told.get((graph, budget, rate, key), "–") for rate in rates for key in ("noless", "least")]
+            print(f"| {graph.split('.m8')[0]} | {budget} | " + " | ".join(cells) + " |")
 
 
 def compare(found):
