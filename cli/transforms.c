@@ -183,6 +183,12 @@ static void print_budget(struct tarn_printer *printer, const struct tarn_budget_
     tarn_printer_close(printer);
 }
 
+/* Absent: not computed, or nothing keeps to the budget in this way. */
+static void print_bound(struct tarn_printer *printer, const char *key, uint64_t ns)
+{
+    if (ns > 0 && ns < UINT64_MAX) tarn_printer_count(printer, key, ns);
+}
+
 static void print_offload(struct tarn_printer *printer, const struct tarn_offload_report *report)
 {
     tarn_printer_open(printer, "offload", '{');
@@ -202,8 +208,8 @@ static void print_offload(struct tarn_printer *printer, const struct tarn_offloa
     if (report->iteration_ns > 0) tarn_printer_count(printer, "iteration_ns", report->iteration_ns);
     tarn_printer_count(printer, "out_ns", report->out_ns);
     tarn_printer_count(printer, "in_ns", report->into_ns);
-    if (report->no_less_than_ns > 0)
-        tarn_printer_count(printer, "moves_no_less_than_ns", report->no_less_than_ns);
+    print_bound(printer, "moves_no_less_than_ns", report->no_less_than_ns);
+    print_bound(printer, "no_less_than_ns", report->no_way_less_than_ns);
     tarn_printer_close(printer);
 }
 

@@ -256,13 +256,17 @@ struct tarn_offload_report {
     uint64_t time_before_ns, time_ns; /* modelled critical path, see simulate.h */
     uint64_t waiting_ns;              /* part of time_ns that instant copies would save */
     uint64_t slower_ns; /* the critical path if copies took a quarter longer than the options say */
-    /* A lower bound on the time of all sets of moves within the budget, for the input graph in its
-     * order of ops; with one compute stream. 0: not computed. */
+    /* A lower bound on the time of all sets of moves within the budget, for the input graph in the
+     * order of ops that each stream has. 0: not computed; UINT64_MAX: no moves alone keep to the
+     * budget. */
     uint64_t no_less_than_ns;
     /* Plans only: modelled time from the begin of an iteration to that of the next one, if many
      * follow each other, is at most this. Copies may run on while the next iteration begins. 0: not
      * computed. */
     uint64_t iteration_ns;
+    /* As no_less_than_ns, but of all plans within the budget by moves, computing again and other
+     * implementations together. 0: not computed. */
+    uint64_t no_way_less_than_ns;
 };
 
 struct tarn_offload_options {

@@ -34,7 +34,9 @@ enum { EFFORT = 1000, STEP_WORK = 1000000 };
 /* Gains below 1/NOTHING of the time are not looked for. */
 enum { NOTHING = 2000 };
 /* Times that the search is asked for less, each time by at least one part in LESS. */
-enum { ASKED_MAX = 10, LESS = 200 };
+enum { ASKED_MAX = 10, ASKED_BRIEFLY = 3, LESS = 200 };
+/* Budgets that are tried for the least, each with one part in BRIEF_PART of the effort. */
+enum { HALVES = 8, BRIEF_PART = 32 };
 /* Steps of placing, unless the caller says how many. */
 enum { PLACE_STEPS = 300 };
 /* How often slack is shared out, each time one part in RELAXED_PART less of the budget. */
@@ -63,10 +65,11 @@ struct offloading {
     struct tarn_deadline deadline;
     uint64_t bytes; /* the budget, the capacity of the first space counted */
     uint64_t before, before_ns;
-    uint64_t no_less_ns;
+    uint64_t no_less_ns, no_way_less_ns;
     struct found best;
     uint64_t least;  /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
     uint32_t blamed; /* the op of such a refusal */
+    bool is_brief;   /* that it fits is all that counts */
     struct tarn_error *error;
 };
 
@@ -270,7 +273,8 @@ static enum tarn_status try_slowed(struct offloading *offloading, struct tarn_of
     struct tarn_offload_choice choice;
     uint64_t aim = offloading->bytes, missing = 0, work = offloading->options.effort * STEP_WORK;
     enum tarn_status status = TARN_OK;
-    for (int k = 0; k < ASKED_MAX && status == TARN_OK && aim > 0 && !is_over(offloading); k++) {
+    int asked_max = offloading->is_brief ? ASKED_BRIEFLY : ASKED_MAX;
+    for (int k = 0; k < asked_max && status == TARN_OK && aim > 0 && !is_over(offloading); k++) {
         struct tarn_region_mark mark = tarn_region_mark(model->region);
         const struct found *best = &offloading->best;
         tarn_offload_slow(model, percent);
@@ -281,7 +285,7 @@ static enum tarn_status try_slowed(struct offloading *offloading, struct tarn_of
         if (best->made.graph && choice.time_ns > best->time_ns) break;
         if (best->made.graph && choice.time_ns == best->time_ns && percent == 100) break;
         status = try_choice(offloading, model, from, &choice, report, percent > 100, &missing);
-        if (status == TARN_OK && missing == 0)
+        if (status == TARN_OK && missing == 0 && !offloading->is_brief)
             status = relax(offloading, model, from, &choice, report, aim);
         if (missing == 0) break;
         aim = aim > missing ? aim - missing : 0;
@@ -289,6 +293,16 @@ static enum tarn_status try_slowed(struct offloading *offloading, struct tarn_of
         tarn_region_release(model->region, mark);
     }
     return status;
+}
+
+static enum tarn_status find_bounds(struct offloading *offloading,
+                                    const struct tarn_offload_model *model)
+{
+    uint64_t bytes = offloading->bytes;
+    if (tarn_offload_no_less(model, bytes, false, &offloading->no_less_ns) != TARN_OK ||
+        tarn_offload_no_less(model, bytes, true, &offloading->no_way_less_ns) != TARN_OK)
+        return tarn_error_no_memory(offloading->error);
+    return TARN_OK;
 }
 
 /* Chooses moves for a graph that was made from the given graph. If copies that take a quarter
@@ -300,9 +314,9 @@ static enum tarn_status try_moves(struct offloading *offloading, struct tarn_gra
     struct tarn_offload_model model;
     enum tarn_status status =
         tarn_offload_model_init(&model, &region, from, &offloading->terms, offloading->error);
-    if (status == TARN_OK && from == offloading->graph)
-        offloading->no_less_ns = tarn_offload_no_less(&model, offloading->bytes);
-    if (status == TARN_OK) status = try_slowed(offloading, &model, from, report, SLOWER);
+    if (status == TARN_OK && from == offloading->graph) status = find_bounds(offloading, &model);
+    if (status == TARN_OK && !offloading->is_brief)
+        status = try_slowed(offloading, &model, from, report, SLOWER);
     if (status == TARN_OK && !costs_nothing(offloading))
         status = try_slowed(offloading, &model, from, report, 100);
     tarn_region_finish(&region);
@@ -457,6 +471,81 @@ static enum tarn_status search(struct offloading *offloading)
     return status;
 }
 
+/* ---- The least ---- */
+
+static uint64_t arena_of(const struct tarn_plan *plan)
+{
+    return plan->spaces ? plan->spaces[0].footprint : plan->footprint;
+}
+
+/* Moves for a budget, from the graph given and, else, from one that computes again what it can. */
+static enum tarn_status try_both(struct offloading *offloading, struct tarn_graph *least,
+                                 const struct tarn_budget_report *report)
+{
+    const struct tarn_budget_report none = {0};
+    enum tarn_status status = try_moves(offloading, offloading->graph, &none);
+    if (status == TARN_OK && least && !offloading->best.made.graph)
+        status = try_moves(offloading, least, report);
+    return status;
+}
+
+/* The least arena, by halves: what it tries does not depend on the budget that was asked for, so
+ * that the footprint which a refusal tells can be kept. */
+static enum tarn_status halve(struct offloading *offloading, struct tarn_graph *least_graph,
+                              const struct tarn_budget_report *report, struct found *least)
+{
+    uint64_t before = offloading->before, low = 0,
+             high = always_moves(offloading) ? 2 * before : before;
+    enum tarn_status status = TARN_OK;
+    for (int k = 0; k < HALVES && status == TARN_OK && !is_over(offloading); k++) {
+        bool is_any = least->made.graph != NULL;
+        if (high - low <= before / LESS) break;
+        offloading->bytes = is_any || !always_moves(offloading) ? low + (high - low) / 2 : high;
+        status = try_both(offloading, least_graph, report);
+        if (!offloading->best.made.graph) {
+            low = offloading->bytes;
+            if (low == high) break;
+            continue;
+        }
+        tarn_planned_finish(&least->made);
+        *least = offloading->best;
+        offloading->best = (struct found){.time_ns = 0};
+        high = arena_of(least->made.plan);
+    }
+    return status;
+}
+
+static enum tarn_status find_least(struct offloading *offloading)
+{
+    const struct offloading asked = *offloading;
+    struct tarn_planned again = {0};
+    struct tarn_budget_report report = {0};
+    struct found least = {.time_ns = 0};
+    uint64_t bytes = UINT64_MAX;
+    enum tarn_status status = TARN_OK;
+    if (offloading->budget.method != TARN_BUDGET_OFFLOAD)
+        status = ask_budget(offloading, offloading->graph, 1, &again, &report, &bytes);
+    if (status == TARN_OK && bytes != UINT64_MAX)
+        status = ask_budget(offloading, offloading->graph, bytes, &again, &report, &bytes);
+    offloading->options.effort = 1 + offloading->options.effort / BRIEF_PART;
+    offloading->is_brief = true;
+    if (status == TARN_OK) status = halve(offloading, again.graph, &report, &least);
+    tarn_planned_finish(&again);
+    offloading->options.effort = asked.options.effort;
+    offloading->bytes = asked.bytes;
+    offloading->is_brief = false;
+    if (status == TARN_OK && least.made.graph) {
+        bytes = arena_of(least.made.plan);
+        if (bytes <= offloading->bytes) {
+            offloading->best = least;
+            return TARN_OK;
+        }
+        if (bytes < offloading->least) offloading->least = bytes;
+    }
+    tarn_planned_finish(&least.made);
+    return status;
+}
+
 /* ---- Without a budget ---- */
 
 static enum tarn_status move_free(struct offloading *offloading, struct tarn_graph **result)
@@ -499,7 +588,8 @@ static enum tarn_status give_report(const struct offloading *offloading,
 {
     const struct tarn_graph *graph = made->graph;
     struct tarn_offload_report report = {.time_before_ns = offloading->before_ns,
-                                         .no_less_than_ns = offloading->no_less_ns};
+                                         .no_less_than_ns = offloading->no_less_ns,
+                                         .no_way_less_than_ns = offloading->no_way_less_ns};
     uint64_t without_ns = 0;
     count_moves(graph, &report);
     enum tarn_status status = find_time(graph, &report.time_ns);
@@ -609,12 +699,6 @@ static enum tarn_status refuse(struct offloading *offloading)
                               "the time was over before a way to keep to the budget of %llu bytes "
                               "was found",
                               (unsigned long long)offloading->bytes);
-    if (always_moves(offloading) && offloading->budget.method != TARN_BUDGET_OFFLOAD)
-        return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
-                              "the budget of %llu bytes cannot be met: what persists and moves "
-                              "takes bytes of the arena around its uses, and neither moves nor "
-                              "recomputing frees enough others",
-                              (unsigned long long)offloading->bytes);
     if (offloading->least == UINT64_MAX)
         return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
                               "the budget of %llu bytes cannot be met by moves: too little of what "
@@ -622,10 +706,13 @@ static enum tarn_status refuse(struct offloading *offloading)
                               (unsigned long long)offloading->bytes,
                               (unsigned long long)offloading->terms.bytes_min);
     return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
-                          "the budget of %llu bytes cannot be met: the least footprint found "
-                          "without moves is %llu bytes, and moves do not lower that enough",
+                          "the budget of %llu bytes cannot be met: the least footprint found is "
+                          "%llu bytes%s",
                           (unsigned long long)offloading->bytes,
-                          (unsigned long long)offloading->least);
+                          (unsigned long long)offloading->least,
+                          always_moves(offloading)
+                              ? "; what persists and moves takes bytes of the arena around its uses"
+                              : "");
 }
 
 /* As fast as can be: nothing moves. */
@@ -644,6 +731,7 @@ static enum tarn_status run_within(struct offloading *offloading, struct tarn_pl
     if (status == TARN_OK && offloading->bytes == UNLIMITED)
         return run_unlimited(offloading, result);
     if (status == TARN_OK) status = search(offloading);
+    if (status == TARN_OK && !offloading->best.made.graph) status = find_least(offloading);
     if (status == TARN_OK && !offloading->best.made.graph) {
         give_budget_report(offloading, offloading->least == UINT64_MAX ? 0 : offloading->least);
         status = refuse(offloading);

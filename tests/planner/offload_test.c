@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -297,6 +298,25 @@ static uint64_t best_of_all(struct tarn_offload_model *model, uint64_t budget)
     return trying.best_ns;
 }
 
+static uint64_t no_less(const struct tarn_offload_model *model, uint64_t budget, bool again)
+{
+    uint64_t ns;
+    assert_int_equal(tarn_offload_no_less(model, budget, again, &ns), TARN_OK);
+    return ns;
+}
+
+static struct tarn_offload_terms terms_of(const struct tarn_offload_options *options)
+{
+    return (struct tarn_offload_terms){.out_bytes_per_second = options->out_bytes_per_second,
+                                       .into_bytes_per_second = options->into_bytes_per_second,
+                                       .latency_ns = options->latency_ns,
+                                       .wait_ns = 3,
+                                       .alignment = 16,
+                                       .kinds = TARN_OFFLOAD_ACTIVATIONS,
+                                       .bytes_min = 1,
+                                       .space = TARN_NONE};
+}
+
 /* Few of the budgets are missed, and none by much: mean and worst are told. */
 static void the_choice_is_near_the_best_of_all(void **state)
 {
@@ -307,15 +327,7 @@ static void the_choice_is_near_the_best_of_all(void **state)
     for (; campaign_goes_on(&campaign); campaign.next++) {
         struct tarn_graph *graph = draw_graph(campaign.next, 3, 1);
         const struct tarn_offload_options options = draw_offload(campaign.next);
-        const struct tarn_offload_terms terms = {
-            .out_bytes_per_second = options.out_bytes_per_second,
-            .into_bytes_per_second = options.into_bytes_per_second,
-            .latency_ns = options.latency_ns,
-            .wait_ns = 3,
-            .alignment = 16,
-            .kinds = TARN_OFFLOAD_ACTIVATIONS,
-            .bytes_min = 1,
-            .space = TARN_NONE};
+        const struct tarn_offload_terms terms = terms_of(&options);
         struct tarn_region region = {.chunks = NULL};
         struct tarn_offload_model model;
         struct tarn_error error;
@@ -332,7 +344,8 @@ static void the_choice_is_near_the_best_of_all(void **state)
             unmet += !is_met;
             if (!is_met) continue;
             assert_true(choice.time_ns >= best);
-            assert_true(tarn_offload_no_less(&model, budget) <= choice.time_ns);
+            assert_true(no_less(&model, budget, false) <= best);
+            assert_true(no_less(&model, budget, true) <= best);
             double above = (double)choice.time_ns / (double)best - 1;
             optimal += choice.time_ns == best;
             sum += above;
@@ -350,6 +363,39 @@ static void the_choice_is_near_the_best_of_all(void **state)
     assert_true(budgets > 60);
     assert_true(10 * unmet <= budgets);
     assert_true(10 * optimal >= 8 * budgets);
+}
+
+/* Streams side by side: told is how near the bound comes. */
+static void no_moves_are_faster_than_the_bound(void **state)
+{
+    (void)state;
+    uint64_t budgets = 0, above_path = 0;
+    double sum = 0;
+    for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
+        struct tarn_graph *graph = draw_graph(seed + 500, 3, 1 + (uint32_t)(seed % 3));
+        const struct tarn_offload_options options = draw_offload(seed);
+        const struct tarn_offload_terms terms = terms_of(&options);
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_offload_model model;
+        struct tarn_error error;
+        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        for (uint64_t part = 9; part >= 5 && model.gaps_count <= GAPS_MOST; part -= 2) {
+            uint64_t budget = model.peak0 / 10 * part, best = best_of_all(&model, budget);
+            uint64_t bound = no_less(&model, budget, false);
+            assert_true(bound <= best);
+            assert_true(no_less(&model, budget, true) <= bound);
+            if (best == UINT64_MAX) continue;
+            budgets++;
+            above_path += bound > model.time0_ns;
+            sum += (double)best / (double)bound - 1;
+        }
+        tarn_region_finish(&region);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu budgets, %llu bounds above the critical path, mean distance %.2f %%\n",
+                  (unsigned long long)budgets, (unsigned long long)above_path,
+                  100 * sum / (double)(budgets > 0 ? budgets : 1));
+    assert_true(HAS_FEW_DRAWS || above_path > 20);
 }
 
 /* ---- Plans ---- */
@@ -464,10 +510,14 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
         require_ok(status, &error);
         const struct tarn_graph *final = tarn_plan_graph(plan);
         if (!is_free) assert_true(footprint_of(plan) <= budget.budget);
+        if (is_free) assert_true(report.time_ns <= report.time_before_ns);
         assert_int_equal(report.gaps + report.storages,
                          moves_of(final)); /* those of the source: it has none */
         if (!persists) assert_true(report.bytes_out <= report.bytes_in);
         assert_true(report.time_ns <= report.slower_ns);
+        assert_true(report.no_way_less_than_ns <= report.time_ns);
+        if (budget.method == TARN_BUDGET_OFFLOAD || is_free)
+            assert_true(report.no_less_than_ns <= report.time_ns);
         tally->moved += moves_of(final) > 0;
         if (!oracle_is_well_formed(plan) || !oracle_accepts(plan))
             fail_msg("seed %llu: a plan that is not safe", (unsigned long long)seed);
@@ -491,7 +541,7 @@ static void plans_with_moves_are_proved_and_compute_the_same(void **state)
 {
     (void)state;
     struct tally tally = {0};
-    struct campaign campaign = campaign_begin("plans with moves", DRAWS(60), 0.9);
+    struct campaign campaign = campaign_begin("plans with moves", DRAWS(60), 0.85);
     for (; campaign_goes_on(&campaign); campaign.next++) {
         uint64_t seed = campaign.next;
         struct tarn_graph *graph = draw_graph(seed, 12, 1 + (uint32_t)(seed % 3));
@@ -508,6 +558,96 @@ static void plans_with_moves_are_proved_and_compute_the_same(void **state)
     if (HAS_FEW_DRAWS) return;
     assert_true(tally.moved > tally.plans / 4);
     assert_true(tally.waits > 100 && tally.accepted > 0);
+}
+
+/* ---- Without a budget ---- */
+
+/* A net whose layers are updated as soon as they have their gradients. */
+static struct tarn_graph *draw_net(uint64_t seed)
+{
+    enum { LAYERS = 8 };
+    struct random_source draws = {seed};
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("net");
+    tarn_stream s = tarn_builder_stream(b, "compute");
+    tarn_tensor weight[LAYERS], state[LAYERS], x[LAYERS + 1], gradient;
+    for (int i = 0; i < LAYERS; i++) {
+        struct tarn_tensor_info info = {.size = 1 + random_below(&draws, 1 << 16)};
+        info.kind = TARN_PARAMETER;
+        weight[i] = tarn_builder_tensor(b, &info);
+        info.kind = TARN_OPTIMIZER_STATE;
+        state[i] = tarn_builder_tensor(b, &info);
+    }
+    for (int i = 0; i <= LAYERS; i++)
+        x[i] = tarn_builder_tensor(
+            b, &(struct tarn_tensor_info){.size = 1 + random_below(&draws, 1 << 16)});
+    tarn_builder_op(
+        b, &(struct tarn_op_info){.stream = s, .outputs = TARN_TENSORS(x[0]), .cost = 10000});
+    for (int i = 0; i < LAYERS; i++)
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s,
+                                                  .inputs = TARN_TENSORS(x[i], weight[i]),
+                                                  .outputs = TARN_TENSORS(x[i + 1]),
+                                                  .cost = 5000 + random_below(&draws, 20000)});
+    gradient = x[LAYERS];
+    for (int i = LAYERS; i-- > 0;) {
+        tarn_tensor next = tarn_builder_tensor(
+            b, &(struct tarn_tensor_info){.size = 1 + random_below(&draws, 1 << 16)});
+        tarn_tensor of_weight = tarn_builder_tensor(
+            b, &(struct tarn_tensor_info){.size = 1 + random_below(&draws, 1 << 16)});
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s,
+                                                  .inputs = TARN_TENSORS(gradient, x[i], weight[i]),
+                                                  .outputs = TARN_TENSORS(next, of_weight),
+                                                  .cost = 5000 + random_below(&draws, 20000)});
+        tarn_tensor after[] = {tarn_builder_alias(b, weight[i], NULL),
+                               tarn_builder_alias(b, state[i], NULL)};
+        tarn_builder_op(
+            b, &(struct tarn_op_info){.stream = s,
+                                      .inputs = TARN_TENSORS(of_weight, weight[i], state[i]),
+                                      .outputs = {after, 2},
+                                      .cost = 500});
+        gradient = next;
+    }
+    require_ok(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+/* What persists lives elsewhere only as far as no op waits for it. */
+static void nobody_waits_without_a_budget(void **state)
+{
+    (void)state;
+    uint64_t away = 0, home = 0;
+    for (uint64_t seed = 0; seed < DRAWS(30); seed++) {
+        struct tarn_graph *graph = draw_net(seed);
+        struct tarn_offload_options offload = draw_offload(seed);
+        struct tarn_offload_report report;
+        struct tarn_plan *plan;
+        struct tarn_error error;
+        offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS |
+                        (seed % 2 ? TARN_OFFLOAD_ACTIVATIONS : 0);
+        offload.out_bytes_per_second = offload.into_bytes_per_second = UINT64_C(1000000000)
+                                                                       << seed % 6;
+        offload.report = &report;
+        offload.report_size = sizeof report;
+        require_ok(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 16, .offload = &offload),
+                                    &plan, &error),
+                   &error);
+        assert_true(report.time_ns <= report.time_before_ns);
+        const struct tarn_graph *moved = tarn_plan_graph(plan);
+        struct tarn_tensor_info info;
+        for (tarn_tensor t = 0; tarn_graph_tensor(moved, t, &info); t++) {
+            bool may = (info.kind == TARN_PARAMETER || info.kind == TARN_OPTIMIZER_STATE) &&
+                       moved->tensors[t].root == t;
+            away += may && info.space > 0;
+            home += may && info.space == 0;
+        }
+        assert_int_equal(digest_of(plan, seed, true), digest_of(plan, seed, false));
+        tarn_plan_destroy(plan);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu that persist are away, %llu are not\n", (unsigned long long)away,
+                  (unsigned long long)home);
+    assert_true(HAS_FEW_DRAWS || (away > 20 && home > 20));
 }
 
 /* ---- A budget with moves and without ---- */
@@ -556,6 +696,209 @@ static void together_is_no_slower_than_either_way_alone(void **state)
     assert_true(HAS_FEW_DRAWS || faster > 0);
 }
 
+/* What a refusal tells as the least can be kept. */
+static void the_least_that_is_told_can_be_kept(void **state)
+{
+    (void)state;
+    uint64_t told = 0;
+    for (uint64_t seed = 0; seed < DRAWS(24); seed++) {
+        struct tarn_graph *graph =
+            seed % 2 ? draw_net(seed) : draw_graph(seed + 2000, 10, 1 + (uint32_t)(seed % 3));
+        struct tarn_offload_options offload = draw_offload(seed);
+        struct tarn_budget_report report = {0};
+        struct tarn_plan *plan = NULL;
+        struct tarn_error error;
+        struct tarn_budget_options budget = {.struct_size = sizeof budget,
+                                             .budget = 16,
+                                             .effort = 60,
+                                             .report = &report,
+                                             .report_size = sizeof report};
+        if (seed % 3 == 0) budget.method = TARN_BUDGET_OFFLOAD;
+        if (seed % 4 > 1) offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_ACTIVATIONS;
+        assert_int_equal(tarn_plan_create(graph,
+                                          TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget,
+                                                            .offload = &offload),
+                                          &plan, &error),
+                         TARN_DOES_NOT_FIT);
+        if (report.footprint > 0) {
+            char number[32];
+            told++;
+            budget.budget = report.footprint;
+            snprintf(number, sizeof number, "%llu", (unsigned long long)report.footprint);
+            assert_non_null(strstr(error.text, number));
+            require_ok(tarn_plan_create(graph,
+                                        TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget,
+                                                          .offload = &offload),
+                                        &plan, &error),
+                       &error);
+            tarn_plan_destroy(plan);
+        }
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu told\n", (unsigned long long)told);
+    assert_true(HAS_FEW_DRAWS || told >= 20);
+}
+
+/* ---- Keep, make again, move: all there are ---- */
+
+enum { FORWARD = 4, AGAIN_MOST = 2 };
+
+struct net {
+    uint64_t size[2 * FORWARD], cost[2 * FORWARD]; /* of what each op makes; of each op */
+};
+
+/* Forward ops each read what the one before made; backward ops, in reverse, read it and what the
+ * backward op before made. again: bit b * FORWARD + f: forward op f runs again before the b-th
+ * backward op. */
+static struct tarn_graph *run_of(const struct net *net, uint32_t again)
+{
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("net");
+    tarn_stream s = tarn_builder_stream(b, "compute");
+    tarn_tensor made[FORWARD], gradient = TARN_NONE;
+    for (uint32_t i = 0; i < 2 * FORWARD; i++) {
+        uint32_t back = i < FORWARD ? 0 : i - FORWARD, of = 2 * FORWARD - 1 - i;
+        for (uint32_t f = 0; i >= FORWARD && f < FORWARD; f++) {
+            if (!(again >> (back * FORWARD + f) & 1)) continue;
+            tarn_tensor out =
+                tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = net->size[f]});
+            tarn_builder_op(b, &(struct tarn_op_info){.kind = "relu",
+                                                      .stream = s,
+                                                      .inputs = {&made[f > 0 ? f - 1 : 0], f > 0},
+                                                      .outputs = TARN_TENSORS(out),
+                                                      .cost = net->cost[f]});
+            made[f] = out;
+        }
+        tarn_tensor out = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = net->size[i]});
+        tarn_tensor inputs[3];
+        size_t count = 0;
+        if (i < FORWARD) {
+            if (i > 0) inputs[count++] = made[i - 1];
+        } else {
+            inputs[count++] = made[of];
+            if (of > 0) inputs[count++] = made[of - 1];
+            if (gradient != TARN_NONE) inputs[count++] = gradient;
+        }
+        tarn_builder_op(b, &(struct tarn_op_info){.kind = i < FORWARD ? "relu" : "backward",
+                                                  .stream = s,
+                                                  .inputs = {inputs, count},
+                                                  .outputs = TARN_TENSORS(out),
+                                                  .cost = net->cost[i]});
+        if (i < FORWARD)
+            made[i] = out;
+        else
+            gradient = out;
+    }
+    require_ok(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+static uint32_t ones(uint32_t bits)
+{
+    uint32_t count = 0;
+    for (; bits > 0; bits &= bits - 1) count++;
+    return count;
+}
+
+/* The least time within each of the budgets. */
+static void try_all(const struct net *net, const struct tarn_offload_terms *terms,
+                    const uint64_t *budgets, uint64_t *best, size_t count)
+{
+    for (size_t i = 0; i < count; i++) best[i] = UINT64_MAX;
+    for (uint32_t again = 0; again < 1U << (FORWARD * FORWARD); again++) {
+        if (ones(again) > AGAIN_MOST) continue;
+        struct tarn_graph *graph = run_of(net, again);
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_offload_model model;
+        struct tarn_error error;
+        require_ok(tarn_offload_model_init(&model, &region, graph, terms, &error), &error);
+        for (size_t i = 0; i < count; i++) {
+            struct trying trying = {.model = &model, .budget = budgets[i], .best_ns = best[i]};
+            if (model.peak0 <= budgets[i] && model.time0_ns < trying.best_ns)
+                trying.best_ns = model.time0_ns;
+            for (uint32_t set = 1; set < 1U << model.gaps_count; set++) {
+                uint32_t gaps[32];
+                if (ones(set) > GAPS_MOST) continue;
+                trying.count = 0;
+                for (uint32_t g = 0; g < model.gaps_count; g++)
+                    if (set >> g & 1) gaps[trying.count++] = g;
+                try_orders(&trying, gaps, trying.count);
+            }
+            best[i] = trying.best_ns;
+        }
+        tarn_region_finish(&region);
+        tarn_graph_destroy(graph);
+    }
+}
+
+static void the_joint_choice_is_near_the_best_of_all(void **state)
+{
+    (void)state;
+    enum { BUDGETS = 3 };
+    uint64_t met = 0, optimal = 0, unmet = 0;
+    double worst = 0, sum = 0;
+    struct campaign campaign = campaign_begin("joint choices", DRAWS(30), 0.05);
+    for (; campaign_goes_on(&campaign); campaign.next++) {
+        struct random_source draws = {campaign.next + 77};
+        struct net net;
+        uint64_t budgets[BUDGETS], best[BUDGETS];
+        for (uint32_t i = 0; i < 2 * FORWARD; i++) {
+            net.size[i] = 16 * (1 + random_below(&draws, 100));
+            net.cost[i] = 2000 + random_below(&draws, 20000);
+        }
+        struct tarn_offload_options offload = {
+            .struct_size = sizeof offload, .latency_ns = 1, .bytes_min = 1, .effort = 5};
+        offload.out_bytes_per_second = offload.into_bytes_per_second = UINT64_C(50000000)
+                                                                       << random_below(&draws, 6);
+        struct tarn_offload_terms terms = terms_of(&offload);
+        terms.wait_ns = TARN_WAIT_NS;
+        struct tarn_graph *graph = run_of(&net, 0);
+        for (uint64_t i = 0; i < BUDGETS; i++)
+            budgets[i] = budget_footprint_of(graph) / 20 * (19 - 2 * i);
+        try_all(&net, &terms, budgets, best, BUDGETS);
+        for (size_t i = 0; i < BUDGETS; i++) {
+            struct tarn_plan *plan;
+            struct tarn_error error;
+            struct tarn_budget_report report = {0};
+            struct tarn_offload_report moves = {0};
+            const struct tarn_budget_options budget = {.struct_size = sizeof budget,
+                                                       .budget = budgets[i],
+                                                       .report = &report,
+                                                       .report_size = sizeof report};
+            offload.report = &moves;
+            offload.report_size = sizeof moves;
+            enum tarn_status status = tarn_plan_create(
+                graph, TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget, .offload = &offload),
+                &plan, &error);
+            if (status == TARN_DOES_NOT_FIT) {
+                unmet += best[i] != UINT64_MAX;
+                continue;
+            }
+            require_ok(status, &error);
+            tarn_plan_destroy(plan);
+            if (best[i] == UINT64_MAX) continue; /* more runs again, or moves, than is tried */
+            bool is_tried =
+                report.executions <= 2 * FORWARD + AGAIN_MOST && moves.gaps <= GAPS_MOST;
+            if (is_tried) assert_true(report.time_ns >= best[i]);
+            assert_true(moves.no_way_less_than_ns <= best[i]);
+            double above = (double)report.time_ns / (double)best[i] - 1;
+            met++;
+            optimal += report.time_ns <= best[i];
+            sum += above;
+            if (above > worst) worst = above;
+        }
+        campaign.runs = met;
+        tarn_graph_destroy(graph);
+    }
+    print_message(
+        "# %llu budgets: %llu at the optimum, %llu not met, worst %.2f %%, mean %.3f %%\n",
+        (unsigned long long)met, (unsigned long long)optimal, (unsigned long long)unmet,
+        100 * worst, 100 * sum / (double)(met > 0 ? met : 1));
+    if (HAS_FEW_DRAWS) return;
+    assert_true(met > 8 && 4 * unmet <= met);
+}
+
 /* ---- Options ---- */
 
 static void wrong_options_are_refused(void **state)
@@ -589,8 +932,12 @@ int main(void)
         cmocka_unit_test(sessions_run_moves_themselves),
         cmocka_unit_test(a_device_that_does_not_copy_needs_kernels_for_moves),
         cmocka_unit_test(the_choice_is_near_the_best_of_all),
+        cmocka_unit_test(no_moves_are_faster_than_the_bound),
         cmocka_unit_test(plans_with_moves_are_proved_and_compute_the_same),
+        cmocka_unit_test(nobody_waits_without_a_budget),
         cmocka_unit_test(together_is_no_slower_than_either_way_alone),
+        cmocka_unit_test(the_least_that_is_told_can_be_kept),
+        cmocka_unit_test(the_joint_choice_is_near_the_best_of_all),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests_name("offload", tests, NULL, NULL);

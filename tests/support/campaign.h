@@ -1,6 +1,6 @@
 /* A loop over draws: a fixed number by default; in a long campaign (TARN_CAMPAIGN: minutes, for the
- * whole program) as many as its share of the time lasts, and a line for docs/trust.md at its end.
- */
+ * whole program) as many as its share of the time lasts, starting at draw TARN_CAMPAIGN_FROM (0),
+ * and a line for docs/trust.md at its end. */
 #ifndef TARN_TESTS_SUPPORT_CAMPAIGN_H
 #define TARN_TESTS_SUPPORT_CAMPAIGN_H
 
@@ -30,8 +30,9 @@ static inline bool campaign_is_long(void) { return getenv("TARN_CAMPAIGN") != NU
 /* share: of the program's time. */
 static inline struct campaign campaign_begin(const char *what, uint64_t draws, double share)
 {
-    const char *minutes = getenv("TARN_CAMPAIGN");
+    const char *minutes = getenv("TARN_CAMPAIGN"), *from = getenv("TARN_CAMPAIGN_FROM");
     return (struct campaign){.what = what,
+                             .next = minutes && from ? strtoull(from, NULL, 10) : 0,
                              .draws = draws,
                              .begin_s = campaign_now_s(),
                              .seconds = minutes ? strtod(minutes, NULL) * 60 * share : 0};

@@ -74,7 +74,7 @@ static bool always_runs(const struct tarn_graph *graph, const struct tarn_storag
     return true;
 }
 
-static bool may_move(const struct tarn_offload_model *model, uint32_t a)
+bool tarn_offload_may_move(const struct tarn_offload_model *model, uint32_t a)
 {
     const struct tarn_storage *storage = &model->graph->storages[a];
     unsigned kind = TARN_OFFLOAD_ACTIVATIONS;
@@ -98,7 +98,7 @@ static uint64_t copy_ns(uint64_t size, uint64_t bytes_per_second, uint64_t laten
     return latency_ns + (uint64_t)((double)size * 1e9 / (double)bytes_per_second);
 }
 
-static bool writes(const struct tarn_graph *graph, uint32_t op, uint32_t a)
+bool tarn_offload_writes(const struct tarn_graph *graph, uint32_t op, uint32_t a)
 {
     const struct tarn_graph_op *record = &graph->ops[op];
     for (uint32_t k = 0; k < record->outputs_count; k++)
@@ -160,7 +160,7 @@ static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *pla
         gap.is_first = gap.is_forced = false;
     }
     for (uint32_t k = 0; k < count; k++) {
-        if (writes(graph, graph->order[places[k]], a)) {
+        if (tarn_offload_writes(graph, graph->order[places[k]], a)) {
             gap.write = places[k];
             gap.has_out = true;
             copy = TARN_NONE;
@@ -198,7 +198,7 @@ static enum tarn_status find_gaps(struct tarn_offload_model *model, uint32_t use
     uint32_t *places = tarn_region_take(region, users_most, sizeof *places);
     if (!places) return TARN_SYSTEM;
     for (uint32_t a = 0; a < model->graph->storages_count; a++)
-        if (may_move(model, a)) add_gaps(model, a, places);
+        if (tarn_offload_may_move(model, a)) add_gaps(model, a, places);
     qsort(model->gaps, model->gaps_count, sizeof *model->gaps, compare_left);
     struct right *rights = tarn_region_take(region, model->gaps_count, sizeof *rights);
     if (!rights) return TARN_SYSTEM;
@@ -228,7 +228,7 @@ static void fill_base(struct tarn_offload_model *model)
         model->base[storage->pinned ? 2 * (size_t)model->count : 2 * (size_t)last + 1] -= size;
     }
     for (uint32_t a = graph->planned_count; a < graph->storages_count && model->count > 0; a++)
-        if (may_move(model, a)) model->base[0] += (int64_t)size_of(model, a);
+        if (tarn_offload_may_move(model, a)) model->base[0] += (int64_t)size_of(model, a);
     for (size_t q = 1; q < 2 * (size_t)model->count; q++) model->base[q] += model->base[q - 1];
     for (size_t q = 0; q < 2 * (size_t)model->count; q++)
         if ((uint64_t)model->base[q] > model->peak0) model->peak0 = (uint64_t)model->base[q];
@@ -250,7 +250,7 @@ enum tarn_status tarn_offload_model_init(struct tarn_offload_model *model,
     uint32_t gaps_max = 0, users_most = 0;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         uint32_t users = graph->storages[a].users_count;
-        if (may_move(model, a)) gaps_max += users + 1;
+        if (tarn_offload_may_move(model, a)) gaps_max += users + 1;
         if (users > users_most) users_most = users;
     }
     if (!take_room(model, gaps_max)) return tarn_error_no_memory(error);
@@ -277,29 +277,4 @@ void tarn_offload_slow(struct tarn_offload_model *model, uint64_t percent)
         gap->into_ns =
             copy_ns(size, terms->into_bytes_per_second, terms->latency_ns) * percent / 100;
     }
-}
-
-uint64_t tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget)
-{
-    uint64_t least = model->time0_ns, rate;
-    int64_t first = INT64_MAX;
-    if (model->graph->streams_count > 1) return 0;
-    for (uint32_t g = 0; g < model->gaps_count; g++)
-        if (model->gaps[g].is_forced) return 0; /* not known either */
-    for (uint32_t g = 0; g < model->gaps_count; g++)
-        if (model->end0[model->gaps[g].write] < first) first = model->end0[model->gaps[g].write];
-    for (uint32_t p = 0; p < model->count; p++) {
-        int64_t excess = model->base[2 * (size_t)p] - (int64_t)budget;
-        if (excess <= 0 || first == INT64_MAX) continue;
-        rate = model->terms.out_bytes_per_second;
-        int64_t out = (int64_t)((double)excess * 1e9 / (double)rate);
-        rate = model->terms.into_bytes_per_second;
-        int64_t into = (int64_t)((double)excess * 1e9 / (double)rate);
-        int64_t begin = first + out, rest = (int64_t)model->time0_ns - model->end0[p];
-        if (begin < model->start0[p]) begin = model->start0[p];
-        if (rest < into) rest = into;
-        int64_t time = begin + (int64_t)model->cost[p] + rest;
-        if (time > (int64_t)least) least = (uint64_t)time;
-    }
-    return least;
 }

@@ -19,8 +19,8 @@
  *
  * Persistent storages may move, too. Such a storage lies in the other memory, and is in the arena
  * of the first memory only around its uses. Before its first use it has a gap without `out`, after
- * its last use a gap without `into`; these two gaps are always used. A storage that the iteration
- * has not written yet needs no `out`, since the other memory has its bytes.
+ * its last use a gap without `into`; for a budget these two gaps are always used. A storage that
+ * the iteration has not written yet needs no `out`, since the other memory has its bytes.
  *
  * The graph is looked at op by op in list order; places are ranks. Op p is slot 2 p, the time
  * between p and p + 1 is slot 2 p + 1: on the device a moved storage takes the slots up to 2
@@ -55,7 +55,7 @@ struct tarn_offload_gap {
     bool has_out,
         has_into;   /* else nothing is to be copied out of it, or it ends with the iteration */
     bool is_first;  /* it begins with the iteration */
-    bool is_forced; /* it is always used */
+    bool is_forced; /* for a budget it is always used; else with all such gaps of its storage */
 };
 
 /* The arcs of a gap that is used. */
@@ -105,7 +105,8 @@ enum tarn_status tarn_offload_model_init(struct tarn_offload_model *model,
 void tarn_offload_slow(struct tarn_offload_model *model, uint64_t percent);
 
 /* Chooses gaps whose copies make no op wait, until the list's peak is at most `budget` or no
- * further gap lowers the peak. TARN_SYSTEM: no memory. */
+ * further gap lowers the peak. Of what persists that moves for which this holds, too, copies behind
+ * the last op counted. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_offload_free(struct tarn_offload_model *model, uint64_t budget,
                                    const struct tarn_deadline *deadline,
                                    struct tarn_offload_choice *choice);
@@ -123,9 +124,16 @@ enum tarn_status tarn_offload_within(struct tarn_offload_model *model, uint64_t 
 enum tarn_status tarn_offload_relax(struct tarn_offload_model *model, uint64_t budget,
                                     struct tarn_offload_choice *choice);
 
-/* A lower bound of the time of all moves with a list's peak of at most `budget`, for the present
- * order of the ops. 0: there are several streams, for which no bound is known. */
-uint64_t tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget);
+/* A lower bound of the time of all moves within the budget, for the given order of the ops of each
+ * stream; `again`: of moves together with computing again and with other implementations. What
+ * persists and moves is in the other memory. UINT64_MAX: there are none. Costs: bound.c.
+ * TARN_SYSTEM: no memory. */
+enum tarn_status tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget,
+                                      bool again, uint64_t *ns);
+
+/* May the storage move at all? */
+bool tarn_offload_may_move(const struct tarn_offload_model *model, uint32_t storage);
+bool tarn_offload_writes(const struct tarn_graph *graph, uint32_t op, uint32_t storage);
 
 /* Builds the graph with the moves of the choice, which must not be empty. Tensors keep their ids.
  * The caller destroys it. */

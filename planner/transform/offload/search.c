@@ -24,9 +24,9 @@ struct search {
     const struct tarn_deadline *deadline;
     uint64_t work; /* at which it ends */
     int64_t budget;
-    double *score;    /* by gap */
-    uint32_t *ranked; /* gaps by score, the best first */
-    bool *useless, *kept;
+    double *score;                 /* by gap */
+    uint32_t *ranked;              /* gaps by score, the best first */
+    bool *useless, *kept, *barred; /* by gap; barred: not to be taken alone */
     uint32_t *pool;
     int64_t *start, *end;         /* a clock */
     int64_t *now_start, *now_end; /* the clock of the best so far */
@@ -71,6 +71,7 @@ static enum tarn_status search_init(struct search *search, struct tarn_offload_m
     search->pool = tarn_region_take(region, 2 * gaps, sizeof *search->pool);
     search->useless = tarn_region_take(region, gaps, sizeof *search->useless);
     search->kept = tarn_region_take(region, gaps, sizeof *search->kept);
+    search->barred = tarn_region_take(region, gaps, sizeof *search->barred);
     int64_t **times[] = {&search->start, &search->end, &search->now_start, &search->now_end};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         *times[i] = tarn_region_take(region, places, sizeof **times[i]);
@@ -128,8 +129,8 @@ static uint32_t list_covering(struct search *search, size_t q)
     for (uint32_t i = 0; i < model->gaps_count; i++) {
         uint32_t g = search->ranked[i];
         const struct tarn_offload_gap *gap = &model->gaps[g];
-        if (!search->trial.in[g] && !search->useless[g] && gap->left < p && p < gap->right)
-            search->pool[count++] = g;
+        bool may_be = !search->trial.in[g] && !search->useless[g] && !search->barred[g];
+        if (may_be && gap->left < p && p < gap->right) search->pool[count++] = g;
     }
     return count;
 }
@@ -347,13 +348,92 @@ static void take_all_free(struct search *search)
     take_free(search, model->start0, model->end0, TRIES);
 }
 
+/* ---- What persists, if no op waits for it ---- */
+
+struct persistent {
+    struct search *search;
+    int64_t highest, limit_ns;
+    uint32_t *head, *next; /* the gaps of each storage that persists; by storage, by gap */
+    bool *before;          /* by gap: taken without the present storage */
+};
+
+static bool is_persistent(const struct search *search, uint32_t g)
+{
+    const struct tarn_offload_model *model = search->model;
+    return model->graph->storages[model->gaps[g].storage].persistent;
+}
+
+/* Is that faster than allowed, with fewer bytes alive at once? The gaps taken are placed. */
+static bool is_free_and_lower(struct persistent *persistent, bool *in, int64_t *highest)
+{
+    struct search *search = persistent->search;
+    struct tarn_offload_trial *trial = &search->trial;
+    tarn_offload_place(trial, search->model->start0, search->model->end0);
+    tarn_offload_tidy(trial);
+    memcpy(in, trial->in, search->model->gaps_count);
+    *highest = tarn_offload_profile(trial);
+    return *highest < persistent->highest && tarn_offload_simulate(trial) <= persistent->limit_ns;
+}
+
+/* The storage lives elsewhere, away between all of its uses or, else, before the first and behind
+ * the last only. */
+static void try_storage(struct persistent *persistent, uint32_t a)
+{
+    struct search *search = persistent->search;
+    bool *in = search->trial.in;
+    int64_t highest;
+    size_t bytes = search->model->gaps_count;
+    memcpy(persistent->before, in, bytes);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t g = persistent->head[a]; g != TARN_NONE; g = persistent->next[g])
+            in[g] = round == 0 || search->model->gaps[g].is_forced;
+        if (is_free_and_lower(persistent, search->kept, &highest)) {
+            memcpy(in, search->kept, bytes);
+            persistent->highest = highest;
+            return;
+        }
+        memcpy(in, persistent->before, bytes);
+    }
+}
+
+static enum tarn_status take_persistent(struct search *search)
+{
+    struct tarn_offload_model *model = search->model;
+    struct persistent persistent = {.search = search};
+    uint32_t gaps = model->gaps_count, storages = model->graph->storages_count;
+    persistent.head = tarn_region_take(model->region, storages, sizeof *persistent.head);
+    persistent.next = tarn_region_take(model->region, gaps, sizeof *persistent.next);
+    persistent.before = tarn_region_take(model->region, gaps, sizeof *persistent.before);
+    if (!persistent.head || !persistent.next || !persistent.before) return TARN_SYSTEM;
+    for (uint32_t a = 0; a < storages; a++) persistent.head[a] = TARN_NONE;
+    for (uint32_t g = gaps; g-- > 0;) {
+        uint32_t *head = &persistent.head[model->gaps[g].storage];
+        persistent.next[g] = *head;
+        if (is_persistent(search, g)) *head = g;
+    }
+    tarn_offload_tidy(&search->trial);
+    persistent.highest = tarn_offload_profile(&search->trial);
+    persistent.limit_ns = larger(tarn_offload_simulate(&search->trial), (int64_t)model->time0_ns);
+    for (uint32_t i = 0; i < gaps && !is_over(search); i++) {
+        const struct tarn_offload_gap *gap = &model->gaps[search->ranked[i]];
+        if (gap->is_first && is_persistent(search, search->ranked[i]))
+            try_storage(&persistent, gap->storage);
+    }
+    tarn_offload_place(&search->trial, model->start0, model->end0);
+    return TARN_OK;
+}
+
 enum tarn_status tarn_offload_free(struct tarn_offload_model *model, uint64_t budget,
                                    const struct tarn_deadline *deadline,
                                    struct tarn_offload_choice *choice)
 {
     struct search search;
+    bool is_any = false;
     if (search_init(&search, model, budget, UINT64_MAX, deadline) != TARN_OK) return TARN_SYSTEM;
-    take_all_free(&search);
+    for (uint32_t g = 0; g < model->gaps_count; g++)
+        is_any |= search.barred[g] = is_persistent(&search, g);
+    take_free(&search, model->start0, model->end0, TRIES);
+    if (is_any && take_persistent(&search) != TARN_OK) return TARN_SYSTEM;
     tarn_offload_tidy(&search.trial);
     int64_t peak = tarn_offload_profile(&search.trial);
     note_choice(&search.trial, &search.best, peak, tarn_offload_simulate(&search.trial));
