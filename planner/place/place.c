@@ -98,6 +98,11 @@ static enum tarn_status run_round(struct tarn_placing *placing, uint64_t steps)
     return status;
 }
 
+static bool is_enough(const struct tarn_placing *placing)
+{
+    return placing->result->footprint <= placing->request.enough;
+}
+
 static bool goes_on(const struct tarn_placing *placing, enum tarn_status status)
 {
     return status == TARN_OK && !tarn_placing_is_done(placing);
@@ -134,6 +139,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     }
     for (; goes_on(placing, status) && left > 0 && placing->work_left > 0;
          left -= steps, steps *= 2) {
+        if (steps > ROUND_STEPS && is_enough(placing)) break;
         if (steps > left) steps = left;
         status = run_round(placing, steps);
     }
@@ -203,6 +209,7 @@ static enum tarn_end why_ended(const struct tarn_placing *placing)
     bool is_proved = request->method == TARN_PLACE_EXACT && placing->result->cannot_fit;
     if (placing->result->footprint <= request->improve.bound) return TARN_END_BOUND;
     if (placing->result->footprint <= tarn_placing_aim(placing)) return TARN_END_CAPACITY;
+    if (is_enough(placing) && placing->result->stopped == TARN_STOP_NONE) return TARN_END_CAPACITY;
     if (placing->result->stopped != TARN_STOP_NONE) return TARN_END_STOPPED;
     return is_construction || is_proved || placing->is_through ? TARN_END_METHOD : TARN_END_EFFORT;
 }
