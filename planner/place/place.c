@@ -40,9 +40,11 @@ enum { EXACT_VISITS_A_STEP = 80000 };
  * 1/LOCAL_SEARCH_SHARE to local searches. These find in milliseconds plans that exact search may
  * not find in seconds. */
 enum { PLANS_SHARE = 2, LOCAL_SEARCH_SHARE = 4 };
-/* Bands may do 1/APART_SHARE of the work that is left after priority orders, the work reserved for
- * other plans included. */
-enum { APART_SHARE = 2 };
+/* The first search by cores may do 1/CORE_SHARE of all work. */
+enum { CORE_SHARE = 5 };
+/* Bands leave 1/APART_KEEPS of the work that is left after priority orders and cores, the work
+ * reserved for other plans included. */
+enum { APART_KEEPS = 4 };
 /* Compaction may do 1/COMPACT_SHARE of what is left. */
 enum { COMPACT_SHARE = 4 };
 /* The first round has at most ROUND_STEPS steps, each of the next ones twice as many as the one
@@ -98,6 +100,13 @@ static enum tarn_status run_round(struct tarn_placing *placing, uint64_t steps)
     return status;
 }
 
+/* Limits the first search by cores, which is at the aim. */
+static uint64_t reserve_of_core(const struct tarn_placing *placing)
+{
+    uint64_t most = placing->request.improve.work_max / CORE_SHARE, left = placing->work_left;
+    return left > most && left - most > placing->reserve ? left - most : placing->reserve;
+}
+
 static bool is_enough(const struct tarn_placing *placing)
 {
     return placing->result->footprint <= placing->request.enough;
@@ -122,12 +131,13 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_coarse(placing, tarn_stage_core_visits(placing, first));
     if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing);
+    if (improve->work_max > 0) placing->reserve = reserve_of_core(placing);
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_core(placing, tarn_placing_aim(placing),
                                  tarn_stage_core_visits(placing, first));
     placing->reserve = improve->work_max / LOCAL_SEARCH_SHARE;
     if (goes_on(placing, status) && left > 0)
-        status = tarn_stage_apart(placing, APART_SHARE, tarn_stage_core_visits(placing, first));
+        status = tarn_stage_apart(placing, APART_KEEPS, tarn_stage_core_visits(placing, first));
     if (goes_on(placing, status) && count <= BASELINE_BLOCKS_MAX) {
         uint32_t methods = tarn_stage_count_methods(placing);
         if (methods > 0) status = tarn_stage_somas(placing, TARN_NONE, methods);
