@@ -6,10 +6,8 @@
  *                ends here; many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     exact      complete search at the aim, briefly: if blocks are few and it is tight
- *     coarse     exact search, cores and bands in coarse sizes, if most bytes are in multiples of
- *                one size (coarse.h)
- *     fold       exact search at the aim for repeating blocks, a few periods instead of all
- *                (fold.h)
+ *     coarse     exact search, cores, bands and folding (fold.h) in coarse sizes, if most bytes are
+ *                in multiples of one size (coarse.h)
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
  *     apart      every stream in a band of its own, if that can be lower (apart.h)
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
@@ -130,7 +128,6 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     if (goes_on(placing, status) && left > 0) status = tarn_stage_exact_briefly(placing);
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_coarse(placing, tarn_stage_core_visits(placing, first));
-    if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing);
     if (improve->work_max > 0) placing->reserve = reserve_of_core(placing);
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_core(placing, tarn_placing_aim(placing),

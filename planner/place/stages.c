@@ -260,7 +260,8 @@ static enum tarn_status place_folded(struct tarn_placing *placing, const struct 
     return status;
 }
 
-enum tarn_status tarn_stage_fold(struct tarn_placing *placing)
+/* Exact search at the aim with repeating blocks folded (fold.h): for bands and coarse sizes. */
+static enum tarn_status fold(struct tarn_placing *placing)
 {
     uint32_t count = placing->problem.blocks.count;
     uint64_t work_max;
@@ -321,7 +322,7 @@ static enum tarn_status search_band(const struct tarn_apart_options *options,
     uint64_t begun = work_max > 0 ? work_max : TARN_WORK_UNLIMITED;
     band.work_left = begun;
     enum tarn_status status = tarn_stage_exact_briefly(&band);
-    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = tarn_stage_fold(&band);
+    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = fold(&band);
     if (status == TARN_OK && !tarn_placing_is_done(&band))
         status = tarn_stage_core(&band, least, options->visits);
     *height = result.footprint;
@@ -433,7 +434,7 @@ static enum tarn_status search_coarse(struct tarn_placing *coarse, uint64_t visi
     coarse->reserve = 0;
     if (status == TARN_OK && !tarn_placing_is_done(coarse))
         status = tarn_stage_apart(coarse, 0, visits);
-    if (status == TARN_OK && !tarn_placing_is_done(coarse)) status = tarn_stage_fold(coarse);
+    if (status == TARN_OK && !tarn_placing_is_done(coarse)) status = fold(coarse);
     if (status == TARN_OK) tarn_stage_take_apart(coarse);
     return status;
 }

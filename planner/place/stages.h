@@ -46,8 +46,6 @@ enum tarn_status tarn_stage_somas(struct tarn_placing *placing, uint32_t method,
 enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes);
 /* The same with a small fixed effort, if blocks are few enough for that. */
 enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing);
-/* The same with repeating blocks folded (fold.h). */
-enum tarn_status tarn_stage_fold(struct tarn_placing *placing);
 /* Compacts the present plan (compact.h) with 1/`share` of the remaining work. */
 enum tarn_status tarn_stage_compact(struct tarn_placing *placing, uint64_t share);
 /* Exact search, cores, bands, folds and compaction for the problem in coarse sizes (coarse.h), if

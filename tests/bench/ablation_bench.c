@@ -9,7 +9,7 @@
  * GRAPH is a file, with :CAPACITY behind it an instance whose gap is one to that capacity; or
  * STORAGESxSTREAMS, a generated training step; or a name of named_graph.h. The stages are called
  * through the linker's --wrap, so the library has no switch for them. Calls from one stage to
- * another (closer calls core) stay as they are. */
+ * another stay as they are: closer calls core, and coarse calls exact, core, apart and fold. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,6 @@ enum stage {
     GAPS,
     EXACT,
     COARSE,
-    FOLD,
     CORE,
     APART,
     BASELINE,
@@ -41,8 +40,8 @@ enum stage {
     STAGES
 };
 
-static const char *const names[] = {"chains", "windows", "gaps",     "exact",   "coarse", "fold",
-                                    "core",   "apart",   "baseline", "compact", "closer", "local"};
+static const char *const names[] = {"chains", "windows",  "gaps",    "exact",  "coarse", "core",
+                                    "apart",  "baseline", "compact", "closer", "local"};
 static enum stage left_out = STAGES;
 static uint32_t entered; /* stages that the graph at hand has come to: the sum of 1u << stage */
 
@@ -77,7 +76,6 @@ STAGE(tarn_widths_place, is_out(WINDOWS),
        uint64_t *offset, uint64_t *footprint),
       (problem, options, offset, footprint))
 STAGE(tarn_stage_exact_briefly, is_out(EXACT), (struct tarn_placing * placing), (placing))
-STAGE(tarn_stage_fold, is_out(FOLD), (struct tarn_placing * placing), (placing))
 STAGE(tarn_stage_core, is_out(CORE), (struct tarn_placing * placing, uint64_t aim, uint64_t visits),
       (placing, aim, visits))
 STAGE(tarn_stage_apart, is_out(APART),
