@@ -105,10 +105,11 @@ static bool is_at_bound(const struct tarn_outcome *outcome)
     return plan && plan->footprint <= plan->claim.bound;
 }
 
-/* Is the best plan within the requested capacity? */
-static bool is_within_capacity(const struct search *search)
+/* Waits that cost time are added only as far as the requested capacity takes them. */
+static bool needs_no_waits(const struct search *search)
 {
-    return search->settings->plan.capacity > 0 && search->best.status == TARN_OK;
+    return search->settings->plan.couple && search->settings->plan.capacity > 0 &&
+           search->best.status == TARN_OK;
 }
 
 static bool may_gain(const struct search *search, const struct tarn_pipeline_candidate *candidate)
@@ -116,7 +117,7 @@ static bool may_gain(const struct search *search, const struct tarn_pipeline_can
     const struct tarn_outcome *best = &search->best;
     if (candidate->keeps_order) return search->tries_kept;
     if (!search->is_any) return true;
-    bool is_settled = is_within_capacity(search);
+    bool is_settled = needs_no_waits(search);
     if (candidate->merges_first && is_settled) return false;
     if (candidate->slowdown < search->settings->couple.slowdown_max &&
         (is_settled || is_at_bound(best)))

@@ -55,7 +55,8 @@ static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
     if (!is_kept(final->plan, &options)) {
         tarn_plan_destroy(final->plan);
         final->plan = NULL;
-        enum tarn_status status = tarn_planned_make(final, &options, error);
+        enum tarn_status status =
+            tarn_planned_make(final, &options, settings->plan.budget != NULL, error);
         if (status != TARN_OK) return status;
     } else if (options.progress) {
         struct tarn_plan_progress progress = {sizeof progress, final->plan->footprint,
@@ -63,7 +64,8 @@ static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
         options.progress(options.user, &progress);
     }
     bool is_within = options.capacity > 0 && final->plan->stopped == TARN_STOP_NONE;
-    if (is_within && final->plan->ended == TARN_END_EFFORT && is_kept(final->plan, &options))
+    if (settings->plan.budget && is_within && final->plan->ended == TARN_END_EFFORT &&
+        is_kept(final->plan, &options))
         final->plan->ended = TARN_END_CAPACITY; /* the transform looked for nothing lower */
     final->plan->pad_groups = candidate->padding;
     return TARN_OK;

@@ -60,7 +60,7 @@ enum tarn_group_padding {
                            * twice, each time for half of `seconds` */
 };
 
-/* Why the search for a placement stopped before it reached its aim (the bound, or the capacity).
+/* Why the search for a placement stopped before it reached its aim (the bound, or a budget).
  * The result is the best plan found. One pass of lowest-offset-first always runs to its end, so
  * there is a plan; that pass takes at most about 1 s plus 2 us for each storage. */
 enum tarn_stop {
@@ -77,9 +77,8 @@ enum tarn_end {
     TARN_END_UNKNOWN,  /* the plan was loaded from a file, and its footprint is not the bound */
     TARN_END_BOUND,    /* the footprint equals the bound: no safe plan is smaller */
     TARN_END_METHOD,   /* the method ran to its end; more effort does not change its result */
-    TARN_END_CAPACITY, /* the plan fits the capacity, or budget: the caller asked for nothing
-                        * smaller
-                        */
+    TARN_END_CAPACITY, /* the plan fits the budget, or a capacity that ends the search: nothing
+                        * smaller was looked for */
     TARN_END_EFFORT,   /* the search used up its steps: more `effort` may find a smaller plan */
     TARN_END_STOPPED   /* see enum tarn_stop: more time, or work, may find a smaller plan */
 };
@@ -100,9 +99,12 @@ struct tarn_plan_options {
      * multiple of it and reserves its bytes up to one. Footprint, bound and overlap mean these
      * reserved bytes. */
     uint64_t alignment;
-    /* Bytes that the footprint must not exceed; the search ends at the first plan that fits. 0: no
-     * limit, the search ends at the bound. With several memory spaces it applies to the first one;
-     * the graph gives the capacity of the others. */
+    /* Bytes that the footprint must not exceed; 0: no limit. The plan is the one without a
+     * capacity, or TARN_DOES_NOT_FIT, so a larger capacity never makes it larger, but: couple's
+     * waits and `keep` use what a capacity leaves; the method "exact" looks for a plan within it;
+     * and with `seconds` and no effort the search ends at the first plan that fits after the
+     * default effort. With several memory spaces it applies to the first one; the graph gives the
+     * capacity of the others. */
     uint64_t capacity;
     /* NULL or "all": every method until one reaches the bound. "baseline" or "somas": the methods
      * of the SOMAS paper, best footprint wins. "lowest": lowest-offset-first and local search.

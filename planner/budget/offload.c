@@ -140,7 +140,7 @@ static enum tarn_status place(const struct offloading *offloading, struct tarn_g
         return TARN_OK;
     }
     struct tarn_planned made = {.graph = graph};
-    status = tarn_planned_make(&made, &options, &ignored);
+    status = tarn_planned_make(&made, &options, true, &ignored);
     *plan = made.plan;
     if (status == TARN_DOES_NOT_FIT) {
         if (made.needed > offloading->bytes && (made.needed - offloading->bytes) / 2 > *missing)

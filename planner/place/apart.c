@@ -146,8 +146,8 @@ static uint64_t find_least(struct apart *apart, uint32_t set)
     else
         apart->least_of[set] = antichain.bound;
     tarn_region_finish(&region);
-    uint64_t work = (uint64_t)TARN_WORK_STREAM * reuse->count * reuse->streams_count;
-    apart->work_left = tarn_work_less(apart->work_left, work);
+    uint64_t entries = (uint64_t)whole->conflicts.reuse.count * reuse->streams_count;
+    apart->work_left = tarn_work_less(apart->work_left, TARN_WORK_ANTICHAIN * entries);
     return apart->least_of[set];
 }
 

@@ -6,10 +6,8 @@
  *                ends here; many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     exact      complete search at the aim, briefly: if blocks are few and it is tight
- *     coarse     exact search, cores and bands in coarse sizes, if most bytes are in multiples of
- *                one size (coarse.h)
- *     fold       exact search at the aim for repeating blocks, a few periods instead of all
- *                (fold.h)
+ *     coarse     exact search, cores, bands and folding (fold.h) in coarse sizes, if most bytes are
+ *                in multiples of one size (coarse.h)
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
  *     apart      every stream in a band of its own, if that can be lower (apart.h)
  *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
@@ -40,9 +38,11 @@ enum { EXACT_VISITS_A_STEP = 80000 };
  * 1/LOCAL_SEARCH_SHARE to local searches. These find in milliseconds plans that exact search may
  * not find in seconds. */
 enum { PLANS_SHARE = 2, LOCAL_SEARCH_SHARE = 4 };
-/* Bands may do 1/APART_SHARE of the work that is left after priority orders, the work reserved for
- * other plans included. */
-enum { APART_SHARE = 2 };
+/* The first search by cores may do 1/CORE_SHARE of all work. */
+enum { CORE_SHARE = 5 };
+/* Bands leave 1/APART_KEEPS of the work that is left after priority orders and cores, the work
+ * reserved for other plans included. */
+enum { APART_KEEPS = 4 };
 /* Compaction may do 1/COMPACT_SHARE of what is left. */
 enum { COMPACT_SHARE = 4 };
 /* The first round has at most ROUND_STEPS steps, each of the next ones twice as many as the one
@@ -98,6 +98,18 @@ static enum tarn_status run_round(struct tarn_placing *placing, uint64_t steps)
     return status;
 }
 
+/* Limits the first search by cores, which is at the aim. */
+static uint64_t reserve_of_core(const struct tarn_placing *placing)
+{
+    uint64_t most = placing->request.improve.work_max / CORE_SHARE, left = placing->work_left;
+    return left > most && left - most > placing->reserve ? left - most : placing->reserve;
+}
+
+static bool is_enough(const struct tarn_placing *placing)
+{
+    return placing->result->footprint <= placing->request.enough;
+}
+
 static bool goes_on(const struct tarn_placing *placing, enum tarn_status status)
 {
     return status == TARN_OK && !tarn_placing_is_done(placing);
@@ -116,13 +128,13 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     if (goes_on(placing, status) && left > 0) status = tarn_stage_exact_briefly(placing);
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_coarse(placing, tarn_stage_core_visits(placing, first));
-    if (goes_on(placing, status) && left > 0) status = tarn_stage_fold(placing);
+    if (improve->work_max > 0) placing->reserve = reserve_of_core(placing);
     if (goes_on(placing, status) && left > 0)
         status = tarn_stage_core(placing, tarn_placing_aim(placing),
                                  tarn_stage_core_visits(placing, first));
     placing->reserve = improve->work_max / LOCAL_SEARCH_SHARE;
     if (goes_on(placing, status) && left > 0)
-        status = tarn_stage_apart(placing, APART_SHARE, tarn_stage_core_visits(placing, first));
+        status = tarn_stage_apart(placing, APART_KEEPS, tarn_stage_core_visits(placing, first));
     if (goes_on(placing, status) && count <= BASELINE_BLOCKS_MAX) {
         uint32_t methods = tarn_stage_count_methods(placing);
         if (methods > 0) status = tarn_stage_somas(placing, TARN_NONE, methods);
@@ -134,6 +146,7 @@ static enum tarn_status place_by_every_method(struct tarn_placing *placing)
     }
     for (; goes_on(placing, status) && left > 0 && placing->work_left > 0;
          left -= steps, steps *= 2) {
+        if (steps > ROUND_STEPS && is_enough(placing)) break;
         if (steps > left) steps = left;
         status = run_round(placing, steps);
     }
@@ -203,6 +216,7 @@ static enum tarn_end why_ended(const struct tarn_placing *placing)
     bool is_proved = request->method == TARN_PLACE_EXACT && placing->result->cannot_fit;
     if (placing->result->footprint <= request->improve.bound) return TARN_END_BOUND;
     if (placing->result->footprint <= tarn_placing_aim(placing)) return TARN_END_CAPACITY;
+    if (is_enough(placing) && placing->result->stopped == TARN_STOP_NONE) return TARN_END_CAPACITY;
     if (placing->result->stopped != TARN_STOP_NONE) return TARN_END_STOPPED;
     return is_construction || is_proved || placing->is_through ? TARN_END_METHOD : TARN_END_EFFORT;
 }

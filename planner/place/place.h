@@ -40,6 +40,7 @@ struct tarn_place_request {
     enum tarn_status (*raise_bound)(void *user, uint64_t *bound);
     void *user;
     struct tarn_improve_options improve; /* bound, capacity, threads and so on, for every method */
+    uint64_t enough; /* bytes: with a plan up to there no round follows the first; 0: nothing is */
 };
 
 struct tarn_place_result {

@@ -260,7 +260,8 @@ static enum tarn_status place_folded(struct tarn_placing *placing, const struct 
     return status;
 }
 
-enum tarn_status tarn_stage_fold(struct tarn_placing *placing)
+/* Exact search at the aim with repeating blocks folded (fold.h): for bands and coarse sizes. */
+static enum tarn_status fold(struct tarn_placing *placing)
 {
     uint32_t count = placing->problem.blocks.count;
     uint64_t work_max;
@@ -321,7 +322,7 @@ static enum tarn_status search_band(const struct tarn_apart_options *options,
     uint64_t begun = work_max > 0 ? work_max : TARN_WORK_UNLIMITED;
     band.work_left = begun;
     enum tarn_status status = tarn_stage_exact_briefly(&band);
-    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = tarn_stage_fold(&band);
+    if (status == TARN_OK && !tarn_placing_is_done(&band)) status = fold(&band);
     if (status == TARN_OK && !tarn_placing_is_done(&band))
         status = tarn_stage_core(&band, least, options->visits);
     *height = result.footprint;
@@ -330,7 +331,7 @@ static enum tarn_status search_band(const struct tarn_apart_options *options,
     return status;
 }
 
-enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, uint64_t visits)
+enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t kept, uint64_t visits)
 {
     const struct tarn_improve_options *improve = &placing->request.improve;
     const struct tarn_problem *whole = placing->whole ? placing->whole : &placing->problem;
@@ -344,7 +345,7 @@ enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, 
     uint64_t work = 0;
     if (!may_spend(placing, 0, &options.work_max)) return TARN_OK;
     if (options.work_max > 0) {
-        options.work_max = options.work_max / share + 1;
+        if (kept > 0) options.work_max -= options.work_max / kept;
         if (options.work_max / APART_PLACEMENTS < placing->costs.place) return TARN_OK;
     }
     if (make_rows(placing) != TARN_OK) return TARN_SYSTEM; /* they outlive the mark */
@@ -432,8 +433,8 @@ static enum tarn_status search_coarse(struct tarn_placing *coarse, uint64_t visi
         status = tarn_stage_core(coarse, tarn_placing_aim(coarse), visits);
     coarse->reserve = 0;
     if (status == TARN_OK && !tarn_placing_is_done(coarse))
-        status = tarn_stage_apart(coarse, 1, visits);
-    if (status == TARN_OK && !tarn_placing_is_done(coarse)) status = tarn_stage_fold(coarse);
+        status = tarn_stage_apart(coarse, 0, visits);
+    if (status == TARN_OK && !tarn_placing_is_done(coarse)) status = fold(coarse);
     if (status == TARN_OK) tarn_stage_take_apart(coarse);
     return status;
 }

@@ -46,17 +46,15 @@ enum tarn_status tarn_stage_somas(struct tarn_placing *placing, uint32_t method,
 enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes);
 /* The same with a small fixed effort, if blocks are few enough for that. */
 enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing);
-/* The same with repeating blocks folded (fold.h). */
-enum tarn_status tarn_stage_fold(struct tarn_placing *placing);
 /* Compacts the present plan (compact.h) with 1/`share` of the remaining work. */
 enum tarn_status tarn_stage_compact(struct tarn_placing *placing, uint64_t share);
 /* Exact search, cores, bands, folds and compaction for the problem in coarse sizes (coarse.h), if
  * there is one; its plan, made fine, becomes the result if that is lower. */
 enum tarn_status tarn_stage_coarse(struct tarn_placing *placing, uint64_t visits);
-/* Places each stream in a band of its own (apart.h), for 1/`share` of the remaining work. This plan
- * is set aside: search continues from the present plan, and the lower of both is taken in the
- * end. */
-enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t share, uint64_t visits);
+/* Places each stream in a band of its own (apart.h), with all but 1/`kept` of the remaining work;
+ * 0: with all of it. This plan is set aside: search continues from the present plan, and the lower
+ * of both is taken in the end. */
+enum tarn_status tarn_stage_apart(struct tarn_placing *placing, uint64_t kept, uint64_t visits);
 void tarn_stage_take_apart(struct tarn_placing *placing);
 /* steps * visits_a_step, or UINT64_MAX. */
 uint64_t tarn_stage_visits(uint64_t steps, uint64_t visits_a_step);

@@ -283,12 +283,25 @@ static struct tarn_deadline deadline_for(const struct tarn_planning *planning)
                                                 planning->problem.blocks.storages_count};
 }
 
+/* Is a plan within the capacity a reason to end the search? If only a clock would end it, that is
+ * asked once the usual steps are made; where there is no usual end, at once. */
+static bool ends_at_capacity(const struct tarn_planning *planning, bool *is_late)
+{
+    const struct tarn_plan_options *options = &planning->options;
+    bool by_clock = options->seconds > 0 && options->effort == 0;
+    *is_late = !planning->aims && by_clock && planning->request.method == TARN_PLACE_ALL &&
+               !tarn_pairwise_is_needed(planning->view.graph);
+    return planning->aims || by_clock || planning->request.method == TARN_PLACE_EXACT;
+}
+
 static void fill_request(struct tarn_planning *planning)
 {
     const struct tarn_plan_options *options = &planning->options;
+    bool is_late, ends = ends_at_capacity(planning, &is_late);
+    planning->request.enough = is_late ? options->capacity : 0;
     planning->request.improve = (struct tarn_improve_options){
         .bound = planning->plan->claim.bound,
-        .capacity = options->capacity,
+        .capacity = ends && !is_late ? options->capacity : 0,
         .steps = steps_for(options),
         .work_max = work_for(planning, steps_for(options)),
         .seed = options->seed,
@@ -476,6 +489,13 @@ static enum tarn_status place_anyhow(struct tarn_planning *planning,
     return TARN_OK;
 }
 
+/* Exact search proves something of the larger of the bound and a capacity that it aims at. */
+static bool has_proof_at_capacity(const struct tarn_planning *planning)
+{
+    const struct tarn_improve_options *improve = &planning->request.improve;
+    return improve->capacity > 0 || planning->options.capacity <= planning->plan->claim.bound;
+}
+
 static enum tarn_status place_planned(struct tarn_planning *planning, struct tarn_error *error)
 {
     struct tarn_plan *plan = planning->plan;
@@ -496,7 +516,7 @@ static enum tarn_status place_planned(struct tarn_planning *planning, struct tar
         plan->footprint = result.footprint;
         plan->stopped = result.stopped;
         plan->ended = result.ended;
-        planning->cannot_fit = result.cannot_fit;
+        planning->cannot_fit = result.cannot_fit && has_proof_at_capacity(planning);
         plan->method = tarn_region_string(&plan->region, result.method);
         if (!plan->method) status = TARN_SYSTEM;
     }
@@ -540,9 +560,11 @@ static enum tarn_status check_capacity(struct tarn_planning *planning, struct ta
                               (unsigned long long)footprint);
     return tarn_error_set(error, TARN_DOES_NOT_FIT,
                           "the graph needs %llu bytes, the capacity is %llu, short by %llu; "
-                          "%s gave the best footprint found",
+                          "%s gave the best footprint found%s",
                           (unsigned long long)footprint, (unsigned long long)capacity,
-                          (unsigned long long)(footprint - capacity), planning->plan->method);
+                          (unsigned long long)(footprint - capacity), planning->plan->method,
+                          planning->bound.bound < footprint ? "; more effort may find a smaller one"
+                                                            : "");
 }
 
 static enum tarn_status place(struct tarn_planning *planning, struct tarn_error *error)

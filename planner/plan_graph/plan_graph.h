@@ -34,14 +34,18 @@ enum tarn_status tarn_plan_options_take(struct tarn_plan_options *options,
 /* Makes lists, waits, bound and offsets of the graph, without transforms. The options come from
  * tarn_plan_options_take; their transforms and boundary are ignored. The plan has the simple
  * boundary and has not been verified. The capacities of the graph's first `unlimited` memory spaces
- * do not count; the plan may exceed them. The caller destroys it. TARN_DOES_NOT_FIT: no plan within
- * the capacity was found. TARN_SYSTEM: no memory. */
+ * do not count; the plan may exceed them. The search ends at the first plan that fits the
+ * capacities that count. The caller destroys it. TARN_DOES_NOT_FIT: no plan within the capacity was
+ * found. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan_options *options,
                                 uint32_t unlimited, struct tarn_plan **plan,
                                 struct tarn_error *error);
-/* The same for the graph of `planned`, which receives the plan, or the bytes needed. */
+/* The same for the graph of `planned`, which receives the plan, or the bytes needed. aims: as
+ * above; else no capacity changes the search, so a larger one never makes the plan larger: the plan
+ * is the one without it, or a refusal (but for exact search, and where a clock alone ends the
+ * search). */
 enum tarn_status tarn_planned_make(struct tarn_planned *planned,
-                                   const struct tarn_plan_options *options,
+                                   const struct tarn_plan_options *options, bool aims,
                                    struct tarn_error *error);
 /* For graphs with moves: storages that copies use until the iteration ends, and longer than all
  * other ops run, change their places within their arenas, away from bytes that the next iteration

@@ -13,6 +13,7 @@ struct tarn_planning {
     struct tarn_region region; /* of problem and bound */
     struct tarn_plan_options options;
     uint32_t unlimited; /* number of memory spaces, the first ones, whose capacities do not count */
+    bool aims; /* the first plan within the capacity will do; else a capacity is a limit alone */
     struct tarn_place_request request;
     double begin_ms;   /* of this plan, on the clock of deadlines */
     uint64_t reported; /* the last footprint reported to the caller; 0: none */

@@ -79,17 +79,19 @@ static enum tarn_status find_capacity(const struct tarn_planning *planning,
     return TARN_OK;
 }
 
-/* A capacity of the caller's ends the search, a capacity of the graph's is only a limit: the plan
- * is as small as without it, and the search is repeated only if that plan does not fit. */
+/* A capacity that is an aim ends the search. One of the graph's is a limit first: the plan is as
+ * small as without it, and if it does not fit and may be aimed at, the search is repeated. */
 static enum tarn_status place_within(struct tarn_planning *planning, uint64_t left,
                                      struct tarn_error *error)
 {
     uint64_t *capacity = &planning->options.capacity;
-    if (*capacity > left) *capacity = left;
+    if (*capacity > left || (!planning->aims && *capacity == 0 && left < UINT64_MAX))
+        *capacity = left;
     enum tarn_status status = tarn_planning_run(planning, error);
     if (status != TARN_OK || planning->plan->footprint <= left) return status;
     tarn_region_finish(&planning->region);
-    *planning = (struct tarn_planning){.options = planning->options, .plan = planning->plan};
+    *planning = (struct tarn_planning){
+        .options = planning->options, .aims = planning->aims, .plan = planning->plan};
     *capacity = left;
     return tarn_planning_run(planning, error);
 }
@@ -99,7 +101,7 @@ static enum tarn_status plan_space(struct tarn_plan *plan, struct tarn_planning 
 {
     struct tarn_plan part = {.alignment =
                                  tarn_space_alignment(plan->graph, s, whole->options.alignment)};
-    struct tarn_planning planning = {.options = whole->options, .plan = &part};
+    struct tarn_planning planning = {.options = whole->options, .aims = whole->aims, .plan = &part};
     struct tarn_region region = {.chunks = NULL};
     struct tarn_graph view;
     uint32_t *origin;
@@ -142,7 +144,7 @@ static bool has_empty(const struct tarn_graph *graph)
 static enum tarn_status plan_filled(struct tarn_planning *whole, struct tarn_error *error)
 {
     struct tarn_plan *plan = whole->plan, part = {.alignment = plan->alignment};
-    struct tarn_planning planning = {.options = whole->options, .plan = &part};
+    struct tarn_planning planning = {.options = whole->options, .aims = whole->aims, .plan = &part};
     struct tarn_region region = {.chunks = NULL};
     struct tarn_graph view;
     uint32_t *origin;
@@ -263,15 +265,15 @@ enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan
                                 uint32_t unlimited, struct tarn_plan **plan,
                                 struct tarn_error *error)
 {
-    struct tarn_planning planning = {.options = *options, .unlimited = unlimited};
+    struct tarn_planning planning = {.options = *options, .unlimited = unlimited, .aims = true};
     return make(&planning, graph, plan, error);
 }
 
 enum tarn_status tarn_planned_make(struct tarn_planned *planned,
-                                   const struct tarn_plan_options *options,
+                                   const struct tarn_plan_options *options, bool aims,
                                    struct tarn_error *error)
 {
-    struct tarn_planning planning = {.options = *options};
+    struct tarn_planning planning = {.options = *options, .aims = aims};
     enum tarn_status status = make(&planning, planned->graph, &planned->plan, error);
     planned->needed = planning.needed;
     return status;

@@ -4,12 +4,12 @@
  * it, how many are larger or smaller than with all stages, and processor time. Limits are those of
  * counted work, so footprints do not depend on the machine.
  *
- *     ablation_bench [--effort N] GRAPH ...
+ *     ablation_bench [--effort N] [--stage NAME]... GRAPH ...
  *
  * GRAPH is a file, with :CAPACITY behind it an instance whose gap is one to that capacity; or
  * STORAGESxSTREAMS, a generated training step; or a name of named_graph.h. The stages are called
  * through the linker's --wrap, so the library has no switch for them. Calls from one stage to
- * another (closer calls core) stay as they are. */
+ * another stay as they are: closer calls core, and coarse calls exact, core, apart and fold. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,6 @@ enum stage {
     GAPS,
     EXACT,
     COARSE,
-    FOLD,
     CORE,
     APART,
     BASELINE,
@@ -41,8 +40,8 @@ enum stage {
     STAGES
 };
 
-static const char *const names[] = {"chains", "windows", "gaps",     "exact",   "coarse", "fold",
-                                    "core",   "apart",   "baseline", "compact", "closer", "local"};
+static const char *const names[] = {"chains", "windows",  "gaps",    "exact",  "coarse", "core",
+                                    "apart",  "baseline", "compact", "closer", "local"};
 static enum stage left_out = STAGES;
 static uint32_t entered; /* stages that the graph at hand has come to: the sum of 1u << stage */
 
@@ -77,11 +76,10 @@ STAGE(tarn_widths_place, is_out(WINDOWS),
        uint64_t *offset, uint64_t *footprint),
       (problem, options, offset, footprint))
 STAGE(tarn_stage_exact_briefly, is_out(EXACT), (struct tarn_placing * placing), (placing))
-STAGE(tarn_stage_fold, is_out(FOLD), (struct tarn_placing * placing), (placing))
 STAGE(tarn_stage_core, is_out(CORE), (struct tarn_placing * placing, uint64_t aim, uint64_t visits),
       (placing, aim, visits))
 STAGE(tarn_stage_apart, is_out(APART),
-      (struct tarn_placing * placing, uint64_t share, uint64_t visits), (placing, share, visits))
+      (struct tarn_placing * placing, uint64_t kept, uint64_t visits), (placing, kept, visits))
 STAGE(tarn_stage_coarse, is_out(COARSE), (struct tarn_placing * placing, uint64_t visits),
       (placing, visits))
 STAGE(tarn_compact_place, is_out(COMPACT),
@@ -203,13 +201,24 @@ static void measure(struct subject *subjects, int count, uint32_t effort)
     fflush(stdout);
 }
 
+static enum stage stage_named(const char *name)
+{
+    for (int stage = 0; stage < STAGES; stage++)
+        if (strcmp(names[stage], name) == 0) return (enum stage)stage;
+    fail(name, "there is no such stage");
+}
+
 int main(int argc, char **argv)
 {
-    uint32_t effort = 0;
+    uint32_t effort = 0, asked = 0; /* stages: the sum of 1u << stage */
     int first = 1;
-    if (argc > 2 && strcmp(argv[1], "--effort") == 0) {
-        effort = (uint32_t)strtoul(argv[2], NULL, 10);
-        first = 3;
+    for (; argc > first + 1 && strncmp(argv[first], "--", 2) == 0; first += 2) {
+        if (strcmp(argv[first], "--effort") == 0)
+            effort = (uint32_t)strtoul(argv[first + 1], NULL, 10);
+        else if (strcmp(argv[first], "--stage") == 0)
+            asked |= 1u << stage_named(argv[first + 1]);
+        else
+            fail(argv[first], "there is no such option");
     }
     int count = argc - first;
     struct subject *subjects = calloc((size_t)count + 1, sizeof *subjects);
@@ -220,6 +229,7 @@ int main(int argc, char **argv)
         "|---|---:|---:|---:|---:|---:|---:|---:|\n");
     measure(subjects, count, effort);
     for (int stage = 0; stage < STAGES; stage++) {
+        if (asked != 0 && !(asked >> stage & 1)) continue;
         left_out = (enum stage)stage;
         measure(subjects, count, effort);
     }

@@ -233,7 +233,8 @@ report memory_spaces_are_planned_explained_and_run $?
 plan_says_what_ended_the_search() {
     exits 0 plan "$real" --json && json 'o["stopped_by"] is None' &&
         exits 0 plan "$real" --seconds 0.000001 --json && json 'o["stopped_by"] == "deadline"' &&
-        exits 0 plan "$real" --capacity 8GiB --json && json 'o["stopped_by"] == "capacity" and not o["optimal"]' &&
+        exits 0 plan "$real" --capacity 8GiB --json && json 'o["stopped_by"] is None and o["optimal"]' &&
+        exits 0 plan "$real" --capacity 8GiB --method exact --json && json 'o["stopped_by"] == "capacity" and not o["optimal"]' &&
         exits 0 plan "$graphs/googlenet_b1_adam.ddp_branch4.json.gz" --effort 0 --json && json 'o["stopped_by"] == "effort" and not o["optimal"]' &&
         exits 0 plan "$graphs/googlenet_b1_adam.ddp_branch4.json.gz" --method many-objects:size:first-fit --json && json 'o["stopped_by"] == "method"' &&
         exits 0 plan $real --assign --streams 4 --json && json "o['events']['kept'] <= o['events']['arcs']" && # both of the planned graph

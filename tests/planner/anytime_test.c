@@ -363,7 +363,9 @@ static void what_ended_a_search_is_told_in_every_case(void **state)
     } cases[] = {
         {easy, NULL, TARN_END_BOUND},
         {easy, TARN_PLAN_OPTIONS(.capacity = best.footprint), TARN_END_BOUND},
-        {easy, TARN_PLAN_OPTIONS(.capacity = 4 * best.footprint), TARN_END_CAPACITY},
+        {easy, TARN_PLAN_OPTIONS(.capacity = 4 * best.footprint), TARN_END_BOUND},
+        {easy, TARN_PLAN_OPTIONS(.capacity = 4 * best.footprint, .method = "exact"),
+         TARN_END_CAPACITY},
         {graph, TARN_PLAN_OPTIONS(.effort = 4), TARN_END_EFFORT},
         {graph, TARN_PLAN_OPTIONS(.effort = TARN_NO_EFFORT), TARN_END_EFFORT},
         {graph, TARN_PLAN_OPTIONS(.effort = 4, .method = "lowest"), TARN_END_EFFORT},

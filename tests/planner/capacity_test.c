@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "bench/named_graph.h"
 #include "bench/rough_graph.h"
 #include "streams/plan/plan.h"
 #include "support/budget_plan.h"
@@ -305,6 +307,81 @@ static void what_fits_fits_a_larger_capacity(void **state)
     assert_true(met > DRAWS(24));
 }
 
+/* A graph of one of several families, small enough for a default search of few steps. */
+static struct tarn_graph *graph_of_family(uint32_t seed)
+{
+    static const char *const names[] = {"loose:120x3:%u", "mesh:90x3:%u",    "groups:80x2:%u",
+                                        "wide:120x3:%u",  "aligned:90x3:%u", "intervals:100x1:%u",
+                                        "1F1B:2x%u",      "interleaved:2x%u"};
+    enum { NAMES = sizeof names / sizeof *names };
+    char name[64];
+    if (seed % (NAMES + 1) == NAMES) {
+        struct random_graph_options knobs = random_graph_knobs(seed, 60);
+        return random_graph(&knobs);
+    }
+    snprintf(name, sizeof name, names[seed % (NAMES + 1)], 2 + seed / (NAMES + 1));
+    struct tarn_graph *graph = named_graph(name);
+    assert_non_null(graph);
+    return graph;
+}
+
+/* Whatever the method, and with other orders, paddings and merges: the plan is the one without a
+ * capacity, or it is refused. */
+static void a_larger_capacity_never_makes_the_plan_larger(void **state)
+{
+    static const char *const methods[] = {NULL, "lowest", "baseline"};
+    uint32_t above = 0, refused = 0, met = 0;
+    (void)state;
+    for (uint32_t seed = 0; seed < DRAWS(27); seed++) {
+        struct tarn_graph *graph = graph_of_family(seed);
+        struct tarn_plan_options *options =
+            TARN_PLAN_OPTIONS(.threads = 1, .effort = 30, .method = methods[seed / 9 % 3]);
+        struct tarn_reorder_options *reorder = TARN_REORDER_OPTIONS(.effort = 4);
+        struct tarn_in_place_options *in_place = TARN_IN_PLACE_OPTIONS(.kinds_count = 0);
+        if (seed % 2) options->pad_groups = TARN_GROUPS_SMALLER;
+        if (seed % 4 == 3) {
+            options->reorder = reorder;
+            options->in_place = in_place;
+        }
+        struct tarn_plan_summary free = summary_of(graph, options);
+        above += free.footprint > free.bound;
+        for (uint64_t k = 0; k <= 4 && free.footprint > 0; k++) {
+            struct tarn_plan *plan;
+            struct tarn_error error;
+            struct tarn_plan_summary within;
+            options->capacity =
+                k < 8 ? free.bound + (free.footprint - free.bound) * k / 8 : free.footprint * k / 8;
+            if (options->capacity == 0) continue;
+            enum tarn_status status = tarn_plan_create(graph, options, &plan, &error);
+            bool fits = options->capacity >= free.footprint;
+            assert_int_equal(status, fits ? TARN_OK : TARN_DOES_NOT_FIT);
+            refused += !fits;
+            met += fits;
+            if (!fits) continue;
+            tarn_plan_summarize(plan, &within);
+            assert_int_equal(within.footprint, free.footprint);
+            tarn_plan_destroy(plan);
+        }
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %u above the bound; %u met, %u refused\n", above, met, refused);
+    assert_true(above * 3 >= DRAWS(27) && refused > met / 4);
+}
+
+/* Where only a clock would end the search, what fits ends it, but not before its usual end. */
+static void a_capacity_ends_a_search_by_the_clock_after_its_usual_end(void **state)
+{
+    (void)state;
+    struct tarn_graph *graph = named_graph("groups:80x2:1");
+    struct tarn_plan_summary usual = summary_of(graph, TARN_PLAN_OPTIONS(.threads = 1));
+    assert_true(usual.footprint > usual.bound);
+    struct tarn_plan_summary within = summary_of(
+        graph, TARN_PLAN_OPTIONS(.threads = 1, .capacity = 2 * usual.footprint, .seconds = 3600));
+    assert_int_equal(within.ended, TARN_END_CAPACITY);
+    assert_true(within.footprint <= usual.footprint);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +391,8 @@ int main(void)
         cmocka_unit_test(a_second_space_without_room_to_spare_is_kept_to),
         cmocka_unit_test(a_second_space_that_is_too_small_is_named),
         cmocka_unit_test(what_fits_fits_a_larger_capacity),
+        cmocka_unit_test(a_larger_capacity_never_makes_the_plan_larger),
+        cmocka_unit_test(a_capacity_ends_a_search_by_the_clock_after_its_usual_end),
     };
     return cmocka_run_group_tests_name("capacity", tests, NULL, NULL);
 }

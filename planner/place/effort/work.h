@@ -63,6 +63,9 @@ enum {
     TARN_WORK_COPY = 2
 };
 
+/* Of an antichain: each storage, on each stream (8 to 55 measured). */
+enum { TARN_WORK_ANTICHAIN = 20 };
+
 /* ---- Exact search ---- */
 
 enum {
