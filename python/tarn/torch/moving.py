@@ -53,15 +53,23 @@ def bring_home(storage: Any) -> None:
     while a graph is captured."""
     if storage.device.type != "cuda" or not storage.nbytes():
         return
-    functions = allocator("cuda")
-    if functions.tarn_cuda_is_on_host(storage.data_ptr()) or torch.cuda.is_current_stream_capturing():
+    if is_home(storage) or torch.cuda.is_current_stream_capturing():
         return
     with on_host(storage.device):
-        home = torch.UntypedStorage(storage.nbytes(), device=storage.device)
+        _swap(storage, torch.UntypedStorage(storage.nbytes(), device=storage.device))
+
+
+def is_home(storage: Any) -> bool:
+    """Does a storage of a GPU lie in the host's memory?"""
+    return bool(allocator("cuda").tarn_cuda_is_on_host(storage.data_ptr()))
+
+
+def _swap(storage: Any, other: Any) -> None:
+    """The bytes of a storage become those of another one, which gets its old ones."""
     torch.cuda.synchronize()
-    home.copy_(storage)
+    other.copy_(storage)
     torch.cuda.synchronize()
-    functions.tarn_cuda_swap(storage._cdata, home._cdata)
+    allocator("cuda").tarn_cuda_swap(storage._cdata, other._cdata)
 
 
 class Homes:
@@ -90,6 +98,13 @@ class Homes:
             found = self.of(root)
             if found:
                 bring_home(found[0])
+
+    def fetch(self, roots: Any) -> None:
+        """What another plan has left in the host's memory lies on the GPU again."""
+        for root in roots if self._lowered.device.type == "cuda" else ():
+            found = self.of(root)
+            if found and found[0].nbytes() and is_home(found[0]):
+                _swap(found[0], torch.UntypedStorage(found[0].nbytes(), device=found[0].device))
 
     def _settle(self, root: Any) -> None:
         """A state that was loaded may be a part of a larger storage: it gets one of its own."""

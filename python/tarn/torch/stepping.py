@@ -681,7 +681,11 @@ class Step:
     def _program(self, variant: Any, inputs: Any) -> Any:
         """Bound to the arena that all variants share, and to where the model lies now."""
         if variant.program is None:  # before the arena, for which there may be no memory yet
-            Homes(variant.lowered, variant.tensors(inputs)).bring(away(variant.lowered, variant.plan))
+            homes = Homes(variant.lowered, variant.tensors(inputs))
+            moved = away(variant.lowered, variant.plan)
+            homes.bring(moved)
+            if not any(other.program for other in self.variants.values()):  # which may move them
+                homes.fetch(variant.lowered.persistent.keys() - moved.keys())
         tensors = variant.tensors(inputs)
         size, beside = self.room(variant), host_size(variant.plan)
         had = self._arena

@@ -255,7 +255,10 @@ def what_persists_lives_in_pinned_memory():
             saved = [t.cpu() for t in two[0].parameters()]
             assert all(torch.equal(a.cpu(), b) for a, b in zip(one[0].parameters(), saved))
         pinned = lines().count("free pinned")
-        del step, two, large, states
+        still = tarn.torch.step(*two, loss_of, data[0], compare=False)
+        still(*data[0])  # without moves: all is on the GPU again
+        assert still.reason is None and not any(map(is_away, [*two[0].parameters(), *states]))
+        del step, still, two, large, states
         gc.collect()
         assert not LOG or lines().count("free pinned") > pinned
 
