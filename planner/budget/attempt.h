@@ -51,9 +51,6 @@ struct tarn_descent {
     uint32_t count;            /* of the searches of this stage */
     uint32_t searches;         /* of all stages */
     struct tarn_policy policy; /* of the last round */
-    /* All ops, as they come first where the smallest graph was put in another order; NULL: it was
-     * not. */
-    const uint32_t *order;
 };
 
 /* A call that looks for what keeps to a budget. */

@@ -16,6 +16,7 @@
 #include "planner/transform/heartbeat.h"
 #include "planner/transform/interleave.h"
 #include "planner/transform/recipe.h"
+#include "planner/transform/release.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -200,17 +201,12 @@ static void give_report(const struct tarn_budgeting *budgeting, const struct tar
 
 /* ---- One method, and all of them ---- */
 
-/* Orders of smallest graphs that are searched in, one after the other. */
-enum { ORDERS_MAX = 2 };
-
 /* The result of a method. */
 struct answer {
     enum tarn_status status;
     struct tarn_planned made;
     struct tarn_budget_report report;
     bool near_least; /* the smallest footprint had to be searched for */
-    /* The graph in the order of the smallest footprint, if it is another order; NULL: it is not. */
-    struct tarn_graph *relisted;
     struct tarn_error error;
 };
 
@@ -222,16 +218,6 @@ struct question {
     const struct tarn_plan_options *planning;
     struct tarn_deadline deadline;
 };
-
-/* The graph in another order of ops; NULL: it has that order, or streams and groups rule it out. */
-static struct tarn_graph *relist(struct tarn_graph *graph, const uint32_t *order)
-{
-    struct tarn_graph *result = NULL;
-    const struct tarn_recipe recipe = {.graph = graph, .order = order};
-    if (tarn_recipe_build(&recipe, &result, NULL) != TARN_OK || result != graph) return result;
-    tarn_graph_destroy(result);
-    return NULL;
-}
 
 /* graph: of the question, or the same with another list; rules: a sum of enum tarn_repeat_rule. */
 static void ask(const struct question *question, struct tarn_graph *graph,
@@ -255,8 +241,6 @@ static void ask(const struct question *question, struct tarn_graph *graph,
         status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
                                                             : refuse(&budgeting, &best);
     assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
-    if (budgeting.descent.order && (status == TARN_OK || status == TARN_DOES_NOT_FIT))
-        answer->relisted = relist(graph, budgeting.descent.order);
     answer->status = status;
     answer->near_least = budgeting.smallest > 0;
     if (status == TARN_OK)
@@ -293,28 +277,15 @@ static void take_better(struct answer *best, struct answer *other)
         best->report.evaluations += other->report.evaluations;
     }
     tarn_planned_finish(&other->made);
-    tarn_graph_destroy(other->relisted);
-    other->relisted = NULL;
 }
 
-/* Origins in what was made of a graph become those of the question. */
-static void compose(const struct tarn_graph *graph, struct tarn_graph *made, struct answer *answer)
-{
-    struct tarn_error error;
-    if (!made || made == graph) return;
-    if (tarn_transform_compose(graph, made, &error) != TARN_OK && answer->status == TARN_OK) {
-        answer->status = TARN_SYSTEM;
-        answer->error = error;
-    }
-}
-
-/* The same streams and waits, one op after the other in another sequence. Takes the graph. */
-static void ask_interleaved(const struct question *question, struct tarn_graph *graph,
-                            struct answer *answer)
+/* The same ops in another order. Takes the graph, whose origins are ops of the question's. */
+static void ask_in_order(const struct question *question, struct tarn_graph *graph,
+                         struct answer *answer)
 {
     ask(question, graph, TARN_BUDGET_SEARCH, 0, answer);
-    if (answer->status == TARN_OK) compose(graph, answer->made.graph, answer);
-    compose(graph, answer->relisted, answer);
+    if (answer->status == TARN_OK && answer->made.graph != graph)
+        answer->status = tarn_transform_compose(graph, answer->made.graph, &answer->error);
     if (is_refusal(answer) && answer->error.op < graph->ops_count)
         answer->error.op = graph->ops[answer->error.op].origin;
     tarn_graph_destroy(graph);
@@ -346,22 +317,32 @@ static bool has_implementations(const struct tarn_graph *graph)
 }
 
 /* An order that is good without a budget may be bad for what a small one has alive: where much runs
- * again, fewer results of the forward pass are kept, and what waits in the backward pass counts.
- * The order that the smallest graph was put in is good for that, so the search is repeated in it,
- * and in the one that this leads to, as long as it is better. */
-static void ask_in_order_of_least(const struct question *question, struct answer *best)
+ * again, fewer results of the forward pass are kept, and what waits in the backward pass counts. So
+ * the search is repeated where ops that free bytes run as early as they can. A refusal is repeated,
+ * too, so that no answer is below the least that it reports. */
+static void ask_released(const struct question *question, struct answer *best)
 {
-    for (int round = 0; round < ORDERS_MAX && best->relisted; round++) {
-        struct answer other;
-        struct tarn_graph *relisted = best->relisted;
-        best->relisted = NULL;
-        if (tarn_deadline_is_over(&question->deadline)) {
-            tarn_graph_destroy(relisted);
-            return;
-        }
-        ask_interleaved(question, relisted, &other);
-        take_better(best, &other);
+    struct answer other;
+    struct tarn_graph *released = NULL;
+    uint64_t alignment = question->options.alignment, time_before = best->report.time_before_ns,
+             footprint_before = best->report.footprint_before;
+    bool reorders = question->planning && question->planning->reorder;
+    bool takes_time = is_refusal(best) || best->report.time_ns > time_before;
+    if (!reorders || !takes_time || tarn_deadline_is_over(&question->deadline)) return;
+    struct tarn_error error;
+    enum tarn_status status = tarn_options_alignment(&alignment, &error);
+    if (status == TARN_OK)
+        status = tarn_graph_release_early(question->graph, alignment, &released, &error);
+    if (status != TARN_OK) {
+        tarn_planned_finish(&best->made);
+        best->status = status;
+        best->error = error;
     }
+    if (!released) return;
+    ask_in_order(question, released, &other);
+    take_better(best, &other);
+    best->report.time_before_ns = time_before;
+    best->report.footprint_before = footprint_before;
 }
 
 /* In a larger graph chains that take most of both passes are of no use, and there are too many. */
@@ -434,12 +415,14 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     if (searches) status = find_interleaved(&question, &other, error);
     if (status != TARN_OK) return status;
     if (other)
-        ask_interleaved(&question, other, &best);
+        ask_in_order(&question, other, &best);
     else
         ask(&question, graph, question.options.method, 0, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
-    if (searches && known) ask_in_order_of_least(&question, &best);
-    if (searches && known && best.near_least)
+    bool near_least = best.near_least;
+    if (searches && known) ask_released(&question, &best);
+    known = best.status == TARN_OK || is_refusal(&best);
+    if (searches && known && near_least)
         ask_others(&question, other != NULL, &best);
     else if (searches && known && has_implementations(graph))
         ask_for_less(&question, &best);
@@ -447,7 +430,6 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
         tarn_report_give(question.options.report, question.options.report_size, &best.report,
                          sizeof best.report);
     *result = best.made;
-    tarn_graph_destroy(best.relisted);
     if (best.status != TARN_OK && error) *error = best.error;
     return best.status;
 }

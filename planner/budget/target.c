@@ -241,36 +241,13 @@ static enum tarn_status ask_for_less(struct tarn_budgeting *budgeting)
     return status;
 }
 
-/* Notes where ops come first in a graph that was made of the budget's. */
-static enum tarn_status note_order(struct tarn_budgeting *budgeting, const struct tarn_graph *made)
-{
-    uint32_t count = budgeting->graph->ops_count, found = 0;
-    struct tarn_region seen_region = {.chunks = NULL};
-    bool *seen = tarn_region_take(&seen_region, count, sizeof *seen);
-    uint32_t *order = tarn_region_take(&budgeting->region, count, sizeof *order);
-    for (uint32_t i = 0; seen && order && i < made->ops_count; i++) {
-        uint32_t origin = made->ops[made->order[i]].origin;
-        if (origin < count && !seen[origin]) {
-            seen[origin] = true;
-            order[found++] = origin;
-        }
-    }
-    tarn_region_finish(&seen_region);
-    if (!seen || !order) return tarn_error_no_memory(budgeting->error);
-    assert(found == count);
-    budgeting->descent.order = order;
-    return TARN_OK;
-}
-
 static enum tarn_status reorder_least(struct tarn_budgeting *budgeting)
 {
     struct tarn_descent *descent = &budgeting->descent;
     struct tarn_attempt ordered;
     enum tarn_status status = tarn_attempt_reorder(budgeting, &descent->smallest, &ordered);
-    if (status == TARN_OK && ordered.made.graph) {
-        status = note_order(budgeting, ordered.made.graph);
+    if (status == TARN_OK && ordered.made.graph)
         tarn_attempt_keep_better(&descent->smallest, &ordered, 0);
-    }
     descent->stage = TARN_DESCENT_COMPLETE;
     return status;
 }
