@@ -264,8 +264,8 @@ struct tarn_offload_report {
      * follow each other, is at most this. Copies may run on while the next iteration begins. 0: not
      * computed. */
     uint64_t iteration_ns;
-    /* As no_less_than_ns, but of all plans within the budget by moves, computing again and other
-     * implementations together. 0: not computed. */
+    /* As no_less_than_ns, but of all plans within the budget by moves and computing again together.
+     * 0: not computed, as where ops have other implementations; UINT64_MAX: none keeps to it. */
     uint64_t no_way_less_than_ns;
 };
 

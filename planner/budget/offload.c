@@ -67,9 +67,8 @@ struct offloading {
     uint64_t before, before_ns;
     uint64_t no_less_ns, no_way_less_ns;
     struct found best;
-    uint64_t least;  /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
-    uint32_t blamed; /* the op of such a refusal */
-    bool is_brief;   /* that it fits is all that counts */
+    uint64_t least; /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
+    bool is_brief;  /* that it fits is all that counts */
     struct tarn_error *error;
 };
 
@@ -299,10 +298,12 @@ static enum tarn_status find_bounds(struct offloading *offloading,
                                     const struct tarn_offload_model *model)
 {
     uint64_t bytes = offloading->bytes;
-    if (tarn_offload_no_less(model, bytes, false, &offloading->no_less_ns) != TARN_OK ||
-        tarn_offload_no_less(model, bytes, true, &offloading->no_way_less_ns) != TARN_OK)
-        return tarn_error_no_memory(offloading->error);
-    return TARN_OK;
+    enum tarn_status status = TARN_OK;
+    if (!is_over(offloading))
+        status = tarn_offload_no_less(model, bytes, false, &offloading->no_less_ns);
+    if (status == TARN_OK && !is_over(offloading))
+        status = tarn_offload_no_less(model, bytes, true, &offloading->no_way_less_ns);
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
 /* Chooses moves for a graph that was made from the given graph. If copies that take a quarter
@@ -314,7 +315,8 @@ static enum tarn_status try_moves(struct offloading *offloading, struct tarn_gra
     struct tarn_offload_model model;
     enum tarn_status status =
         tarn_offload_model_init(&model, &region, from, &offloading->terms, offloading->error);
-    if (status == TARN_OK && from == offloading->graph) status = find_bounds(offloading, &model);
+    if (status == TARN_OK && from == offloading->graph && !offloading->is_brief)
+        status = find_bounds(offloading, &model);
     if (status == TARN_OK && !offloading->is_brief)
         status = try_slowed(offloading, &model, from, report, SLOWER);
     if (status == TARN_OK && !costs_nothing(offloading))
@@ -731,7 +733,8 @@ static enum tarn_status run_within(struct offloading *offloading, struct tarn_pl
     if (status == TARN_OK && offloading->bytes == UNLIMITED)
         return run_unlimited(offloading, result);
     if (status == TARN_OK) status = search(offloading);
-    if (status == TARN_OK && !offloading->best.made.graph) status = find_least(offloading);
+    if (status == TARN_OK && !offloading->best.made.graph && !is_over(offloading))
+        status = find_least(offloading);
     if (status == TARN_OK && !offloading->best.made.graph) {
         give_budget_report(offloading, offloading->least == UINT64_MAX ? 0 : offloading->least);
         status = refuse(offloading);

@@ -3,9 +3,10 @@
  * bytes of a group only inside a collective that is under way here
  * (streams/graph/validate_symmetric.c), so no order across devices is needed beyond the order that
  * each plan's own proof shows. A collective begins with the lowest member that it reads or writes:
- * if that is a later member of the group, the members before it must have equal sizes on all
- * devices. Cost: O(n log n) for n symmetric groups of all plans together, and for each group the
- * users of its members and the plans that have it. */
+ * if that is not the first member of the group, the members before it must have equal sizes on all
+ * devices. Members are the same by their position among the tensors of the group. Cost: O(n log n)
+ * for n symmetric groups of all plans together, and for each group the users of its members and,
+ * for each collective, its members in the plans that have it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,26 @@ static uint64_t within(const struct tarn_plan *plan, const struct seat *seat, ui
     return at - seat->offset;
 }
 
+/* The position of a member among the tensors as given, those without bytes included. */
+static uint32_t position_of(const struct tarn_graph *graph, const struct tarn_group *group,
+                            uint32_t member)
+{
+    uint32_t t = 0;
+    for (; graph->tensors[group->tensors[t]].storage != group->storages[member]; t++) continue;
+    return t;
+}
+
+/* The member at a position; TARN_NONE: there is none, or it has no bytes, which nobody reaches. */
+static uint32_t member_at(const struct tarn_graph *graph, const struct tarn_group *group,
+                          uint32_t position)
+{
+    if (position >= group->tensors_count) return TARN_NONE;
+    uint32_t storage = graph->tensors[group->tensors[position]].storage;
+    for (uint32_t k = 0; k < group->storages_count; k++)
+        if (group->storages[k] == storage) return k;
+    return TARN_NONE;
+}
+
 static void find_begins(const struct tarn_plan *plan, const struct seat *seat,
                         struct begins *begins)
 {
@@ -118,9 +139,11 @@ static enum tarn_status compare_member(struct tarn_plan *const *plans, const str
                                        enum tarn_status refusal, struct tarn_error *error)
 {
     const struct tarn_graph *graph = plans[one->plan]->graph;
-    if (member >= other->group->storages_count) return TARN_OK;
+    uint32_t same =
+        member_at(plans[other->plan]->graph, other->group, position_of(graph, one->group, member));
+    if (same == TARN_NONE) return TARN_OK;
     uint64_t here = within(plans[one->plan], one, member),
-             there = within(plans[other->plan], other, member);
+             there = within(plans[other->plan], other, same);
     if (here == there) return TARN_OK;
     tarn_tensor tensor = graph->storages[one->group->storages[member]].tensor;
     if (error && error->status == TARN_OK) error->op = op, error->tensor = tensor;
@@ -143,7 +166,7 @@ static enum tarn_status check_name(struct tarn_plan *const *plans, const struct 
     for (size_t i = 0; i < count && count > 1; i++) {
         const struct tarn_plan *plan = plans[seats[i].plan];
         find_begins(plan, &seats[i], begins);
-        for (uint32_t k = 1; k < seats[i].group->storages_count; k++) {
+        for (uint32_t k = 0; k < seats[i].group->storages_count; k++) {
             const struct tarn_storage *storage =
                 &plan->graph->storages[seats[i].group->storages[k]];
             const uint32_t *users = tarn_storage_users(plan->graph, storage);

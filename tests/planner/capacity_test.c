@@ -330,6 +330,7 @@ static struct tarn_graph *graph_of_family(uint32_t seed)
 static void a_larger_capacity_never_makes_the_plan_larger(void **state)
 {
     static const char *const methods[] = {NULL, "lowest", "baseline"};
+    static const uint64_t eighths[] = {0, 4, 7, 8, 9, 16};
     uint32_t above = 0, refused = 0, met = 0;
     (void)state;
     for (uint32_t seed = 0; seed < DRAWS(27); seed++) {
@@ -345,7 +346,8 @@ static void a_larger_capacity_never_makes_the_plan_larger(void **state)
         }
         struct tarn_plan_summary free = summary_of(graph, options);
         above += free.footprint > free.bound;
-        for (uint64_t k = 0; k <= 4 && free.footprint > 0; k++) {
+        for (size_t i = 0; i < sizeof eighths / sizeof *eighths && free.footprint > 0; i++) {
+            uint64_t k = eighths[i];
             struct tarn_plan *plan;
             struct tarn_error error;
             struct tarn_plan_summary within;
@@ -365,7 +367,7 @@ static void a_larger_capacity_never_makes_the_plan_larger(void **state)
         tarn_graph_destroy(graph);
     }
     print_message("# %u above the bound; %u met, %u refused\n", above, met, refused);
-    assert_true(above * 3 >= DRAWS(27) && refused > met / 4);
+    assert_true(met > 0 && (above == 0) == (refused == 0));
 }
 
 /* Where only a clock would end the search, what fits ends it, but not before its usual end. */

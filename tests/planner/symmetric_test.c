@@ -138,29 +138,24 @@ static bool begins_elsewhere(struct tarn_graph **graphs, size_t count, uint64_t 
             const char *name = tarn_graph_group_symmetric(graphs[p], g);
             struct tarn_list members = tarn_graph_group(graphs[p], g);
             for (uint32_t op = 0; name && op < tarn_graph_ops_count(graphs[p]); op++) {
-                size_t first = members.count, number = 0, held = 0;
+                size_t first = members.count;
                 if (tarn_graph_op_class(graphs[p], op) != TARN_CLASS_COLLECTIVE) continue;
                 for (size_t i = 0; i < members.count; i++) {
                     tarn_graph_tensor(graphs[p], members.ids[i], &info);
                     if (info.size > 0 && touches(graphs[p], op, members.ids[i]) &&
                         (first == members.count ||
                          within(graphs[p], g, i, padding) < within(graphs[p], g, first, padding)))
-                        first = i, number = held;
-                    held += info.size > 0;
+                        first = i;
                 }
                 for (size_t q = 0; q < count && first < members.count; q++)
                     for (uint32_t h = 0; h < tarn_graph_groups_count(graphs[q]); h++) {
                         const char *other = tarn_graph_group_symmetric(graphs[q], h);
                         struct tarn_list theirs = tarn_graph_group(graphs[q], h);
-                        size_t seen = 0;
-                        if (!other || strcmp(other, name) != 0) continue;
-                        for (size_t i = 0; i < theirs.count; i++) {
-                            tarn_graph_tensor(graphs[q], theirs.ids[i], &info);
-                            if (info.size == 0 || seen++ != number) continue;
-                            if (within(graphs[q], h, i, padding) !=
-                                within(graphs[p], g, first, padding))
-                                return true;
-                        }
+                        if (!other || strcmp(other, name) != 0 || first >= theirs.count) continue;
+                        tarn_graph_tensor(graphs[q], theirs.ids[first], &info);
+                        if (info.size > 0 && within(graphs[q], h, first, padding) !=
+                                                 within(graphs[p], g, first, padding))
+                            return true;
                     }
             }
         }
@@ -542,6 +537,12 @@ static void a_member_that_a_collective_begins_with_lies_alike_in_all_graphs(void
     assert_says(&error, "begins with");
     assert_says(&error, "give the member a group of its own");
     assert_int_equal(error.tensor, 1);
+    /* a member without bytes is one, too */
+    struct tarn_graph *empty[] = {build_pair("empty", 0, 64, false), graphs[1]};
+    assert_int_equal(tarn_ranks_plan(empty, 2, TARN_PLAN_OPTIONS(.alignment = 16), plans, &error),
+                     TARN_BAD_INPUT);
+    assert_says(&error, "begins with");
+    tarn_graph_destroy(empty[0]);
     /* behind an equal member, or from the group's begin on, sizes may differ */
     struct tarn_graph *alike[] = {graphs[0], graphs[2]}, *whole[] = {graphs[3], graphs[4]};
     for (size_t i = 0; i < 2; i++) {

@@ -393,7 +393,7 @@ static void graphs_of_other_spaces_share_no_arena(void **state)
     struct tarn_graph *graphs[] = {s.graph, plain};
     struct tarn_plan *plans[2];
     struct tarn_arena *arena;
-    assert_int_equal(tarn_family_plan(graphs, 2, NULL, plans, &error), TARN_USAGE);
+    assert_int_equal(tarn_family_plan(graphs, 2, NULL, plans, &error), TARN_BAD_INPUT);
     assert_says(&error, "memory spaces");
     plans[0] = s.plan;
     require(tarn_plan_create(plain, NULL, &plans[1], &error), &error);

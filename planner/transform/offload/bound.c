@@ -1,5 +1,5 @@
 /* A time that no moves can be below, for streams in their given order; `again`: nor moves together
- * with computing again.
+ * with computing again, of a graph whose ops have no other implementations.
  *
  * First: look at one op p. A storage is alive for sure while p runs if it is made before p, and
  * used after p, in every order in which the streams can run. If such storages have more bytes than
@@ -54,10 +54,10 @@ struct bound {
     const struct tarn_graph *graph;
     struct tarn_region region;
     struct tarn_clocks clocks;
-    struct tarn_pace pace; /* if every op takes its least time */
+    struct tarn_pace pace;
     uint64_t budget;
     bool again;
-    uint64_t *cost;      /* by op: its least */
+    uint64_t *cost;      /* by op */
     uint32_t *from, *to; /* by storage: it is alive for sure at these positions of a stream */
     bool *moves;         /* by storage */
     uint32_t *remade;    /* by storage: index in `cheap`, or TARN_NONE */
@@ -72,25 +72,6 @@ struct bound {
 };
 
 /* ---- Which storages are alive for sure ---- */
-
-static bool names(const struct tarn_graph *graph, struct tarn_list tensors, uint32_t a)
-{
-    for (size_t k = 0; k < tensors.count; k++)
-        if (graph->tensors[tensors.ids[k]].storage == a) return true;
-    return false;
-}
-
-/* Can the op do without the storage, which it reads? */
-static bool can_spare(const struct bound *bound, uint32_t v, uint32_t a)
-{
-    const struct tarn_op_extra *extra = tarn_extra(&bound->graph->ops[v]);
-    if (!bound->again || tarn_offload_writes(bound->graph, v, a)) return false;
-    for (uint32_t i = 0; i < extra->implementations_count; i++)
-        if (extra->implementations[i].inputs.count > 0 &&
-            !names(bound->graph, extra->implementations[i].inputs, a))
-            return true;
-    return false;
-}
 
 static bool reaches(const struct bound *bound, uint32_t s, uint32_t i, uint32_t op)
 {
@@ -124,7 +105,7 @@ static void find_range(struct bound *bound, uint32_t s, uint32_t a)
                         : tarn_clocks_reach(&bound->clocks, graph, producer, s);
     uint32_t to = storage->pinned ? graph->streams[s].ops_count : 0;
     for (uint32_t k = storage->users_count; k-- > 0 && to < graph->streams[s].ops_count;) {
-        uint32_t count = can_spare(bound, users[k], a) ? 0 : count_before(bound, s, users[k]);
+        uint32_t count = count_before(bound, s, users[k]);
         if (count > to) to = count;
     }
     bound->from[a] = from;
@@ -147,7 +128,7 @@ static int64_t time_after(const struct bound *bound, uint32_t a, uint32_t v)
     const uint32_t *users = tarn_storage_users(bound->graph, storage);
     uint64_t longest = 0;
     for (uint32_t k = 0; k < storage->users_count; k++)
-        if (bound->pace.tail_ns[users[k]] > longest && !can_spare(bound, users[k], a) &&
+        if (bound->pace.tail_ns[users[k]] > longest &&
             tarn_clocks_before(&bound->clocks, bound->graph, v, users[k]))
             longest = bound->pace.tail_ns[users[k]];
     return (int64_t)longest;
@@ -424,6 +405,7 @@ static void find_either(struct bound *bound, struct cover *cover, uint32_t s, co
     uint32_t p = graph->streams[s].ops[first], q = graph->streams[s].ops[last];
     for (uint64_t part = 0, total = cover->totals[length - 1]; part < PARTS; part++) {
         uint64_t moved = total / PARTS * part;
+        if (moved > 0 && bound->first_ns == INT64_MAX) break; /* nothing may move */
         int64_t more =
             made_again_in(bound, part + 1 == PARTS ? 0 : total - total / PARTS * (part + 1));
         if (more == INT64_MAX) continue;
@@ -460,8 +442,7 @@ static bool counts(const struct bound *bound, uint32_t a)
     const struct tarn_storage *storage = &bound->graph->storages[a];
     const struct tarn_graph_op *op = &bound->graph->ops[storage->producer];
     if (storage->space != 0 || storage->size == 0) return false;
-    return storage->tensor != TARN_NONE ||
-           !(op->workspace_first || (bound->again && tarn_extra(op)->implementations_count > 0));
+    return storage->tensor != TARN_NONE || !op->workspace_first;
 }
 
 static enum tarn_status look_at_stream(struct bound *bound, uint32_t s)
@@ -490,7 +471,7 @@ static enum tarn_status look_at_stream(struct bound *bound, uint32_t s)
     if (cover_init(&cover, bound, s) != TARN_OK) return TARN_SYSTEM;
     find_copies(bound, &cover, s, alive);
     if (bound->again) find_either(bound, &cover, s, alive);
-    uint64_t stride = 1 + above * graph->planned_count / VISITS_MAX;
+    uint64_t stride = 1 + above * graph->planned_count / (VISITS_MAX / graph->streams_count + 1);
     int64_t after = 0;
     for (uint32_t i = stream->ops_count; i-- > 0;) {
         uint32_t v = stream->ops[i];
@@ -534,14 +515,6 @@ static void look_at_persistent(struct bound *bound)
 
 /* ---- What is made again ---- */
 
-static bool can_repeat(const struct tarn_graph *graph, uint32_t v)
-{
-    if (tarn_op_repeats(graph, v, TARN_NONE)) return true;
-    for (uint32_t i = 0; i < tarn_extra(&graph->ops[v])->implementations_count; i++)
-        if (tarn_op_repeats(graph, v, i)) return true;
-    return false;
-}
-
 static int compare_cheap(const void *left, const void *right)
 {
     const struct cheap *a = left, *b = right;
@@ -556,7 +529,7 @@ static void add_cheap(struct bound *bound, uint32_t *index_of)
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         uint32_t v = graph->storages[a].producer;
         if (graph->storages[a].tensor == TARN_NONE || graph->storages[a].pinned ||
-            !can_repeat(graph, v))
+            !tarn_op_repeats(graph, v, TARN_NONE))
             continue;
         if (index_of[v] == TARN_NONE) {
             index_of[v] = bound->cheap_count;
@@ -576,25 +549,16 @@ static void add_cheap(struct bound *bound, uint32_t *index_of)
 
 /* ---- All of it ---- */
 
-/* The clock if every op takes the least that some way of running it takes. */
+/* The clock, and the work of streams. */
 static enum tarn_status find_pace(struct bound *bound)
 {
-    struct tarn_graph view = tarn_graph_view(bound->graph);
-    struct tarn_graph_op *ops =
-        tarn_region_copy(&bound->region, view.ops, view.ops_count, sizeof *ops);
-    if (!ops) return TARN_SYSTEM;
-    for (uint32_t v = 0; v < view.ops_count; v++) {
-        const struct tarn_op_extra *extra = tarn_extra(&ops[v]);
-        for (uint32_t i = 0; i < extra->implementations_count && bound->again; i++)
-            if (extra->implementations[i].cost < ops[v].cost)
-                ops[v].cost = extra->implementations[i].cost;
-        bound->cost[v] = ops[v].view ? 0 : ops[v].cost;
-        bound->work[ops[v].stream] += bound->cost[v];
+    const struct tarn_graph *graph = bound->graph;
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        bound->cost[v] = graph->ops[v].view ? 0 : graph->ops[v].cost;
+        bound->work[graph->ops[v].stream] += bound->cost[v];
     }
-    view.ops = ops;
     enum tarn_status status =
-        tarn_pace_init(&bound->pace, &view, (uint32_t)bound->model->terms.wait_ns);
-    tarn_region_finish(&view.region);
+        tarn_pace_init(&bound->pace, graph, (uint32_t)bound->model->terms.wait_ns);
     if (status == TARN_OK) bound->least_ns = bound->pace.timeline.makespan_ns;
     return status;
 }
@@ -663,15 +627,30 @@ static enum tarn_status run(struct bound *bound)
     if (bound->again) add_cheap(bound, index_of);
     if (graph->conditionals_count > 0) return TARN_OK; /* arms are not alive for sure */
     look_at_persistent(bound);
-    for (uint32_t s = 0; s < graph->streams_count && status == TARN_OK; s++)
+    /* What is made again may run in another stream than it did: nothing is known of any stream. */
+    bool is_one = !bound->again || graph->streams_count == 1;
+    for (uint32_t s = 0; s < graph->streams_count && is_one && status == TARN_OK; s++)
         status = look_at_stream(bound, s);
     return status;
+}
+
+/* An implementation may do without what another op makes. */
+static bool has_implementations(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
+    return false;
 }
 
 enum tarn_status tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget,
                                       bool again, uint64_t *ns)
 {
-    struct bound bound = {.model = model, .graph = model->graph, .budget = budget, .again = again};
+    struct bound bound = {.model = model,
+                          .graph = model->graph,
+                          .budget = budget < INT64_MAX ? budget : INT64_MAX,
+                          .again = again};
+    *ns = 0;
+    if (again && has_implementations(model->graph)) return TARN_OK;
     enum tarn_status status = run(&bound);
     if (status == TARN_OK) *ns = bound.least_ns;
     tarn_pace_finish(&bound.pace);
