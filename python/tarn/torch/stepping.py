@@ -315,8 +315,8 @@ class Step:
 
     streams: tuple[str, ...] = ("compute",)
     reduction: Any = None  # given gradients, returns what to call for their mean over all ranks
-    clips_over: Sequence[str] = ()  # the communicators that `clip` uses
-    updates_over: Sequence[str] = ()  # and the optimizer
+    clips_over: Sequence[str] = ()  # communicators that `clip` and hooks may use beside the loss's
+    updates_over: Sequence[str] = ()  # the same, if the optimizer may use them, too
     wire: Any = None  # a collectives.Wire
 
     def __new__(cls, model: torch.nn.Module, *_arguments: Any, process_group: Any = None,

@@ -361,6 +361,40 @@ def hooks():
     assert step.reason is None and len({*seen}) == 1 and len(seen) >= 8, (step.reason, seen)
 
 
+def hooks_that_communicate():
+    """They take turns with all that the step communicates, and so does clip."""
+    def add(parameter):
+        dist.all_reduce(parameter.grad)
+
+    def wrap(model):
+        for parameter in model.parameters():
+            parameter.register_post_accumulate_grad_hook(add)
+        return model
+
+    def clip(parameters):
+        for parameter in parameters:
+            add(parameter)
+
+    step, *_ = compared(split, wrap, same_data=False, loss_fn=summed, clip=clip, process_group=dist.group.WORLD, steps=20)
+    assert step.reason is None, step.reason
+    assert [op.kind for op in collectives(step)].count("hooks") == 4 and "clip" in {op.kind for op in collectives(step)}
+    assert len({op.stream for op in collectives(step)}) == 1
+    seen = []
+
+    def whole(parameter):
+        seen.append(parameter.grad.full_tensor())
+
+    def gather(model):
+        gathered_where_used(model)
+        model.out.parametrizations.weight.original.register_post_accumulate_grad_hook(whole)
+        return model
+
+    step, *_ = compared(network, gather, same_data=False, steps=6, timeout=60)
+    assert step.reason is None, step.reason
+    one_stream_each(step)
+    assert "hooks" in {op.kind for op in collectives(step)} and len(seen) >= 12
+
+
 # ---- Collectives in a loss ----
 
 class Split(nn.Module):
@@ -503,7 +537,7 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
+    parallel_loss, hooks, hooks_that_communicate, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
     failing)}
 
 if __name__ == "__main__":

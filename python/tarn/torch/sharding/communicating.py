@@ -72,8 +72,9 @@ class CommunicatingStep(JointStep):
         self.network = Network(*network) if network is not None else measured(
             next(iter(groups.values()), process_group), device,
             lambda mine: self.wire.told(mine, "the network's measure"))
-        self.clips_over = tuple(groups)
-        self.updates_over = tuple(groups) if looks_at_several(optimizer) else ()
+        own = () if process_group is None else (process_group.group_name,)
+        self.clips_over = tuple(dict.fromkeys([*groups, *own]))
+        self.updates_over = self.clips_over if looks_at_several(optimizer) else ()
         self._owners: list[Any] = []  # of the inputs: the DTensors whose parts they are
         super().__init__(model, optimizer, loss_fn, example_batch, **options)
 
