@@ -754,7 +754,11 @@ class Step:
 
     def check(self, lowered: Any) -> None:
         """Raises ValueError where it communicates and the ranks do not agree on that."""
-        name = "" if self.wire or self.reduction else meeting(lowered)
+        name = "" if self.wire else meeting(lowered)
+        if name and self.reduction:
+            raise ValueError(f"it communicates ({name}) beside the reductions of tarn.torch.ddp: use "
+                             "tarn.torch.step with process_group=, and reduce gradients in the loss "
+                             "or in hooks")
         if name:
             raise ValueError(f"it communicates ({name}), and its ranks have to agree that it is "
                              "planned: pass process_group=, with all of them")

@@ -423,7 +423,10 @@ def functional_collectives():
     assert step.reason is None, step.reason
     one_stream_each(step)
     assert len(collectives(step)) >= 4 and "communication1" in str(step.plan.graph.streams)
-    # ranks that have not been told to agree run eagerly
+    # beside other reductions, and where ranks have not been told to agree, it runs eagerly
+    model, batch = split()
+    step = tarn.torch.ddp(model, adam(model.parameters()), summed, batch(), compare=False)
+    assert "tarn.torch.ddp" in step.reason and step(*batch()).isfinite() and step.plan is None, step.reason
     step, *_ = compared(split, lambda model: model, same_data=False, loss_fn=summed)
     assert "all_gather_into_tensor" in step.reason and "process_group=" in step.reason, step.reason
 
