@@ -507,6 +507,15 @@ def worlds_that_are_not_here():
     assert step.reason is None, step.reason
     assert step.report().received == 12 * 2 * (4 * 8 * 16 * 4) * 3 // 4
 
+    def beyond(model, *batch):
+        loss = loss_of(model, *batch)
+        return loss, functional.all_reduce(loss.detach(), "sum", mesh["data"].get_group())
+
+    step = tarn.torch.step(model, adam(model.parameters()), beyond, batch(), compare=False)
+    assert step.plan is None and "with ranks [1]," in step.reason and "process_group=" in step.reason, step.reason
+    step = tarn.torch.step(model, adam(model.parameters()), beyond, batch(), compare=False, process_group=dist.group.WORLD)
+    assert step.reason is None, step.reason
+
 
 class Failing(Exception):
     pass

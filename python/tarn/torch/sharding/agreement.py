@@ -25,8 +25,9 @@ _numbers = itertools.count()
 class Alone(Wire):
     """Of one rank, or of a fake process group: all others say the same."""
 
-    def __init__(self, ranks: int) -> None:
-        self.ranks = ranks
+    def __init__(self, members: Sequence[int]) -> None:
+        self.members = list(members)
+        self.ranks = len(self.members)
 
     def told(self, mine: Any, what: str = "") -> Any:
         return [mine] * self.ranks
@@ -42,12 +43,11 @@ class Council(Alone):
     """Of several ranks."""
 
     def __init__(self, members: Sequence[int], timeout: float) -> None:
-        self._members = list(members)
-        super().__init__(len(self._members))
+        super().__init__(members)
         self._timeout = timeout
-        self._group = dist.new_group(self._members, backend="gloo", use_local_synchronization=True,
+        self._group = dist.new_group(self.members, backend="gloo", use_local_synchronization=True,
                                      timeout=datetime.timedelta(seconds=timeout + GRACE))
-        name = f"tarn/{'-'.join(map(str, self._members[:2]))}/{len(self._members)}/{next(_numbers)}"
+        name = f"tarn/{'-'.join(map(str, self.members[:2]))}/{len(self.members)}/{next(_numbers)}"
         self._store = dist.PrefixStore(name, _get_default_store())
         self._rank = dist.get_rank()
 
@@ -110,14 +110,14 @@ class Council(Alone):
             self._store.set(f"waits/{self._rank}", op)
             until = time.monotonic() + GRACE
             while len(places) < self.ranks and time.monotonic() < until:
-                for rank in self._members:
+                for rank in self.members:
                     if rank not in places and self._store.check([f"waits/{rank}"]):
                         places[rank] = self._store.get(f"waits/{rank}").decode()
                 time.sleep(0.05)
         except RuntimeError:
             pass
         told = self._failure()
-        missing = [rank for rank in self._members if rank not in places]
+        missing = [rank for rank in self.members if rank not in places]
         others = {rank: place for rank, place in places.items() if place != op}
         text = why or f"no end after {time.monotonic() - begin:.0f} s"
         if missing and len(missing) < self.ranks:
@@ -134,5 +134,5 @@ def council(group: Any, timeout: float, members: Optional[Sequence[int]] = None)
     if members is None:
         members = dist.get_process_group_ranks(group)
     if len(members) == 1 or dist.get_backend(group) == "fake":
-        return Alone(len(members))
+        return Alone(members)
     return Council(members, timeout)

@@ -118,6 +118,15 @@ class JointStep(Step):
 
     # ---- Captures: all ranks, or none ----
 
+    def check(self, lowered: Any) -> None:
+        """Raises ValueError where it communicates with ranks that have not agreed."""
+        known = set(self.wire.members)
+        for op in lowered.ops:
+            others = sorted(collectives.ranks_of(op) - known)
+            if others:
+                raise ValueError(f"it communicates ({op.kind}) with ranks {others}, which do not "
+                                 "agree on what is planned: pass process_group=, with all of them")
+
     def _capture(self, loss: Any, inputs: Any) -> Any:
         self._talks = 0
         try:
