@@ -25,6 +25,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
+from tarn.torch.sharding.agreement import Council
 from tarn.torch.sharding.communicating import members
 
 
@@ -517,6 +518,25 @@ def worlds_that_are_not_here():
     assert step.reason is None, step.reason
 
 
+def groups_of_the_program():
+    """Of three ranks two make a step; all make groups behind it, and two councils know which rank failed."""
+    pair = dist.new_group([0, 1])
+    if dist.get_rank() < 2:
+        model, batch = plain()
+        step = tarn.torch.step(model, adam(model.parameters()), loss_of, batch(), process_group=pair)
+        assert step.reason is None, step.reason
+    one = torch.ones(1)
+    dist.all_reduce(one, group=dist.new_group([0, 1, 2]))
+    assert one.item() == 3
+    council = Council([0, 1, 2], 30)
+    assert council.told(dist.get_rank()) == [0, 1, 2]
+    if dist.get_rank() == 0:
+        council.failed(ValueError("broken"))
+    dist.barrier()
+    assert "broken" in council._failure()  # pylint: disable=protected-access
+    dist.barrier()
+
+
 class Failing(Exception):
     pass
 
@@ -550,7 +570,7 @@ def failing():
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
     parallel_loss, hooks, hooks_that_communicate, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
-    failing)}
+    groups_of_the_program, failing)}
 
 if __name__ == "__main__":
     main(CASES)

@@ -4,9 +4,10 @@ mistaken for a part of the step."""
 from __future__ import annotations
 
 import datetime
-import itertools
+import hashlib
 import pickle
 import time
+from collections import Counter
 from typing import Any, Optional, Sequence
 
 import torch
@@ -19,7 +20,7 @@ from ..collectives import Wire
 
 SLICE = 1.0  # seconds that a rank waits before it looks whether another one has failed
 GRACE = 3.0  # seconds that ranks have to say where they wait, once one has waited too long
-_numbers = itertools.count()
+_made: Counter[tuple[int, ...]] = Counter()  # councils of these ranks; equal on all of them
 
 
 class Alone(Wire):
@@ -45,11 +46,15 @@ class Council(Alone):
     def __init__(self, members: Sequence[int], timeout: float) -> None:
         super().__init__(members)
         self._timeout = timeout
-        self._group = dist.new_group(self.members, backend="gloo", use_local_synchronization=True,
-                                     timeout=datetime.timedelta(seconds=timeout + GRACE))
-        name = f"tarn/{'-'.join(map(str, self.members[:2]))}/{len(self.members)}/{next(_numbers)}"
-        self._store = dist.PrefixStore(name, _get_default_store())
         self._rank = dist.get_rank()
+        text = ",".join(map(str, self.members))
+        _made[tuple(self.members)] += 1
+        name = f"tarn/{hashlib.sha256(text.encode()).hexdigest()}/{_made[tuple(self.members)]}"
+        self._store = dist.PrefixStore(name, _get_default_store())
+        # none of dist.new_group: it counts groups, and other ranks would count fewer
+        self._group = dist.ProcessGroupGloo(
+            dist.PrefixStore("group", self._store), self.members.index(self._rank), self.ranks,
+            datetime.timedelta(seconds=timeout + GRACE))
 
     def told(self, mine: Any, what: str = "an agreement") -> Any:
         """What each rank says."""
