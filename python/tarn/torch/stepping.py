@@ -643,10 +643,8 @@ class Step:
             shapes = tuple(t.shape for t in inputs)
             self._captures[shapes] += 1
             self._count = self._captures[shapes]
-            if self._count > CAPTURES:  # others of this kind are not even traced
-                raise ValueError(f"batches of this shape have been captured {CAPTURES} times, each "
-                                 "time with other numbers")
-            self._tried = key
+            if self._count <= CAPTURES:  # else others of this kind are not even traced
+                self._tried = key
             self.variants[key] = self._capture(loss, inputs)
         variant, self._tried = self.variants[key], key
         self.reason = variant.reason
@@ -665,6 +663,9 @@ class Step:
         return tarn.plan(graph, **self._options).footprint
 
     def _capture(self, loss: Any, inputs: Any) -> Any:
+        if self._count > CAPTURES:  # in here, where all ranks hear of it
+            raise ValueError(f"batches of this shape have been captured {CAPTURES} times, each "
+                             "time with other numbers")
         variant = Variant(self, loss, inputs)
         self._warning = variant.reason and f"{variant.reason}; it runs unfused"
         self.plan_of(variant)
