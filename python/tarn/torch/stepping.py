@@ -345,6 +345,8 @@ class Step:
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
         self.budget, self.offload = budget, offload
+        for option in ("process_group", "timeout", "network"):  # of steps that communicate
+            options.pop(option, None)
         self._streams = streams
         self._records = graph and self.device.type == "cuda" and self.reduction is None
         self._given = options
@@ -776,8 +778,8 @@ class Step:
 
     def buckets(self, parameters: Any) -> Any:
         """Those that are updated by one op: neighbours, a hundredth of all bytes at least, and on a GPU
-        as many as an update needs to take longer than its launches; with a budget eight updates at
-        least, because the gradients of one are alive at once."""
+        as many as an update needs to take longer than its launches; with a budget at most an eighth of
+        all bytes, where that is less, because the gradients of one are alive at once."""
         total = sum(p.nbytes for p in parameters)
         share = total / 100
         if self.device.type == "cuda":

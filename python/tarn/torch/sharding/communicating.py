@@ -87,7 +87,10 @@ class CommunicatingStep(JointStep):
 
     def planned(self, loss: Any, inputs: Any) -> Any:
         loss, self._owners = self.of_tensors(loss, inputs)
-        return super().planned(loss, list(map(local, self._owners)))
+        try:
+            return super().planned(loss, list(map(local, self._owners)))
+        finally:
+            self._owners = []  # the batch among them
 
     def returned(self, variant: Any, results: Any) -> Any:
         return [result if spec is None else dtensor(result, spec)

@@ -52,6 +52,8 @@ class JointStep(Step):
     def __init__(self, model: Any, optimizer: Any, loss_fn: Any, example_batch: Any, *,
                  budget: Union[int, float, None] = None, **options: Any) -> None:
         check_options(options)
+        if options.pop("graph", None):
+            raise ValueError("steps of several ranks are no CUDA graphs: leave graph out")
         self._voted, self._talks = True, self.rounds
         self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
