@@ -69,6 +69,13 @@ def group_of(target: Any, args: Any, kwargs: Any) -> str:
     return ""
 
 
+def ranks_of(op: Any) -> set[int]:
+    """Those that a collective meets."""
+    if not op.group:
+        return set()
+    return set(dist.get_process_group_ranks(_resolve_process_group(op.group)))
+
+
 def meeting(lowered: Any) -> str:
     """The name of an op that waits for other ranks, or ""."""
     return next((op.kind for op in lowered.ops

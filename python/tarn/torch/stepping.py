@@ -315,8 +315,8 @@ class Step:
 
     streams: tuple[str, ...] = ("compute",)
     reduction: Any = None  # given gradients, returns what to call for their mean over all ranks
-    clips_over: Sequence[str] = ()  # the communicators that `clip` uses
-    updates_over: Sequence[str] = ()  # and the optimizer
+    clips_over: Sequence[str] = ()  # communicators that `clip` and hooks may use beside the loss's
+    updates_over: Sequence[str] = ()  # the same, if the optimizer may use them, too
     wire: Any = None  # a collectives.Wire
 
     def __new__(cls, model: torch.nn.Module, *_arguments: Any, process_group: Any = None,
@@ -345,6 +345,8 @@ class Step:
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
         self.budget, self.offload = budget, offload
+        for option in ("process_group", "timeout", "network"):  # of steps that communicate
+            options.pop(option, None)
         self._streams = streams
         self._records = graph and self.device.type == "cuda" and self.reduction is None
         self._given = options
@@ -643,10 +645,8 @@ class Step:
             shapes = tuple(t.shape for t in inputs)
             self._captures[shapes] += 1
             self._count = self._captures[shapes]
-            if self._count > CAPTURES:  # others of this kind are not even traced
-                raise ValueError(f"batches of this shape have been captured {CAPTURES} times, each "
-                                 "time with other numbers")
-            self._tried = key
+            if self._count <= CAPTURES:  # else others of this kind are not even traced
+                self._tried = key
             self.variants[key] = self._capture(loss, inputs)
         variant, self._tried = self.variants[key], key
         self.reason = variant.reason
@@ -665,6 +665,9 @@ class Step:
         return tarn.plan(graph, **self._options).footprint
 
     def _capture(self, loss: Any, inputs: Any) -> Any:
+        if self._count > CAPTURES:  # in here, where all ranks hear of it
+            raise ValueError(f"batches of this shape have been captured {CAPTURES} times, each "
+                             "time with other numbers")
         variant = Variant(self, loss, inputs)
         self._warning = variant.reason and f"{variant.reason}; it runs unfused"
         self.plan_of(variant)
@@ -754,7 +757,11 @@ class Step:
 
     def check(self, lowered: Any) -> None:
         """Raises ValueError where it communicates and the ranks do not agree on that."""
-        name = "" if self.wire or self.reduction else meeting(lowered)
+        name = "" if self.wire else meeting(lowered)
+        if name and self.reduction:
+            raise ValueError(f"it communicates ({name}) beside the reductions of tarn.torch.ddp: use "
+                             "tarn.torch.step with process_group=, and reduce gradients in the loss "
+                             "or in hooks")
         if name:
             raise ValueError(f"it communicates ({name}), and its ranks have to agree that it is "
                              "planned: pass process_group=, with all of them")
@@ -771,8 +778,8 @@ class Step:
 
     def buckets(self, parameters: Any) -> Any:
         """Those that are updated by one op: neighbours, a hundredth of all bytes at least, and on a GPU
-        as many as an update needs to take longer than its launches; with a budget eight updates at
-        least, because the gradients of one are alive at once."""
+        as many as an update needs to take longer than its launches; with a budget at most an eighth of
+        all bytes, where that is less, because the gradients of one are alive at once."""
         total = sum(p.nbytes for p in parameters)
         share = total / 100
         if self.device.type == "cuda":

@@ -336,6 +336,14 @@ def _meeting(communicators: Any) -> dict[str, Any]:
     return {"group": communicators[0], "others": communicators[1:]} if communicators else {}
 
 
+def _used(lowered: Any, step: Any) -> tuple[str, ...]:
+    """The communicators that hooks, and clip, may use: all that the step has. Two threads must not
+    use one at once."""
+    if not step.clips_over:
+        return ()
+    return tuple(dict.fromkeys([*step.clips_over, *(op.group for op in lowered.ops if op.group)]))
+
+
 def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     """Ops of the optimizer, each as early as the gradients are there and nobody needs the
     parameters any more; before them hooks, reductions over all ranks and clipping. Returns the
@@ -346,6 +354,7 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     given, one_by_one = {id(i.parameter): i for i in ready}, is_one_by_one(step.optimizer)
     specs = {id(step.parameter(inputs[i])): spec
              for i, spec in zip(captured.trained, captured.lying) if spec is not None}
+    used = _used(lowered, step)
     buckets = [[given[id(p)] for p in bucket]
                for bucket in step.buckets([item.parameter for item in ready])]
 
@@ -363,7 +372,7 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     for i, item in enumerate(ready):
         if hooked(item.parameter):
             add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], dropped, specs), [item],
-                item.position, on_heap=True)
+                item.position, on_heap=True, **_meeting(used))
     available = [max(item.position for item in bucket) for bucket in buckets]
     if step.reduction:
         lowered.communication, available = [1], list(itertools.accumulate(available, max))
@@ -373,14 +382,14 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     if step.clip and ready:
         items = [given[id(p)] for p in step.parameters() if id(p) in given]
         edit = Edit(step.clip, [item.parameter for item in items], dropped, specs)
-        add("clip", "clip", edit, items, end, on_heap=True, **_meeting(step.clips_over))
+        add("clip", "clip", edit, items, end, on_heap=True, **_meeting(used))
     updates: list[Any] = []
     for bucket, at in zip(buckets, available) if one_by_one else [(ready, end)]:
         roots = dict.fromkeys(item.root for item in bucket if item.root is not None)
         at = max([end if step.clip else at, *(last.get(r, -1) for r in roots)])
         run = Update(step.optimizer, [item.parameter for item in bucket], dropped, specs)
         sums = any(id(item.parameter) in specs for item in bucket)  # over ranks
-        meeting = _meeting(step.clips_over if sums else step.updates_over)
+        meeting = _meeting(used if sums or step.updates_over else ())
         kind = f"optimizer.{type(step.optimizer).__name__}"
         updates.append(add(f"update{len(updates)}", kind, run, bucket, at, roots,
                            on_heap=not one_by_one or sums, **meeting))

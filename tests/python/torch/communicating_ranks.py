@@ -25,6 +25,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
+from tarn.torch.sharding.agreement import Council
 from tarn.torch.sharding.communicating import members
 
 
@@ -361,6 +362,40 @@ def hooks():
     assert step.reason is None and len({*seen}) == 1 and len(seen) >= 8, (step.reason, seen)
 
 
+def hooks_that_communicate():
+    """They take turns with all that the step communicates, and so does clip."""
+    def add(parameter):
+        dist.all_reduce(parameter.grad)
+
+    def wrap(model):
+        for parameter in model.parameters():
+            parameter.register_post_accumulate_grad_hook(add)
+        return model
+
+    def clip(parameters):
+        for parameter in parameters:
+            add(parameter)
+
+    step, *_ = compared(split, wrap, same_data=False, loss_fn=summed, clip=clip, process_group=dist.group.WORLD, steps=20)
+    assert step.reason is None, step.reason
+    assert [op.kind for op in collectives(step)].count("hooks") == 4 and "clip" in {op.kind for op in collectives(step)}
+    assert len({op.stream for op in collectives(step)}) == 1
+    seen = []
+
+    def whole(parameter):
+        seen.append(parameter.grad.full_tensor())
+
+    def gather(model):
+        gathered_where_used(model)
+        model.out.parametrizations.weight.original.register_post_accumulate_grad_hook(whole)
+        return model
+
+    step, *_ = compared(network, gather, same_data=False, steps=6, timeout=60)
+    assert step.reason is None, step.reason
+    one_stream_each(step)
+    assert "hooks" in {op.kind for op in collectives(step)} and len(seen) >= 12
+
+
 # ---- Collectives in a loss ----
 
 class Split(nn.Module):
@@ -389,7 +424,10 @@ def functional_collectives():
     assert step.reason is None, step.reason
     one_stream_each(step)
     assert len(collectives(step)) >= 4 and "communication1" in str(step.plan.graph.streams)
-    # ranks that have not been told to agree run eagerly
+    # beside other reductions, and where ranks have not been told to agree, it runs eagerly
+    model, batch = split()
+    step = tarn.torch.ddp(model, adam(model.parameters()), summed, batch(), compare=False)
+    assert "tarn.torch.ddp" in step.reason and step(*batch()).isfinite() and step.plan is None, step.reason
     step, *_ = compared(split, lambda model: model, same_data=False, loss_fn=summed)
     assert "all_gather_into_tensor" in step.reason and "process_group=" in step.reason, step.reason
 
@@ -470,6 +508,34 @@ def worlds_that_are_not_here():
     assert step.reason is None, step.reason
     assert step.report().received == 12 * 2 * (4 * 8 * 16 * 4) * 3 // 4
 
+    def beyond(model, *batch):
+        loss = loss_of(model, *batch)
+        return loss, functional.all_reduce(loss.detach(), "sum", mesh["data"].get_group())
+
+    step = tarn.torch.step(model, adam(model.parameters()), beyond, batch(), compare=False)
+    assert step.plan is None and "with ranks [1]," in step.reason and "process_group=" in step.reason, step.reason
+    step = tarn.torch.step(model, adam(model.parameters()), beyond, batch(), compare=False, process_group=dist.group.WORLD)
+    assert step.reason is None, step.reason
+
+
+def groups_of_the_program():
+    """Of three ranks two make a step; all make groups behind it, and two councils know which rank failed."""
+    pair = dist.new_group([0, 1])
+    if dist.get_rank() < 2:
+        model, batch = plain()
+        step = tarn.torch.step(model, adam(model.parameters()), loss_of, batch(), process_group=pair)
+        assert step.reason is None, step.reason
+    one = torch.ones(1)
+    dist.all_reduce(one, group=dist.new_group([0, 1, 2]))
+    assert one.item() == 3
+    council = Council([0, 1, 2], 30)
+    assert council.told(dist.get_rank()) == [0, 1, 2]
+    if dist.get_rank() == 0:
+        council.failed(ValueError("broken"))
+    dist.barrier()
+    assert "broken" in council._failure()  # pylint: disable=protected-access
+    dist.barrier()
+
 
 class Failing(Exception):
     pass
@@ -503,8 +569,8 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
-    failing)}
+    parallel_loss, hooks, hooks_that_communicate, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
+    groups_of_the_program, failing)}
 
 if __name__ == "__main__":
     main(CASES)

@@ -5,12 +5,16 @@ side. A table of a few rows is as many sums."""
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 FEW = 8  # rows: each reads the whole gradient
+_lock = threading.Lock()
+_inside: list[None] = []  # of `deterministic`: threads that are
+_before: list[Any] = [0, True]  # the mode, and whether memory is filled, outside of it
 
 _library = torch.library.Library("tarn", "DEF")  # pylint: disable=not-callable
 _library.define("embedding_backward(Tensor gradient, Tensor indices, SymInt rows, SymInt padding) -> Tensor")
@@ -19,20 +23,27 @@ _library.define("embedding_backward(Tensor gradient, Tensor indices, SymInt rows
 @contextlib.contextmanager
 def deterministic() -> Iterator[None]:
     """Sums are not made with atomic operations. What PyTorch allocates is not filled for that."""
-    mode, fills = torch.get_deterministic_debug_mode(), torch.utils.deterministic
-    was_filled = fills.fill_uninitialized_memory
-    if not mode:
-        torch.set_deterministic_debug_mode(1)
-        fills.fill_uninitialized_memory = False
+    with _lock:
+        if not _inside:
+            fills = torch.utils.deterministic
+            _before[:] = torch.get_deterministic_debug_mode(), fills.fill_uninitialized_memory
+            if not _before[0]:
+                torch.set_deterministic_debug_mode(1)
+                fills.fill_uninitialized_memory = False
+        _inside.append(None)
     try:
         yield
     finally:
-        torch.set_deterministic_debug_mode(mode)
-        fills.fill_uninitialized_memory = was_filled
+        with _lock:
+            _inside.pop()
+            if not _inside:
+                torch.set_deterministic_debug_mode(_before[0])
+                torch.utils.deterministic.fill_uninitialized_memory = _before[1]
 
 
 def _call(gradient: torch.Tensor, indices: torch.Tensor, rows: int, padding: int) -> torch.Tensor:
-    with deterministic():
+    switch = deterministic() if gradient.is_cuda else contextlib.nullcontext()
+    with switch:  # the sums on a CPU are made in order anyway
         made: torch.Tensor = torch.ops.aten.embedding_dense_backward(gradient, indices, rows, padding,
                                                                      False)
     return made

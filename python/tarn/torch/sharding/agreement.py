@@ -4,9 +4,10 @@ mistaken for a part of the step."""
 from __future__ import annotations
 
 import datetime
-import itertools
+import hashlib
 import pickle
 import time
+from collections import Counter
 from typing import Any, Optional, Sequence
 
 import torch
@@ -19,14 +20,15 @@ from ..collectives import Wire
 
 SLICE = 1.0  # seconds that a rank waits before it looks whether another one has failed
 GRACE = 3.0  # seconds that ranks have to say where they wait, once one has waited too long
-_numbers = itertools.count()
+_made: Counter[tuple[int, ...]] = Counter()  # councils of these ranks; equal on all of them
 
 
 class Alone(Wire):
     """Of one rank, or of a fake process group: all others say the same."""
 
-    def __init__(self, ranks: int) -> None:
-        self.ranks = ranks
+    def __init__(self, members: Sequence[int]) -> None:
+        self.members = list(members)
+        self.ranks = len(self.members)
 
     def told(self, mine: Any, what: str = "") -> Any:
         return [mine] * self.ranks
@@ -42,14 +44,17 @@ class Council(Alone):
     """Of several ranks."""
 
     def __init__(self, members: Sequence[int], timeout: float) -> None:
-        self._members = list(members)
-        super().__init__(len(self._members))
+        super().__init__(members)
         self._timeout = timeout
-        self._group = dist.new_group(self._members, backend="gloo", use_local_synchronization=True,
-                                     timeout=datetime.timedelta(seconds=timeout + GRACE))
-        name = f"tarn/{'-'.join(map(str, self._members[:2]))}/{len(self._members)}/{next(_numbers)}"
-        self._store = dist.PrefixStore(name, _get_default_store())
         self._rank = dist.get_rank()
+        text = ",".join(map(str, self.members))
+        _made[tuple(self.members)] += 1
+        name = f"tarn/{hashlib.sha256(text.encode()).hexdigest()}/{_made[tuple(self.members)]}"
+        self._store = dist.PrefixStore(name, _get_default_store())
+        # none of dist.new_group: it counts groups, and other ranks would count fewer
+        self._group = dist.ProcessGroupGloo(
+            dist.PrefixStore("group", self._store), self.members.index(self._rank), self.ranks,
+            datetime.timedelta(seconds=timeout + GRACE))
 
     def told(self, mine: Any, what: str = "an agreement") -> Any:
         """What each rank says."""
@@ -110,14 +115,14 @@ class Council(Alone):
             self._store.set(f"waits/{self._rank}", op)
             until = time.monotonic() + GRACE
             while len(places) < self.ranks and time.monotonic() < until:
-                for rank in self._members:
+                for rank in self.members:
                     if rank not in places and self._store.check([f"waits/{rank}"]):
                         places[rank] = self._store.get(f"waits/{rank}").decode()
                 time.sleep(0.05)
         except RuntimeError:
             pass
         told = self._failure()
-        missing = [rank for rank in self._members if rank not in places]
+        missing = [rank for rank in self.members if rank not in places]
         others = {rank: place for rank, place in places.items() if place != op}
         text = why or f"no end after {time.monotonic() - begin:.0f} s"
         if missing and len(missing) < self.ranks:
@@ -134,5 +139,5 @@ def council(group: Any, timeout: float, members: Optional[Sequence[int]] = None)
     if members is None:
         members = dist.get_process_group_ranks(group)
     if len(members) == 1 or dist.get_backend(group) == "fake":
-        return Alone(len(members))
+        return Alone(members)
     return Council(members, timeout)

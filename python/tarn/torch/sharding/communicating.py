@@ -72,8 +72,9 @@ class CommunicatingStep(JointStep):
         self.network = Network(*network) if network is not None else measured(
             next(iter(groups.values()), process_group), device,
             lambda mine: self.wire.told(mine, "the network's measure"))
-        self.clips_over = tuple(groups)
-        self.updates_over = tuple(groups) if looks_at_several(optimizer) else ()
+        own = () if process_group is None else (process_group.group_name,)
+        self.clips_over = tuple(dict.fromkeys([*groups, *own]))
+        self.updates_over = self.clips_over if looks_at_several(optimizer) else ()
         self._owners: list[Any] = []  # of the inputs: the DTensors whose parts they are
         super().__init__(model, optimizer, loss_fn, example_batch, **options)
 
@@ -86,7 +87,10 @@ class CommunicatingStep(JointStep):
 
     def planned(self, loss: Any, inputs: Any) -> Any:
         loss, self._owners = self.of_tensors(loss, inputs)
-        return super().planned(loss, list(map(local, self._owners)))
+        try:
+            return super().planned(loss, list(map(local, self._owners)))
+        finally:
+            self._owners = []  # the batch among them
 
     def returned(self, variant: Any, results: Any) -> Any:
         return [result if spec is None else dtensor(result, spec)

@@ -2,9 +2,8 @@
 of steps that communicate by themselves (`communicating`)."""
 from __future__ import annotations
 
-import contextlib
 import math
-from typing import Any, Union
+from typing import Any, Optional, Union
 from unittest import mock
 
 import torch
@@ -53,6 +52,8 @@ class JointStep(Step):
     def __init__(self, model: Any, optimizer: Any, loss_fn: Any, example_batch: Any, *,
                  budget: Union[int, float, None] = None, **options: Any) -> None:
         check_options(options)
+        if options.pop("graph", None):
+            raise ValueError("steps of several ranks are no CUDA graphs: leave graph out")
         self._voted, self._talks = True, self.rounds
         self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
@@ -98,7 +99,7 @@ class JointStep(Step):
         votes = self._vote(mine)
         if len(set(votes)) == 1:
             return
-        eager = [rank for rank, vote in enumerate(votes) if vote == EAGER]
+        eager = [rank for rank, vote in zip(self.wire.members, votes) if vote == EAGER]
         raise NotRun(f"ranks {eager} run eagerly" if eager else
                      "the ranks have batches of different kinds")
 
@@ -118,6 +119,15 @@ class JointStep(Step):
 
     # ---- Captures: all ranks, or none ----
 
+    def check(self, lowered: Any) -> None:
+        """Raises ValueError where it communicates with ranks that have not agreed."""
+        known = set(self.wire.members)
+        for op in lowered.ops:
+            others = sorted(collectives.ranks_of(op) - known)
+            if others:
+                raise ValueError(f"it communicates ({op.kind}) with ranks {others}, which do not "
+                                 "agree on what is planned: pass process_group=, with all of them")
+
     def _capture(self, loss: Any, inputs: Any) -> Any:
         self._talks = 0
         try:
@@ -126,10 +136,15 @@ class JointStep(Step):
                         for op in variant.plan.graph.ops if op.op_class == "collective"])
             return variant
         except Exception as error:
+            failure = error
             while self._talks < self.rounds:  # the others wait for what this rank has not captured
-                with contextlib.suppress(ValueError):
-                    self._talk(None, reason(error))
-            raise
+                try:
+                    self._talk(None, error)
+                except tarn.DoesNotFit as other:
+                    failure = other if not isinstance(error, tarn.TarnError) else error
+                except ValueError:
+                    pass
+            raise failure
 
     def graph_of(self, variant: Any, waits: Any) -> Any:
         """Of the ops that its `lowered` has, with these waits."""
@@ -148,15 +163,20 @@ class JointStep(Step):
                                                          self._options)
         variant.graph = variant.plan.source
 
-    def _talk(self, mine: Any, why: str = "") -> Any:
+    def _talk(self, mine: Any, error: Optional[Exception] = None) -> Any:
+        """What each rank says. Raises what one that has failed raises: tarn.DoesNotFit on all, for a
+        constructor raises that."""
         self._talks += 1
-        told = self.wire.told((mine, why), "a capture")
-        for rank, (theirs, failure) in enumerate(told):
-            if theirs is None:
-                raise ValueError(f"on rank {rank} {failure}")
-        if self._talks == self.rounds and any(theirs != told[0][0] for theirs, _ in told):
+        why = reason(error) if error else ""
+        told = self.wire.told((mine, why, isinstance(error, tarn.DoesNotFit)), "a capture")
+        failed = [(rank, why, large) for rank, (theirs, why, large) in zip(self.wire.members, told)
+                  if theirs is None]
+        for rank, why, large in sorted(failed, key=lambda failure: not failure[2]):
+            text = f"on rank {rank} {why}"
+            raise tarn.DoesNotFit(text) if large else ValueError(text)
+        if self._talks == self.rounds and any(theirs != told[0][0] for theirs, *_ in told):
             raise ValueError("the ranks' plans differ in their collectives")
-        return [theirs for theirs, _ in told]
+        return [theirs for theirs, *_ in told]
 
     def agree(self, lowered: Any) -> None:
         """The ranks' graphs have to be one, or at least have the same collectives: costs are those of
