@@ -77,8 +77,7 @@ static bool is_better(const struct tarn_outcome *a, const struct tarn_outcome *b
 /* Nothing in the order that came in can take less time than this: work is added, not taken away. */
 static bool takes_no_time(const struct tarn_graph *graph, const struct tarn_outcome *outcome)
 {
-    for (uint32_t v = 0; v < graph->ops_count; v++)
-        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return false;
+    if (tarn_graph_has_implementations(graph)) return false;
     uint64_t before = outcome->budgeted.time_before_ns,
              given = outcome->reordered.critical_path_before_ns;
     return outcome->budgeted.time_ns <= (given > 0 && given < before ? given : before);

@@ -309,13 +309,6 @@ static enum tarn_status find_interleaved(const struct question *question,
     return tarn_graph_interleave(question->graph, budgeting.options.alignment, result, error);
 }
 
-static bool has_implementations(const struct tarn_graph *graph)
-{
-    for (uint32_t v = 0; v < graph->ops_count; v++)
-        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
-    return false;
-}
-
 /* An order that is good without a budget may be bad for what a small one has alive: where much runs
  * again, fewer results of the forward pass are kept, and what waits in the backward pass counts. So
  * the search is repeated where ops that free bytes run as early as they can. A refusal is repeated,
@@ -366,7 +359,7 @@ static void ask_others(const struct question *question, bool interleaved, struct
     static const enum tarn_budget_method others[] = {TARN_BUDGET_SEARCH, TARN_BUDGET_KEEP,
                                                      TARN_BUDGET_CHEN, TARN_BUDGET_CHECKMATE,
                                                      TARN_BUDGET_GIST};
-    bool choices = has_implementations(question->graph);
+    bool choices = tarn_graph_has_implementations(question->graph);
     for (size_t i = !interleaved; i < sizeof others / sizeof *others; i++) {
         bool searches = others[i] == TARN_BUDGET_CHECKMATE || others[i] == TARN_BUDGET_GIST;
         struct answer other;
@@ -424,7 +417,7 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
     known = best.status == TARN_OK || is_refusal(&best);
     if (searches && known && near_least)
         ask_others(&question, other != NULL, &best);
-    else if (searches && known && has_implementations(graph))
+    else if (searches && known && tarn_graph_has_implementations(graph))
         ask_for_less(&question, &best);
     if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
         tarn_report_give(question.options.report, question.options.report_size, &best.report,
@@ -472,7 +465,7 @@ enum tarn_status tarn_budget_check_share(const struct tarn_budget_options *optio
 
 void tarn_budget_settle_share(struct tarn_budget_options *options, const struct tarn_plan *plan)
 {
-    uint64_t footprint = plan->spaces ? plan->spaces[0].footprint : plan->footprint;
+    uint64_t footprint = tarn_plan_footprint(plan);
     uint64_t bytes = (uint64_t)((double)footprint * options->share);
     if (bytes == 0) bytes = 1; /* 0 would be no budget */
     if (options->budget == 0 || bytes < options->budget) options->budget = bytes;

@@ -475,11 +475,6 @@ static enum tarn_status search(struct offloading *offloading)
 
 /* ---- The least ---- */
 
-static uint64_t arena_of(const struct tarn_plan *plan)
-{
-    return plan->spaces ? plan->spaces[0].footprint : plan->footprint;
-}
-
 /* Moves for a budget, from the graph given and, else, from one that computes again what it can. */
 static enum tarn_status try_both(struct offloading *offloading, struct tarn_graph *least,
                                  const struct tarn_budget_report *report)
@@ -512,7 +507,7 @@ static enum tarn_status halve(struct offloading *offloading, struct tarn_graph *
         tarn_planned_finish(&least->made);
         *least = offloading->best;
         offloading->best = (struct found){.time_ns = 0};
-        high = arena_of(least->made.plan);
+        high = tarn_plan_footprint(least->made.plan);
     }
     return status;
 }
@@ -537,7 +532,7 @@ static enum tarn_status find_least(struct offloading *offloading)
     offloading->bytes = asked.bytes;
     offloading->is_brief = false;
     if (status == TARN_OK && least.made.graph) {
-        bytes = arena_of(least.made.plan);
+        bytes = tarn_plan_footprint(least.made.plan);
         if (bytes <= offloading->bytes) {
             offloading->best = least;
             return TARN_OK;

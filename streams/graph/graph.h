@@ -161,6 +161,14 @@ static inline const struct tarn_op_extra *tarn_extra(const struct tarn_graph_op 
     return op->extra ? op->extra : &tarn_no_extra;
 }
 
+/* Has any op other implementations? */
+static inline bool tarn_graph_has_implementations(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++)
+        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
+    return false;
+}
+
 static inline const uint32_t *tarn_outputs(const struct tarn_graph_op *op)
 {
     return op->inputs + op->inputs_count;

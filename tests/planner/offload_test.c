@@ -317,12 +317,36 @@ static struct tarn_offload_terms terms_of(const struct tarn_offload_options *opt
                                        .space = TARN_NONE};
 }
 
+/* How near choices are to the best. */
+struct nearness {
+    uint64_t met, optimal, unmet;
+    double worst, sum; /* shares above the best time */
+};
+
+static void count_choice(struct nearness *tally, uint64_t time_ns, uint64_t best_ns)
+{
+    double above = (double)time_ns / (double)best_ns - 1;
+    tally->met++;
+    tally->optimal += time_ns <= best_ns;
+    tally->sum += above;
+    if (above > tally->worst) tally->worst = above;
+}
+
+static void print_nearness(const struct nearness *tally, uint64_t budgets)
+{
+    print_message(
+        "# %llu budgets: %llu at the optimum, %llu not met, worst %.2f %%, mean %.3f %%\n",
+        (unsigned long long)budgets, (unsigned long long)tally->optimal,
+        (unsigned long long)tally->unmet, 100 * tally->worst,
+        100 * tally->sum / (double)(budgets > 0 ? budgets : 1));
+}
+
 /* Few of the budgets are missed, and none by much: mean and worst are told. */
 static void the_choice_is_near_the_best_of_all(void **state)
 {
     (void)state;
-    uint64_t budgets = 0, optimal = 0, unmet = 0;
-    double worst = 0, sum = 0;
+    uint64_t budgets = 0;
+    struct nearness tally = {0};
     struct campaign campaign = campaign_begin("choices of moves", DRAWS(400), 0.1);
     for (; campaign_goes_on(&campaign); campaign.next++) {
         struct tarn_graph *graph = draw_graph(campaign.next, 3, 1);
@@ -341,28 +365,22 @@ static void the_choice_is_near_the_best_of_all(void **state)
             if (best == UINT64_MAX) assert_false(is_met);
             if (best == UINT64_MAX) continue;
             budgets++;
-            unmet += !is_met;
+            tally.unmet += !is_met;
             if (!is_met) continue;
             assert_true(choice.time_ns >= best);
             assert_true(no_less(&model, budget, false) <= best);
             assert_true(no_less(&model, budget, true) <= best);
-            double above = (double)choice.time_ns / (double)best - 1;
-            optimal += choice.time_ns == best;
-            sum += above;
-            if (above > worst) worst = above;
+            count_choice(&tally, choice.time_ns, best);
         }
         campaign.runs = budgets;
         tarn_region_finish(&region);
         tarn_graph_destroy(graph);
     }
-    print_message(
-        "# %llu budgets: %llu at the optimum, %llu not met, worst %.2f %%, mean %.3f %%\n",
-        (unsigned long long)budgets, (unsigned long long)optimal, (unsigned long long)unmet,
-        100 * worst, 100 * sum / (double)(budgets > 0 ? budgets : 1));
+    print_nearness(&tally, budgets);
     if (HAS_FEW_DRAWS) return;
     assert_true(budgets > 60);
-    assert_true(10 * unmet <= budgets);
-    assert_true(10 * optimal >= 8 * budgets);
+    assert_true(10 * tally.unmet <= budgets);
+    assert_true(10 * tally.optimal >= 8 * budgets);
 }
 
 /* Streams side by side: told is how near the bound comes. */
@@ -836,8 +854,7 @@ static void the_joint_choice_is_near_the_best_of_all(void **state)
 {
     (void)state;
     enum { BUDGETS = 3 };
-    uint64_t met = 0, optimal = 0, unmet = 0;
-    double worst = 0, sum = 0;
+    struct nearness tally = {0};
     struct campaign campaign = campaign_begin("joint choices", DRAWS(30), 0.05);
     for (; campaign_goes_on(&campaign); campaign.next++) {
         struct random_source draws = {campaign.next + 77};
@@ -872,7 +889,7 @@ static void the_joint_choice_is_near_the_best_of_all(void **state)
                 graph, TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget, .offload = &offload),
                 &plan, &error);
             if (status == TARN_DOES_NOT_FIT) {
-                unmet += best[i] != UINT64_MAX;
+                tally.unmet += best[i] != UINT64_MAX;
                 continue;
             }
             require_ok(status, &error);
@@ -882,21 +899,14 @@ static void the_joint_choice_is_near_the_best_of_all(void **state)
                 report.executions <= 2 * FORWARD + AGAIN_MOST && moves.gaps <= GAPS_MOST;
             if (is_tried) assert_true(report.time_ns >= best[i]);
             assert_true(moves.no_way_less_than_ns <= best[i]);
-            double above = (double)report.time_ns / (double)best[i] - 1;
-            met++;
-            optimal += report.time_ns <= best[i];
-            sum += above;
-            if (above > worst) worst = above;
+            count_choice(&tally, report.time_ns, best[i]);
         }
-        campaign.runs = met;
+        campaign.runs = tally.met;
         tarn_graph_destroy(graph);
     }
-    print_message(
-        "# %llu budgets: %llu at the optimum, %llu not met, worst %.2f %%, mean %.3f %%\n",
-        (unsigned long long)met, (unsigned long long)optimal, (unsigned long long)unmet,
-        100 * worst, 100 * sum / (double)(met > 0 ? met : 1));
+    print_nearness(&tally, tally.met);
     if (HAS_FEW_DRAWS) return;
-    assert_true(met > 8 && 4 * unmet <= met);
+    assert_true(tally.met > 8 && 4 * tally.unmet <= tally.met);
 }
 
 /* ---- Options ---- */

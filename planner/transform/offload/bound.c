@@ -11,9 +11,9 @@
  *
  * So p begins no earlier than the copies of E bytes can end, which run one after another, and the
  * time after p is no shorter than they take back. What is made again after p takes the time of its
- * op, in the stream of this op: of R bytes those that are cheapest per byte. Which part of E is
- * moved is not known, and so each of PARTS parts of E is looked at, with the fewest bytes moved and
- * the fewest made again of it.
+ * op: of R bytes those that are cheapest per byte. (Only of one stream: it may run in any.) Which
+ * part of E is moved is not known, and so each of PARTS parts of E is looked at, with the fewest
+ * bytes moved and the fewest made again of it.
  *
  * Second: look at all ops of a stream with an excess up to p. Storages that are elsewhere during
  * some of them are copied before p begins. The fewest bytes that cover all these excesses are found
@@ -63,7 +63,7 @@ struct bound {
     uint32_t *remade;    /* by storage: index in `cheap`, or TARN_NONE */
     struct cheap *cheap; /* by ns_per_byte */
     uint32_t cheap_count;
-    uint64_t *work; /* by stream */
+    uint64_t work; /* of all ops */
     struct portion *outs, *intos;
     uint64_t *out_bytes, *in_bytes; /* by position: copied before it, and after it */
     int64_t first_ns, last_ns;      /* earliest start of a copy out; least time after a copy back */
@@ -187,10 +187,9 @@ static int64_t made_again_in(const struct bound *bound, uint64_t bytes)
     return bytes > 0 ? INT64_MAX : (int64_t)ns;
 }
 
-/* Of one part of the excess: `moved` bytes at least are moved, `remade` at least made again. main:
- * the only stream in which something can be made again, or TARN_NONE. */
+/* Of one part of the excess: `moved` bytes at least are moved, `remade` at least made again. */
 static int64_t time_of_part(const struct bound *bound, uint32_t v, uint32_t count, uint64_t moved,
-                            uint64_t remade, uint32_t main, int64_t after)
+                            uint64_t remade, int64_t after)
 {
     int64_t begin = copied_at(bound->outs, count, moved, bound->out_ns);
     int64_t rest = copied_at(bound->intos, count, moved, bound->into_ns);
@@ -203,20 +202,20 @@ static int64_t time_of_part(const struct bound *bound, uint32_t v, uint32_t coun
         begin = larger(begin, copies_end(bound->first_ns, bound->out_bytes[i], bound->out_ns));
         rest = larger(rest, copies_end(bound->last_ns, bound->in_bytes[i], bound->into_ns));
     }
-    if (main == bound->graph->ops[v].stream) rest = larger(rest, after + more);
+    if (bound->again) rest = larger(rest, after + more);
     int64_t time = begin + (int64_t)bound->cost[v] + rest;
-    return main == TARN_NONE ? time : larger(time, (int64_t)bound->work[main] + more);
+    return bound->again ? larger(time, (int64_t)bound->work + more) : time;
 }
 
 static int64_t time_of(const struct bound *bound, uint32_t v, uint32_t count, uint64_t excess,
-                       uint32_t main, int64_t after)
+                       int64_t after)
 {
     int64_t least = INT64_MAX;
-    if (!bound->again) return time_of_part(bound, v, count, excess, 0, TARN_NONE, 0);
+    if (!bound->again) return time_of_part(bound, v, count, excess, 0, 0);
     for (uint64_t part = 0; part < PARTS; part++) {
         uint64_t moved = excess / PARTS * part;
         uint64_t remade = part + 1 == PARTS ? 0 : excess - excess / PARTS * (part + 1);
-        int64_t time = time_of_part(bound, v, count, moved, remade, main, after);
+        int64_t time = time_of_part(bound, v, count, moved, remade, after);
         if (time < least) least = time;
     }
     return least;
@@ -226,8 +225,7 @@ static int64_t time_of(const struct bound *bound, uint32_t v, uint32_t count, ui
 static void look_at(struct bound *bound, uint32_t v, uint64_t excess, int64_t after)
 {
     const struct tarn_graph *graph = bound->graph;
-    uint32_t count = 0, position = graph->ops[v].position, main = TARN_NONE;
-    bool is_one = true;
+    uint32_t count = 0, position = graph->ops[v].position;
     for (uint32_t i = 0; i < bound->cheap_count; i++) bound->cheap[i].of_p = 0;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         uint64_t bytes = bound->model->reserved[a];
@@ -235,13 +233,7 @@ static void look_at(struct bound *bound, uint32_t v, uint64_t excess, int64_t af
         if (position < bound->from[a] || position >= bound->to[a] || !(can_move || can_again) ||
             is_used_by(bound, a, v))
             continue;
-        if (can_again) {
-            struct cheap *cheap = &bound->cheap[bound->remade[a]];
-            uint32_t stream = graph->ops[cheap->op].stream;
-            is_one = is_one && (main == TARN_NONE || main == stream);
-            main = stream;
-            cheap->of_p += bytes;
-        }
+        if (can_again) bound->cheap[bound->remade[a]].of_p += bytes;
         if (!can_move) continue;
         bound->outs[count] = (struct portion){
             (int64_t)bound->pace.timeline.end_ns[graph->storages[a].producer], bytes};
@@ -249,7 +241,7 @@ static void look_at(struct bound *bound, uint32_t v, uint64_t excess, int64_t af
     }
     qsort(bound->outs, count, sizeof *bound->outs, compare_portions);
     qsort(bound->intos, count, sizeof *bound->intos, compare_portions);
-    raise_least(bound, time_of(bound, v, count, excess, is_one ? main : TARN_NONE, after));
+    raise_least(bound, time_of(bound, v, count, excess, after));
 }
 
 /* ---- The fewest bytes that are elsewhere ---- */
@@ -382,7 +374,7 @@ static void find_copies(struct bound *bound, struct cover *cover, uint32_t s, in
 static void find_either(struct bound *bound, struct cover *cover, uint32_t s, const int64_t *excess)
 {
     const struct tarn_graph *graph = bound->graph;
-    uint32_t length = graph->streams[s].ops_count, first = length, last = 0, main = TARN_NONE;
+    uint32_t length = graph->streams[s].ops_count, first = length, last = 0;
     int64_t least = INT64_MAX;
     cover->count = 0;
     for (uint32_t a = 0; a < graph->planned_count; a++)
@@ -396,12 +388,7 @@ static void find_either(struct bound *bound, struct cover *cover, uint32_t s, co
         last = i;
     }
     if (first == length || cover->totals[length - 1] == UINT64_MAX) return;
-    for (uint32_t k = 0; k < bound->cheap_count; k++) {
-        uint32_t stream = graph->ops[bound->cheap[k].op].stream;
-        if (main != TARN_NONE && main != stream) return;
-        main = stream;
-        bound->cheap[k].of_p = bound->cheap[k].bytes;
-    }
+    for (uint32_t k = 0; k < bound->cheap_count; k++) bound->cheap[k].of_p = bound->cheap[k].bytes;
     uint32_t p = graph->streams[s].ops[first], q = graph->streams[s].ops[last];
     for (uint64_t part = 0, total = cover->totals[length - 1]; part < PARTS; part++) {
         uint64_t moved = total / PARTS * part;
@@ -409,7 +396,7 @@ static void find_either(struct bound *bound, struct cover *cover, uint32_t s, co
         int64_t more =
             made_again_in(bound, part + 1 == PARTS ? 0 : total - total / PARTS * (part + 1));
         if (more == INT64_MAX) continue;
-        int64_t time = main == TARN_NONE ? 0 : (int64_t)bound->work[main] + more;
+        int64_t time = (int64_t)bound->work + more;
         if (moved > 0) {
             time = larger(time, copies_end(bound->first_ns, moved, bound->out_ns) +
                                     (int64_t)bound->pace.tail_ns[q]);
@@ -436,7 +423,7 @@ static void add_persistent(const struct bound *bound, uint32_t s, int64_t *alive
     }
 }
 
-/* A workspace may end before outputs begin, and its size may be another implementation's. */
+/* A workspace may end before outputs begin. */
 static bool counts(const struct bound *bound, uint32_t a)
 {
     const struct tarn_storage *storage = &bound->graph->storages[a];
@@ -549,13 +536,13 @@ static void add_cheap(struct bound *bound, uint32_t *index_of)
 
 /* ---- All of it ---- */
 
-/* The clock, and the work of streams. */
+/* The clock, and the work of all ops. */
 static enum tarn_status find_pace(struct bound *bound)
 {
     const struct tarn_graph *graph = bound->graph;
     for (uint32_t v = 0; v < graph->ops_count; v++) {
         bound->cost[v] = graph->ops[v].view ? 0 : graph->ops[v].cost;
-        bound->work[graph->ops[v].stream] += bound->cost[v];
+        bound->work += bound->cost[v];
     }
     enum tarn_status status =
         tarn_pace_init(&bound->pace, graph, (uint32_t)bound->model->terms.wait_ns);
@@ -569,7 +556,6 @@ static enum tarn_status take_room(struct bound *bound)
     struct tarn_region *region = &bound->region;
     size_t storages = graph->storages_count;
     bound->cost = tarn_region_take(region, graph->ops_count, sizeof *bound->cost);
-    bound->work = tarn_region_take(region, graph->streams_count, sizeof *bound->work);
     bound->from = tarn_region_take(region, storages, sizeof *bound->from);
     bound->to = tarn_region_take(region, storages, sizeof *bound->to);
     bound->moves = tarn_region_take(region, storages, sizeof *bound->moves);
@@ -634,14 +620,6 @@ static enum tarn_status run(struct bound *bound)
     return status;
 }
 
-/* An implementation may do without what another op makes. */
-static bool has_implementations(const struct tarn_graph *graph)
-{
-    for (uint32_t v = 0; v < graph->ops_count; v++)
-        if (tarn_extra(&graph->ops[v])->implementations_count > 0) return true;
-    return false;
-}
-
 enum tarn_status tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget,
                                       bool again, uint64_t *ns)
 {
@@ -650,7 +628,8 @@ enum tarn_status tarn_offload_no_less(const struct tarn_offload_model *model, ui
                           .budget = budget < INT64_MAX ? budget : INT64_MAX,
                           .again = again};
     *ns = 0;
-    if (again && has_implementations(model->graph)) return TARN_OK;
+    /* an implementation may do without what another op makes */
+    if (again && tarn_graph_has_implementations(model->graph)) return TARN_OK;
     enum tarn_status status = run(&bound);
     if (status == TARN_OK) *ns = bound.least_ns;
     tarn_pace_finish(&bound.pace);

@@ -13,32 +13,34 @@ import torch
 
 FEW = 8  # rows: each reads the whole gradient
 _lock = threading.Lock()
-_inside: list[None] = []  # of `deterministic`: threads that are
-_before: list[Any] = [0, True]  # the mode, and whether memory is filled, outside of it
+_inside = 0  # of `deterministic`: threads that are
+_before: tuple[int, bool] = (0, True)  # the mode, and whether memory is filled, outside of it
 
 _library = torch.library.Library("tarn", "DEF")  # pylint: disable=not-callable
-_library.define("embedding_backward(Tensor gradient, Tensor indices, SymInt rows, SymInt padding) -> Tensor")
+_library.define("embedding_backward(Tensor gradient, Tensor indices, SymInt rows, SymInt padding)"
+                " -> Tensor")
 
 
 @contextlib.contextmanager
 def deterministic() -> Iterator[None]:
     """Sums are not made with atomic operations. What PyTorch allocates is not filled for that."""
+    global _before, _inside  # pylint: disable=global-statement
+    fills = torch.utils.deterministic
     with _lock:
         if not _inside:
-            fills = torch.utils.deterministic
-            _before[:] = torch.get_deterministic_debug_mode(), fills.fill_uninitialized_memory
+            _before = torch.get_deterministic_debug_mode(), fills.fill_uninitialized_memory
             if not _before[0]:
                 torch.set_deterministic_debug_mode(1)
                 fills.fill_uninitialized_memory = False
-        _inside.append(None)
+        _inside += 1
     try:
         yield
     finally:
         with _lock:
-            _inside.pop()
+            _inside -= 1
             if not _inside:
                 torch.set_deterministic_debug_mode(_before[0])
-                torch.utils.deterministic.fill_uninitialized_memory = _before[1]
+                fills.fill_uninitialized_memory = _before[1]
 
 
 def _call(gradient: torch.Tensor, indices: torch.Tensor, rows: int, padding: int) -> torch.Tensor:
