@@ -6,9 +6,11 @@
 Each way is a process of its own. They are made side by side, but work on the GPU one at a time; then those of a network take
 turns, ROUNDS times, STEPS steps each, alone on the GPU; a row has the medians. WAYS (by default those of WAYS):
 
-    eager, checkpoint (each block again), compile, compile-graphs (mode="reduce-overhead"), compile-SHARE (activation_memory_budget)
+    eager, checkpoint (each block again), compile, compile-graphs (mode="reduce-overhead")
+    compile-SHARE, compile-graphs-SHARE (activation_memory_budget)
     planned, planned-direct (no CUDA graph), planned-streams (two), planned-SHARE (a budget, a share of the plan)
     fused, fused-chunks (the loss in eight), fused-SHARE, fused-least, fused-MIBm (a budget of so many MiB)
+    fused+whole-SHARE and its like: a budget, and the loss as a whole
     moved, moved-SHARE, moved-MIBm (planned, what idles waits in the host's memory), fused+moved-SHARE and its like;
     moved+states-SHARE: the optimizer's states live there, too
 
@@ -37,12 +39,33 @@ SECONDS = float(os.environ.get("MAKING_SECONDS", 110))
 LOG = os.environ.get("NO_GPU_LOG")
 
 
+_inside = 0  # of `alone`
+
+
 @contextlib.contextmanager
 def alone():
     """On the GPU."""
+    global _inside  # pylint: disable=global-statement
     with open(os.environ["GPU_TABLE_LOCK"], "w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        if not _inside:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        _inside += 1
+        try:
+            yield
+        finally:
+            _inside -= 1
+
+
+def choose_alone():
+    """Inductor chooses by time among the forms of a kernel: without others on the GPU."""
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+    own = CachingAutotuner.benchmark_all_configs
+
+    def choose(self, *arguments, **options):
+        with alone():
+            return own(self, *arguments, **options)
+
+    CachingAutotuner.benchmark_all_configs = choose
 
 
 # ---- Ways: each returns (a step, a function that tells its bytes after some steps, words about it) ----
@@ -65,6 +88,7 @@ def by_pytorch(name, kind, share):
     from gpu_networks import make
     model, loss, batch, blocks = make(name, bool(LOG))
     optimizer = optimizer_of(model)
+    has_graphs = share.startswith("graphs")
 
     def call(*batch):
         return loss(model, *batch)
@@ -72,10 +96,10 @@ def by_pytorch(name, kind, share):
     if kind == "checkpoint":
         checkpointed(model, blocks)
     elif kind == "compile":
-        if share and share != "graphs":
+        if budget := share.removeprefix("graphs").removeprefix("-"):
             import torch._functorch.config as config
-            config.activation_memory_budget = float(share)
-        call = torch.compile(call, mode="reduce-overhead" if share == "graphs" else None)
+            config.activation_memory_budget = float(budget)
+        call = torch.compile(call, mode="reduce-overhead" if has_graphs else None)
 
     def step():
         result = call(*batch)
@@ -88,7 +112,7 @@ def by_pytorch(name, kind, share):
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
         before = torch.cuda.memory_allocated()
-        if share == "graphs":  # their pools stay, and nothing is allocated when they run
+        if has_graphs:  # their pools stay, and nothing is allocated when they run
             return {"MiB": (torch.cuda.memory_reserved() - before) / MIB}
         torch.cuda.reset_peak_memory_stats()
         step()
@@ -120,9 +144,10 @@ def by_tarn(name, kind, share):
         with alone():
             profile(*arguments)
 
-    options = {"fuse": "fused" in kind.split("+")}
-    if "moved" in kind:
-        options["offload"] = {"rate": RATE, "kinds": "activations,states" if "states" in kind else "activations"}
+    words = kind.split("+")
+    options = {"fuse": {"chunks": 1} if "whole" in words else "fused" in words}
+    if "moved" in words:
+        options["offload"] = {"rate": RATE, "kinds": "activations,states" if "states" in words else "activations"}
         if LOG:  # networks are small there
             options["offload"].update(bytes_min=4096, latency_ns=100)
     if share == "direct":
@@ -178,8 +203,10 @@ def stand_in():
     from triton.runtime import driver
 
     from tarn.torch import fusing
+    from tarn.torch.fusing import row_sums_kernel
     driver.set_active(NoGpu())
     fusing.loaded = no_kernels
+    row_sums_kernel.sum_of_rows = lambda *_: None
 
 
 def child(name, way):
@@ -192,6 +219,7 @@ def child(name, way):
         torch.backends.cudnn.enabled = False
         torch.backends.cuda.enable_cudnn_sdp(False)
         stand_in()
+    choose_alone()
 
     def answer(**words):
         answers.write(json.dumps(words, default=str) + "\n")

@@ -23,6 +23,7 @@ os.environ["CUBLASLT_WORKSPACE_SIZE"] = "128"
 
 import torch  # pylint: disable=wrong-import-position
 import torch.distributed as dist  # pylint: disable=wrong-import-position
+import gpu_networks  # pylint: disable=wrong-import-position
 from cases import raises, run  # pylint: disable=wrong-import-position
 from networks import eager_step, loss_of, make  # pylint: disable=wrong-import-position
 from odd_ops import KEPT, Custom, keeping, reserving, seeded_copy  # pylint: disable=wrong-import-position
@@ -31,7 +32,7 @@ from stand_in import NoGpu, run_without_a_gpu  # pylint: disable=wrong-import-po
 import tarn.torch  # pylint: disable=wrong-import-position
 from tarn.torch import fusing, graphs, program, stepping  # pylint: disable=wrong-import-position
 from tarn.torch.cuda import Streams  # pylint: disable=wrong-import-position
-from tarn.torch.fusing import calls  # pylint: disable=wrong-import-position
+from tarn.torch.fusing import calls, row_sums_kernel  # pylint: disable=wrong-import-position
 from tarn.torch.fusing.source import parsed  # pylint: disable=wrong-import-position
 from tarn.torch.memory import Arena  # pylint: disable=wrong-import-position
 
@@ -456,6 +457,38 @@ def fused_steps_are_one_graph_too():
         assert step.reason is None and step._first.to_compare == 0 and one, step.reason
 
 
+def experts_add_up_rows_in_one_order():
+    """Fused, a layer of experts orders its index once, and adds up without atomic operations: the same bits each time."""
+    if LOG:
+        from triton.runtime import driver
+        driver.set_active(NoGpu())
+    model, loss, batch, _ = gpu_networks.make("MoE", True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    with (mock.patch.object(fusing, "loaded", no_kernels) if LOG else contextlib.nullcontext(),
+          mock.patch.object(row_sums_kernel, "sum_of_rows", lambda *_: None) if LOG else contextlib.nullcontext()):
+        step = tarn.torch.step(model, optimizer, loss, batch, fuse=True, compare=not LOG)
+        for _ in range(4):
+            step(*batch)
+    assert step.reason is None and step._first.fused, step.reason
+    kinds = Counter(op.kind.rpartition(".")[2] for op in step.graph.ops)
+    layers = len(model.blocks)
+    assert kinds["rows_in_order"] == layers and kinds["sum_of_rows"] == 2 * layers and not kinds["index_put"], kinds
+    assert_captured(step)
+
+
+def sums_of_rows_are_those_of_index_put():
+    if LOG:
+        return
+    torch.manual_seed(0)
+    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5), (torch.float16, 1e-2), (torch.bfloat16, 5e-2)):
+        for rows, count, width in ((1, 1, 32), (7, 500, 33), (8192, 16384, 768), (50, 20000, 2100)):
+            index = torch.randint(-rows, rows, (count,), device="cuda")
+            values, base = torch.randn(count, width, device="cuda").to(dtype), torch.randn(rows, width, device="cuda").to(dtype)
+            found = [torch.ops.tarn.sum_of_rows(base, values, *torch.ops.tarn.rows_in_order(index, rows), rows) for _ in range(2)]
+            wanted = base.double().index_put((index,), values.double(), accumulate=True)
+            assert torch.equal(*found) and (found[0].double() - wanted).abs().max() <= tolerance * max(1, wanted.abs().max())
+
+
 def inputs_that_are_not_aligned_run_unfused():
     (_, two), data = pair("small_gpt")
     with torch.no_grad():
@@ -746,6 +779,7 @@ if __name__ == "__main__":
              other_numbers_are_captured_and_kept, rates_on_the_gpu_are_those_of_the_optimizer,
              an_optimizer_of_the_host_is_told_what_it_lacks, state_that_is_loaded_is_captured_again,
              shapes_that_take_turns_keep_their_graphs, what_draws_again_is_no_part_of_a_graph, a_step_is_made_op_by_op, fused_steps_are_one_graph_too,
+             experts_add_up_rows_in_one_order, sums_of_rows_are_those_of_index_put,
              inputs_that_are_not_aligned_run_unfused, what_a_capture_takes_of_the_heap_is_given_back,
              steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,
              what_idles_waits_in_pinned_memory, copies_run_on_streams_of_their_own_as_the_plan_says,

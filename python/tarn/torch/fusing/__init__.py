@@ -9,6 +9,7 @@ op; order, places, recomputation and streams are Tarn's.
     functional.py   calls of ATen without writes, and of simpler ops
     chunks.py       the loss of a language model block by block
     embedding.py    the gradient of an embedding's table
+    row_sums.py     rows that an index adds up
     inductor.py     Inductor's source for them: what is private in Inductor is used here alone
     source.py       that source, statement by statement: what each reads, makes and writes
     calls.py        an fx graph of them

@@ -11,6 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from ..capture import Captured
 from .chunks import chunked
 from .inductor import decompositions, joint_passes, propagate
+from .row_sums import simplify
 
 aten = torch.ops.aten
 
@@ -47,6 +48,7 @@ def functional(captured: Captured, chunks: int, settings: Mapping[str, Any]
         if node.target in (aten.detach.default, aten.alias.default):
             node.replace_all_uses_with(node.args[0])
             made.graph.erase_node(node)
+    simplify(made.graph)
     made.graph.eliminate_dead_code()
     made = _in_chunks(made, mode, chunks)
     joint_passes(made, mode, settings)

@@ -27,6 +27,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from ..tensors import tensors_of
 from .chunks import BLOCK
 from .embedding import deterministic, embedding_backward
+from .row_sums import index_put
 from .source import Refused
 
 SETTINGS = {
@@ -56,8 +57,8 @@ def _known(what: str) -> Iterator[None]:
 
 
 def decompositions() -> dict[Any, Any]:
-    """Inductor's, but of random operators, which draw the numbers of eager execution, and of
-    embeddings."""
+    """Inductor's, but of random operators, which draw the numbers of eager execution, of embeddings,
+    and of sums of rows."""
     with _known("table of decompositions"):
         from torch._inductor.decomposition import select_decomp_table
         importlib.import_module("torch._inductor.lowering")  # which decompositions ask
@@ -65,7 +66,8 @@ def decompositions() -> dict[Any, Any]:
                  if not (isinstance(op, torch._ops.OpOverload)
                          and torch.Tag.nondeterministic_seeded in op.tags)}
         backward = torch.ops.aten.embedding_dense_backward.default
-        return {**found, backward: partial(embedding_backward, found[backward])}
+        return {**found, backward: partial(embedding_backward, found[backward]),
+                torch.ops.aten.index_put.default: index_put}
 
 
 def joint_passes(module: torch.fx.GraphModule, mode: Any, settings: Mapping[str, Any]) -> None:
