@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import itertools
 import math
 import os
@@ -17,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 import tarn
 
+from ..errors import index_of
 from .capture import capture
 from .collectives import divide, meeting
 from .lowering import Lowered
@@ -34,6 +36,7 @@ SAMPLED = 2  # rows of a batch that are compared
 MISSES = 2  # fused steps that may differ beside those: a rounding may decide a ReLU
 UPDATED = 64 << 20  # ResNet-50 on an H100: 35 updates take 1.2 ms, 5 take 0.3 ms
 COMPARED = 2  # steps of each capture that are run eagerly, too
+OPTIONS = tuple(inspect.signature(tarn.plan).parameters)[1:]  # all but the graph
 
 
 def _kind_of(leaf: Any) -> Any:
@@ -347,6 +350,8 @@ class Step:
         self.budget, self.offload = budget, offload
         for option in ("process_group", "timeout", "network"):  # of steps that communicate
             options.pop(option, None)
+        for option in options:
+            index_of(OPTIONS, "option", option)
         self._streams = streams
         self._records = graph and self.device.type == "cuda" and self.reduction is None
         self._given = options

@@ -366,6 +366,16 @@ def small_pair(optimizer=adam, **options):
     return found[0], found[1], tarn.torch.step(found[1][0], found[1][1], loss_of, batch, **options)
 
 
+def misspelt_options_are_errors():
+    """And no reason to run eagerly."""
+    model = torch.nn.Linear(4, 3)
+    arguments = (model, adam(model.parameters()), loss_of, (torch.randn(2, 4), torch.randint(0, 3, (2,))))
+    for wrong, word in (({"reordr": True}, "reordr"), ({"reorder": True, "budgets": 0.5}, "budgets"), ({"method": "lowset"}, "lowset"),
+                        ({"offload": {"rat": "50GB/s"}}, "rat")):
+        error = raises(tarn.UsageError, tarn.torch.step, *arguments, **wrong)
+        assert repr(word) in str(error) or f'"{word}"' in str(error) or f" {word} " in str(error), error
+
+
 def schedules_states_shapes_and_clipping_are_the_users():
     def clip(parameters):
         torch.nn.utils.clip_grad_norm_(parameters, 0.5)
