@@ -28,13 +28,12 @@ from .moving import Homes, Host, host_size
 from .program import Program, away, profile, profile_apart
 from .tensors import distance, empty_as, local, tensors_of
 from .tracing import NotRun, Traced, detached, loss_in, reason
-from .updates import (Update, add_state, add_updates, divided, hooked, is_one_by_one, seen_by_updates,
-                      unchanged)
+from .updates import (Update, add_state, add_updates, hooked, is_one_by_one, seen_by_updates,
+                      unchanged, updated_together)
 
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 SAMPLED = 2  # rows of a batch that are compared
 MISSES = 2  # fused steps that may differ beside those: a rounding may decide a ReLU
-UPDATED = 64 << 20  # ResNet-50 on an H100: 35 updates take 1.2 ms, 5 take 0.3 ms
 COMPARED = 2  # steps of each capture that are run eagerly, too
 OPTIONS = tuple(inspect.signature(tarn.plan).parameters)[1:]  # all but the graph
 
@@ -782,14 +781,8 @@ class Step:
         return variant.to_compare > 0
 
     def buckets(self, parameters: Any) -> Any:
-        """Those that are updated by one op: neighbours, a hundredth of all bytes at least, and on a GPU
-        as many as an update needs to take longer than its launches; with a budget at most an eighth of
-        all bytes, where that is less, because the gradients of one are alive at once."""
-        total = sum(p.nbytes for p in parameters)
-        share = total / 100
-        if self.device.type == "cuda":
-            share = max(share, UPDATED if self.budget is None else min(UPDATED, total / 8))
-        return divided(parameters, share, share)
+        """Those that are updated by one op."""
+        return updated_together(parameters, self.device.type == "cuda", self.budget is not None)
 
 
 class Report(NamedTuple):

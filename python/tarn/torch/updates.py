@@ -16,6 +16,9 @@ from .moving import Placed, lying, on_host
 from .tensors import as_gradient, local, tensors_of
 
 
+UPDATED = 64 << 20  # ResNet-50 on an H100: 35 updates take 1.2 ms, 5 take 0.3 ms
+
+
 @contextmanager
 def unchanged(optimizer: Any, tensors: Any, kept_on_host: bool = False) -> Iterator[Any]:
     """Whatever happens inside to the optimizer, its parameters, their gradients, these tensors and
@@ -297,6 +300,17 @@ def divided(parameters: Any, limit: Any, others: Any) -> Iterator[Any]:
         size += parameter.nbytes
     if bucket:
         yield bucket
+
+
+def updated_together(parameters: Any, on_gpu: bool, has_budget: bool) -> Iterator[Any]:
+    """Those that are updated by one op: neighbours, a hundredth of all bytes at least, and on a GPU as
+    many as an update needs to take longer than its launches; with a budget at most an eighth of all
+    bytes, where that is less, because the gradients of one are alive at once."""
+    total = sum(p.nbytes for p in parameters)
+    share = total / 100
+    if on_gpu:
+        share = max(share, min(UPDATED, total / 8) if has_budget else UPDATED)
+    return divided(parameters, share, share)
 
 
 def as_they_come(parameters: Any, known: Any, limit: int) -> Iterator[Any]:

@@ -230,9 +230,10 @@ def optimizers_take_what_they_take_on_a_gpu():
         summed(model, torch.ones(1, 64)).backward()
         used.step()
         assert estimate(model, summed, torch.zeros(1, 64), optimizer=used).persistent == fresh
-    model = linear(1024, 8)
-    found = estimate(model, summed, torch.zeros(1, 1024), optimizer=torch.optim.SGD(model.parameters(), 0.1))
-    assert "optimizer_state" not in found.persistent and found.arena < size
+    for layers in (8, 40):  # an update is of 64 MiB at least, and gradients of one are alive at once
+        model = linear(1024, layers)
+        found = estimate(model, summed, torch.zeros(1, 1024), optimizer=torch.optim.SGD(model.parameters(), 0.1))
+        assert "optimizer_state" not in found.persistent and (found.arena < layers * size // 8) == (layers == 40), found
 
 
 class Halving(torch.optim.Optimizer):

@@ -16,7 +16,7 @@ import tarn
 
 from ..lowering import Lowered, Op
 from ..stepping import of_optimizer
-from ..updates import Edit, Update, add_updates, as_they_come, divided
+from ..updates import Edit, Update, add_updates, as_they_come, updated_together
 from . import devices, workspaces
 from .allocating import eager, rounded
 from .answer import Budget, Estimate, least_told
@@ -172,8 +172,7 @@ class _Step:
         if self._ranks > 1:
             known = [*self.model.parameters(), *of_optimizer(self.optimizer)]
             return as_they_come(parameters, known, self._limit)
-        share = sum(p.nbytes for p in parameters) / 100
-        return divided(parameters, share, share)
+        return updated_together(parameters, self.device.type == "cuda", False)
 
     def capture(self, mode: Any, clock: _Clock) -> None:
         check(self.model, self.optimizer)
