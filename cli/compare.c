@@ -318,7 +318,7 @@ static const char about[] =
     "Compares two plan files: footprints, waits, and which storages moved, grew or\n"
     "are new. Exit code 1 when the second plan is worse: a larger footprint, or an\n"
     "equal one and more waits; so a CI can hold a model's memory. Of several memory\n"
-    "spaces, each is told, and the footprint is their sum.\n\n"
+    "spaces, each is reported, and the footprint is their sum.\n\n"
     "Plans of one graph need no GRAPH; with it (of both plans, or one for each),\n"
     "storages have names, by which those of different graphs are matched. The files\n"
     "are not verified: 'tarn verify' does that.\n";

@@ -127,7 +127,7 @@ static const char about[] =
     "               come after all uses: by bytes and time until one is. A wait from\n"
     "               one of the last uses to another's stream would free them\n"
     "  an order shows it: of two names. No, if the two are used only by the ops that\n"
-    "               write them: these may run at the same time, but nobody reads a\n"
+    "               write them: these may run at the same time, but no op reads a\n"
     "               byte that could be wrong; and of different memory spaces\n"
     "  planned with the graph planned again with one option of 'tarn plan' more:\n"
     "               footprint, and the price in modelled critical path and waits; of\n"

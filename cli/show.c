@@ -181,7 +181,7 @@ enum tarn_status tarn_verb_show(char **words)
         .usage = "GRAPH [PLAN] -o FILE",
         .about = "Draws a plan (without PLAN: the one that 'tarn plan' makes by default): which\n"
                  "storage has which bytes of the arena and when, bytes in use, and the streams\n"
-                 "with their waits. The page also says who wrote, read, had and will have any\n"
+                 "with their waits. The page also says what wrote, read, had and will have any\n"
                  "byte, and why that is safe. A plan that the verifier refuses is drawn with\n"
                  "what is wrong.\n",
         TARN_OPTIONS(options),

@@ -74,7 +74,7 @@ struct tarn_transforms {
         TARN_ROW("offload", RATES, &(transforms).offload, "RATE[,RATE]",                           \
                  "storages that idle wait in the host's memory, copied there and back at these "   \
                  "rates, for example 50GB/s,45GB/s, where that keeps to the budget in less "       \
-                 "modelled time; without a budget where nobody waits for it",                      \
+                 "modelled time; without a budget where no op waits for it",                       \
                  SPECIAL),                                                                         \
         TARN_ROW("offload-latency-ns", NUMBER, &(transforms).offload_options.latency_ns, "NS",     \
                  "what a copy takes beside its bytes (default 5000)", SPECIAL),                    \
@@ -116,7 +116,7 @@ struct tarn_transforms {
                  SPECIAL),                                                                         \
         TARN_ROW(                                                                                  \
             "in-place", FLAG, &(transforms).in_place, NULL,                                        \
-            "let ops write over inputs that nobody needs any more,\nwhere the graph allows it",    \
+            "let ops write over inputs that no op needs any more,\nwhere the graph allows it",     \
             EVERYDAY),                                                                             \
         TARN_ROW("in-place-kinds", TEXT, &(transforms).kinds.text, "KIND,KIND...",                 \
                  "kinds of op that may do so whatever the graph says", SPECIAL)

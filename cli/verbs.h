@@ -33,7 +33,7 @@ enum tarn_status tarn_verb_explain(char **words);
                  "networks)",                                                                     \
                  SPECIAL),                                                                        \
         TARN_ROW("boundary", CHOICE, &(planning).boundary, "refined|simple",                      \
-                 "whom ops wait for in the previous iteration: those who touch the same bytes "   \
+                 "which ops of the previous iteration are waited for: users of the same bytes "   \
                  "(default), or every stream's last",                                             \
                  SPECIAL),                                                                        \
         TARN_ROW("threads", COUNT, &(planning).threads, "N",                                      \

@@ -260,7 +260,7 @@ struct tarn_offload_report {
      * order of ops that each stream has. 0: not computed; UINT64_MAX: no moves alone keep to the
      * budget. */
     uint64_t no_less_than_ns;
-    /* Plans only: modelled time from the begin of an iteration to that of the next one, if many
+    /* Plans only: modelled time from the start of an iteration to that of the next one, if many
      * follow each other, is at most this. Copies may run on while the next iteration begins. 0: not
      * computed. */
     uint64_t iteration_ns;

@@ -452,7 +452,7 @@ class Builder:
     def group(self, tensors: Iterable[TensorRef], padded: bool = False,
               offsets: Optional[Iterable[int]] = None, symmetric: Optional[str] = None) -> None:
         """These tensors lie back to back, in this order; padded: each begins at a multiple of the
-        plan's alignment. offsets: where each begins, from the begin of the group, instead; tensors
+        plan's alignment. offsets: where each begins, from the start of the group, instead; tensors
         that overlap must never be in use at once. symmetric: a name; collectives of other devices
         reach these bytes, and groups of one name lie at one offset in all plans of a family."""
         self._add_group(self._ids("tensor", tensors), padded, offsets)

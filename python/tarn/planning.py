@@ -226,7 +226,7 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
                is planned first
     offload    "50GB/s", "50GB/s,45GB/s" or bytes per second: storages that idle wait in the host's
                memory, copied there and back at that rate, where that keeps to the budget in less
-               modelled time; without a budget where nobody waits for it
+               modelled time; without a budget where no op waits for it
     boundary   "refined": streams begin the next iteration where that does no harm; "simple"
     pad_groups "exact" or "padded": all contiguous groups, whatever the graph says; "auto": the one
                of the two whose plan is smaller
@@ -406,7 +406,7 @@ class Plan(File):
 
     def offsets(self, space: Optional[SpaceRef] = None) -> Iterator[tuple[TensorId, int]]:
         """(tensor, offset) for every planned storage, or those of one memory space; aliases and
-        what persists are left out. Offsets count from the begin of the tensor's space."""
+        what persists are left out. Offsets count from the start of the tensor's space."""
         number = None if space is None else self.graph._known("space", space)
         for t in self.graph.tensors:
             if t.root == t.id and not t.is_persistent and number in (None, t.space):

@@ -57,7 +57,7 @@ enum tarn_status tarn_session_group(const struct tarn_session *session, uint32_t
                                   tarn_storage_label(graph, storage).text,
                                   !member          ? "not bound"
                                   : record->within ? "not at its offset in the group"
-                                                   : "not behind the member before it");
+                                                   : "not right after the member before it");
         }
         uint64_t bytes = graph->storages[storage].size;
         uint64_t alignment = tarn_storage_alignment(graph, storage, session->plan->alignment);

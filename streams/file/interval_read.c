@@ -190,7 +190,7 @@ static enum tarn_status read_cell(const struct table *table, enum column column,
 
 /* ---- Gaps ---- */
 
-/* Reads the number at the begin of a text that goes on with `behind`. */
+/* Reads the number at the start of a text that goes on with `behind`. */
 static bool take_number(char **text, char behind, uint64_t *number)
 {
     char *end = *text + strspn(*text, "0123456789"), found = *end;

@@ -103,7 +103,7 @@ static enum tarn_status contradict(const struct layout *layout, uint32_t g, uint
     const struct tarn_group *group = &graph->given[g];
     uint32_t a = group->storages[i];
     int64_t further = layout->at[a] - wanted;
-    char where[64] = "right behind ";
+    char where[64] = "right after ";
     if (group->within)
         snprintf(where, sizeof where, "at offset %llu, and begins with ",
                  (unsigned long long)group->within[i]);
@@ -113,7 +113,7 @@ static enum tarn_status contradict(const struct layout *layout, uint32_t g, uint
         "would lie %llu bytes %s: they cannot all hold",
         g, tarn_storage_label(graph, a).text, where,
         tarn_storage_label(graph, group->storages[group->within ? 0 : i - 1]).text,
-        (unsigned long long)(further < 0 ? -further : further), further < 0 ? "before" : "behind");
+        (unsigned long long)(further < 0 ? -further : further), further < 0 ? "before" : "after");
 }
 
 /* Sets a member's offset; the other groups of the member are next. */
@@ -202,7 +202,7 @@ static enum tarn_status join(struct layout *layout, bool padded, bool has_offset
             return tarn_report_bad(
                 layout->report, tarn_location_at(TARN_NONE, t, "/tensors/%u/alignment", t),
                 "%s has an alignment of its own, but lies inside the contiguous "
-                "groups that share members, behind %s",
+                "groups that share members, after %s",
                 tarn_tensor_label(graph, t).text, tarn_storage_label(graph, storages[0]).text);
     }
     if (is_layered && padded)

@@ -149,7 +149,7 @@ static enum tarn_status compare_member(struct tarn_plan *const *plans, const str
     if (error && error->status == TARN_OK) error->op = op, error->tensor = tensor;
     return tarn_error_set(
         error, refusal,
-        "the collective %.60s of graph %.60s begins with %.60s, %llu bytes after the begin of the "
+        "the collective %.60s of graph %.60s begins with %.60s, %llu bytes after the start of the "
         "symmetric group %.60s, but in graph %.60s that member lies %llu bytes after it: give the "
         "members before it equal sizes, or give the member a group of its own",
         tarn_op_label(graph, op).text, tarn_quote(graph->name).text,

@@ -247,7 +247,7 @@ static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
     violation.other_tensor = plan->graph->storages[before].tensor;
     tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
-                     "%s lies at offset %llu%s; its contiguous group needs it at %llu, behind %s",
+                     "%s lies at offset %llu%s; its contiguous group needs it at %llu, after %s",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
                      tarn_space_phrase(plan->graph, plan->graph->storages[storage].space).text,
                      (unsigned long long)(front + bytes),

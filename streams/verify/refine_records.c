@@ -396,7 +396,7 @@ static void check_group(struct tarn_comparison *comparison, uint32_t g)
                     "the contiguous group of the source graph that begins with %s %s",
                     tarn_tensor_label(comparison->source, violation.tensor).text,
                     !found          ? "is not in the plan's graph"
-                    : found->padded ? "is padded in the plan's graph, which nobody asked for"
+                    : found->padded ? "is padded in the plan's graph, but padding was not asked for"
                                     : "is not padded in the plan's graph");
 }
 

@@ -258,7 +258,7 @@ static void refuses_groups_that_are_gone_or_padded_without_being_asked_to(void *
     assert_refused(exact, none, "is not in the plan's graph");
     assert_refused(exact, shorter, "is not in the plan's graph");
     assert_refused(exact, other, "is not in the plan's graph");
-    assert_refused(exact, padded, "is padded in the plan's graph, which nobody asked for");
+    assert_refused(exact, padded, "is padded in the plan's graph, but padding was not asked for");
     assert_refused(padded, exact, "is not padded in the plan's graph");
     tarn_graph_destroy(exact);
     tarn_graph_destroy(padded);

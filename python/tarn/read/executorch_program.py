@@ -135,7 +135,7 @@ def read(path: Any, method: Optional[str] = None) -> Reading:
         if len(plans) > 1:
             net.assume(f"the method {method} of {listed(plans)}")
         net.assume("a tensor lives from the first to the last instruction that has it as an argument; "
-                   "inputs from the begin on; one stream; no costs")
+                   "inputs from the start on; one stream; no costs")
         known = _Method(plans[method], name)
         steps = [("set inputs", "inputs", []), *known.steps()]
         if known.delegates:

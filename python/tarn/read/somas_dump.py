@@ -273,7 +273,7 @@ class _Reader:
         return {a: b for a, b in pairs if a is not None and b is not None and b < a}
 
     def _begin(self, streams: dict[int, int]) -> Optional[int]:
-        """The op that begins what SOMAS keeps from the begin of the graph on."""
+        """The op that begins what SOMAS keeps from the start of the graph on."""
         if not self.early:
             return None
         self.net.assume(f"{counted(len(self.early), 'storage')} of LifeLongGraphAll or "

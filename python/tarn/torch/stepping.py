@@ -297,7 +297,7 @@ class Step:
     streams   more than 1: ops are divided among threads
     budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
     offload   "50GB/s", or as tarn.plan takes it: what idles waits in the host's memory, pinned on a
-              GPU, where that keeps to the budget in less time; without a budget where nobody waits
+              GPU, where that keeps to the budget in less time; without a budget where no op waits
     clip      called with the parameters when their gradients are there, before the optimizer
     compare   whether the first two steps of each capture are run eagerly, too, and compared;
               "sample": two rows of each new kind of batch are, and the step is made op by op, for
