@@ -338,7 +338,7 @@ static const char about[] =
     "PLAN it is verified first; without one the graph is planned.\n\n"
     "Checked (the default): every kernel compares each byte that it reads with what\n"
     "the graph says must be there, and writes bytes that only its version explains.\n"
-    "A wrong byte ends the run with exit code 7 and names the ops that read and wrote it.\n"
+    "A wrong byte ends the run with exit code 7; the message names its ops.\n"
     "'digest' is the same for every correct run of a graph.\n\n"
     "Measured (--kernel): kernels do nothing, or spin; prints wall time and ns an op.\n";
 
