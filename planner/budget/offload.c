@@ -300,9 +300,11 @@ static enum tarn_status find_bounds(struct offloading *offloading,
     uint64_t bytes = offloading->bytes;
     enum tarn_status status = TARN_OK;
     if (!is_over(offloading))
-        status = tarn_offload_no_less(model, bytes, false, &offloading->no_less_ns);
+        status = tarn_offload_no_less(model, bytes, false, &offloading->deadline,
+                                      &offloading->no_less_ns);
     if (status == TARN_OK && !is_over(offloading))
-        status = tarn_offload_no_less(model, bytes, true, &offloading->no_way_less_ns);
+        status = tarn_offload_no_less(model, bytes, true, &offloading->deadline,
+                                      &offloading->no_way_less_ns);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
@@ -545,22 +547,58 @@ static enum tarn_status find_least(struct offloading *offloading)
 
 /* ---- Without a budget ---- */
 
-static enum tarn_status move_free(struct offloading *offloading, struct tarn_graph **result)
+/* Builds the graph with the moves. *result stays NULL if it takes longer than without them: the
+ * model's clock follows a list of all ops, and streams side by side may meet otherwise. */
+static enum tarn_status build_if_free(const struct offloading *offloading,
+                                      const struct tarn_offload_model *model,
+                                      const struct tarn_offload_choice *choice,
+                                      struct tarn_graph **result)
+{
+    struct tarn_graph *moved;
+    uint64_t time_ns;
+    if (choice->count == 0) return TARN_OK;
+    enum tarn_status status = tarn_offload_build(model, choice, &moved, offloading->error);
+    if (status != TARN_OK) return status;
+    status = find_time(moved, &time_ns);
+    if (status == TARN_OK && time_ns <= offloading->before_ns)
+        *result = moved;
+    else
+        tarn_graph_destroy(moved);
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
+}
+
+/* Of these kinds of storages, with earlier copies back and later releases and, else, without. */
+static enum tarn_status move_free_of(const struct offloading *offloading, unsigned kinds,
+                                     struct tarn_graph **result)
 {
     struct tarn_region region = {.chunks = NULL};
+    struct tarn_offload_terms terms = offloading->terms;
     struct tarn_offload_model model;
     struct tarn_offload_choice choice = {0};
-    enum tarn_status status = tarn_offload_model_init(&model, &region, offloading->graph,
-                                                      &offloading->terms, offloading->error);
+    terms.kinds = kinds;
+    enum tarn_status status =
+        tarn_offload_model_init(&model, &region, offloading->graph, &terms, offloading->error);
     if (status == TARN_OK &&
-        (tarn_offload_free(&model, 0, &offloading->deadline, &choice) != TARN_OK ||
-         tarn_offload_relax(&model, choice.peak, &choice) != TARN_OK))
+        tarn_offload_free(&model, 0, &offloading->deadline, &choice) != TARN_OK)
         status = tarn_error_no_memory(offloading->error);
-    if (status == TARN_OK && choice.count > 0)
-        status = tarn_offload_build(&model, &choice, result, offloading->error);
-    else if (status == TARN_OK)
-        *result = tarn_graph_retain(offloading->graph);
+    for (int relaxes = 1; relaxes >= 0 && status == TARN_OK && !*result; relaxes--) {
+        struct tarn_offload_choice tried = choice;
+        tried.arcs = tarn_region_copy(&region, choice.arcs, choice.count, sizeof *choice.arcs);
+        if (!tried.arcs || (relaxes && tarn_offload_relax(&model, choice.peak, &tried) != TARN_OK))
+            status = tarn_error_no_memory(offloading->error);
+        if (status == TARN_OK) status = build_if_free(offloading, &model, &tried, result);
+    }
     tarn_region_finish(&region);
+    return status;
+}
+
+static enum tarn_status move_free(struct offloading *offloading, struct tarn_graph **result)
+{
+    unsigned all = offloading->terms.kinds, activations = all & TARN_OFFLOAD_ACTIVATIONS;
+    enum tarn_status status = move_free_of(offloading, all, result);
+    if (status == TARN_OK && !*result && activations > 0 && activations != all)
+        status = move_free_of(offloading, activations, result);
+    if (status == TARN_OK && !*result) *result = tarn_graph_retain(offloading->graph);
     return status;
 }
 
@@ -662,19 +700,28 @@ static enum tarn_status take_terms(struct offloading *offloading, uint64_t align
     return TARN_OK;
 }
 
+/* Reserved bytes of what persists in the first space, and leaves it for every budget. */
+static uint64_t leaving_bytes(const struct offloading *offloading)
+{
+    const struct tarn_graph *graph = offloading->graph;
+    const struct tarn_offload_model model = {.graph = graph, .terms = offloading->terms};
+    uint64_t bytes = 0;
+    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++)
+        if (tarn_offload_may_move(&model, a))
+            bytes += tarn_storage_reserved(graph, a, offloading->terms.alignment);
+    return bytes;
+}
+
 /* The capacity of the first space, if the graph gives it one, lowers the budget to what the
  * persistent part leaves. */
-static enum tarn_status take_budget(struct offloading *offloading)
+static void keep_to_capacity(struct offloading *offloading, const struct tarn_plan *quick)
 {
-    uint64_t capacity;
-    const struct tarn_plan_options of_graph = {.struct_size = sizeof of_graph,
-                                               .alignment = offloading->terms.alignment};
-    enum tarn_status status =
-        tarn_plan_capacity(offloading->graph, &of_graph, &capacity, offloading->error);
-    offloading->bytes = offloading->budget.budget > 0 ? offloading->budget.budget : UNLIMITED;
-    if (status == TARN_OK && capacity > 0 && capacity < offloading->bytes)
-        offloading->bytes = capacity;
-    return status;
+    uint64_t capacity = quick->spaces ? offloading->graph->spaces[0].capacity : 0, left = 1;
+    if (capacity == 0) return;
+    uint64_t persistent = quick->spaces[0].persistent, leaving = leaving_bytes(offloading);
+    persistent = persistent > leaving ? persistent - leaving : 0;
+    if (capacity > persistent) left = capacity - persistent;
+    if (left < offloading->bytes) offloading->bytes = left;
 }
 
 static enum tarn_status look_at_given(struct offloading *offloading)
@@ -685,6 +732,8 @@ static enum tarn_status look_at_given(struct offloading *offloading)
     enum tarn_status status = plan_quickly(offloading, offloading->graph, &quick);
     if (status != TARN_OK) return status;
     offloading->before = tarn_plan_footprint(quick);
+    offloading->bytes = offloading->budget.budget > 0 ? offloading->budget.budget : UNLIMITED;
+    keep_to_capacity(offloading, quick);
     tarn_plan_destroy(quick);
     return TARN_OK;
 }
@@ -723,8 +772,7 @@ static enum tarn_status run_unlimited(struct offloading *offloading, struct tarn
 
 static enum tarn_status run_within(struct offloading *offloading, struct tarn_planned *result)
 {
-    enum tarn_status status = take_budget(offloading);
-    if (status == TARN_OK) status = look_at_given(offloading);
+    enum tarn_status status = look_at_given(offloading);
     if (status == TARN_OK && offloading->bytes == UNLIMITED)
         return run_unlimited(offloading, result);
     if (status == TARN_OK) status = search(offloading);
