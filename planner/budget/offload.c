@@ -52,6 +52,7 @@ enum { RELAXED_MAX = 4, RELAXED_PART = 32 };
 struct found {
     struct tarn_planned made; /* no graph: no plan was made */
     uint64_t time_ns;
+    uint64_t each_ns; /* of many iterations, if something that persists moves; else 0 */
     struct tarn_budget_report report;
     bool minds_less; /* than others, if copies take longer than modelled */
 };
@@ -169,23 +170,41 @@ static bool costs_nothing(const struct offloading *offloading)
 
 /* ---- Candidates ---- */
 
-/* Takes over graph and plan if they are the best so far. relaxed: of those that take as long the
- * one that minds slower copies less. */
-static void offer(struct offloading *offloading, struct tarn_planned *made, uint64_t time_ns,
-                  const struct tarn_budget_report *report, bool relaxed)
+/* Does a storage move for every budget? Then a plan without moves is not valid. */
+static bool always_moves(const struct offloading *offloading)
+{
+    return offloading->options.kinds & (TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS);
+}
+
+/* Takes over graph and plan if they are the best so far. Of those that take as long alone, the one
+ * that takes less in a row of iterations, as far as copies run on behind the last op; relaxed: of
+ * those that take as long then the one that minds slower copies less. */
+static enum tarn_status offer(struct offloading *offloading, struct tarn_planned *made,
+                              uint64_t time_ns, const struct tarn_budget_report *report,
+                              bool relaxed)
 {
     struct found *best = &offloading->best;
     bool is_better = !best->made.graph || time_ns < best->time_ns;
-    if (best->made.graph && time_ns == best->time_ns)
+    uint64_t each_ns = 0;
+    if (always_moves(offloading) && !offloading->is_brief && !is_over(offloading) &&
+        (is_better || time_ns == best->time_ns) &&
+        tarn_plan_settle_boundary(made->plan, &each_ns) != TARN_OK) {
+        tarn_planned_finish(made);
+        return tarn_error_no_memory(offloading->error);
+    }
+    if (best->made.graph && time_ns == best->time_ns && each_ns != best->each_ns)
+        is_better = each_ns < best->each_ns && each_ns > 0;
+    else if (best->made.graph && time_ns == best->time_ns)
         is_better = relaxed || (!best->minds_less && tarn_plan_footprint(made->plan) <=
                                                          tarn_plan_footprint(best->made.plan));
     if (is_better) {
         tarn_planned_finish(&best->made);
-        *best = (struct found){*made, time_ns, *report, relaxed};
+        *best = (struct found){*made, time_ns, each_ns, *report, relaxed};
     } else {
         tarn_planned_finish(made);
     }
     *made = (struct tarn_planned){0};
+    return TARN_OK;
 }
 
 /* Adds waits that break the heaviest antichain, if it is above the budget. *graph is replaced. */
@@ -237,7 +256,7 @@ static enum tarn_status try_choice(struct offloading *offloading,
     if (status == TARN_OK && made.plan) {
         *missing = 0;
         status = find_time(made.graph, &time_ns);
-        if (status == TARN_OK) offer(offloading, &made, time_ns, report, relaxed);
+        if (status == TARN_OK) status = offer(offloading, &made, time_ns, report, relaxed);
     }
     tarn_planned_finish(&made);
     return status;
@@ -300,9 +319,11 @@ static enum tarn_status find_bounds(struct offloading *offloading,
     uint64_t bytes = offloading->bytes;
     enum tarn_status status = TARN_OK;
     if (!is_over(offloading))
-        status = tarn_offload_no_less(model, bytes, false, &offloading->no_less_ns);
+        status = tarn_offload_no_less(model, bytes, false, &offloading->deadline,
+                                      &offloading->no_less_ns);
     if (status == TARN_OK && !is_over(offloading))
-        status = tarn_offload_no_less(model, bytes, true, &offloading->no_way_less_ns);
+        status = tarn_offload_no_less(model, bytes, true, &offloading->deadline,
+                                      &offloading->no_way_less_ns);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
@@ -367,7 +388,7 @@ static enum tarn_status try_budget(struct offloading *offloading)
     if (status == TARN_OK && made.graph && !made.plan)
         status = place(offloading, made.graph, &made.plan, &missing);
     if (status == TARN_OK && made.plan) status = find_time(made.graph, &time_ns);
-    if (status == TARN_OK && made.plan) offer(offloading, &made, time_ns, &report, false);
+    if (status == TARN_OK && made.plan) status = offer(offloading, &made, time_ns, &report, false);
     tarn_planned_finish(&made);
     return status;
 }
@@ -432,17 +453,11 @@ static enum tarn_status try_free_first(struct offloading *offloading)
     if (status == TARN_OK && made.graph && !made.plan)
         status = place(offloading, made.graph, &made.plan, &missing);
     if (status == TARN_OK && made.plan) status = find_time(made.graph, &time_ns);
-    if (status == TARN_OK && made.plan) offer(offloading, &made, time_ns, &report, false);
+    if (status == TARN_OK && made.plan) status = offer(offloading, &made, time_ns, &report, false);
     tarn_planned_finish(&made);
     tarn_graph_destroy(moved);
     tarn_region_finish(&region);
     return status;
-}
-
-/* Does a storage move for every budget? Then a plan without moves is not valid. */
-static bool always_moves(const struct offloading *offloading)
-{
-    return offloading->options.kinds & (TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS);
 }
 
 /* Recomputing to less than the budget, and moving from there: what persists takes bytes of the
@@ -545,22 +560,58 @@ static enum tarn_status find_least(struct offloading *offloading)
 
 /* ---- Without a budget ---- */
 
-static enum tarn_status move_free(struct offloading *offloading, struct tarn_graph **result)
+/* Builds the graph with the moves. *result stays NULL if it takes longer than without them: the
+ * model's clock follows a list of all ops, and streams side by side may meet otherwise. */
+static enum tarn_status build_if_free(const struct offloading *offloading,
+                                      const struct tarn_offload_model *model,
+                                      const struct tarn_offload_choice *choice,
+                                      struct tarn_graph **result)
+{
+    struct tarn_graph *moved;
+    uint64_t time_ns;
+    if (choice->count == 0) return TARN_OK;
+    enum tarn_status status = tarn_offload_build(model, choice, &moved, offloading->error);
+    if (status != TARN_OK) return status;
+    status = find_time(moved, &time_ns);
+    if (status == TARN_OK && time_ns <= offloading->before_ns)
+        *result = moved;
+    else
+        tarn_graph_destroy(moved);
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
+}
+
+/* Of these kinds of storages, with earlier copies back and later releases and, else, without. */
+static enum tarn_status move_free_of(const struct offloading *offloading, unsigned kinds,
+                                     struct tarn_graph **result)
 {
     struct tarn_region region = {.chunks = NULL};
+    struct tarn_offload_terms terms = offloading->terms;
     struct tarn_offload_model model;
     struct tarn_offload_choice choice = {0};
-    enum tarn_status status = tarn_offload_model_init(&model, &region, offloading->graph,
-                                                      &offloading->terms, offloading->error);
+    terms.kinds = kinds;
+    enum tarn_status status =
+        tarn_offload_model_init(&model, &region, offloading->graph, &terms, offloading->error);
     if (status == TARN_OK &&
-        (tarn_offload_free(&model, 0, &offloading->deadline, &choice) != TARN_OK ||
-         tarn_offload_relax(&model, choice.peak, &choice) != TARN_OK))
+        tarn_offload_free(&model, 0, &offloading->deadline, &choice) != TARN_OK)
         status = tarn_error_no_memory(offloading->error);
-    if (status == TARN_OK && choice.count > 0)
-        status = tarn_offload_build(&model, &choice, result, offloading->error);
-    else if (status == TARN_OK)
-        *result = tarn_graph_retain(offloading->graph);
+    for (int relaxes = 1; relaxes >= 0 && status == TARN_OK && !*result; relaxes--) {
+        struct tarn_offload_choice tried = choice;
+        tried.arcs = tarn_region_copy(&region, choice.arcs, choice.count, sizeof *choice.arcs);
+        if (!tried.arcs || (relaxes && tarn_offload_relax(&model, choice.peak, &tried) != TARN_OK))
+            status = tarn_error_no_memory(offloading->error);
+        if (status == TARN_OK) status = build_if_free(offloading, &model, &tried, result);
+    }
     tarn_region_finish(&region);
+    return status;
+}
+
+static enum tarn_status move_free(struct offloading *offloading, struct tarn_graph **result)
+{
+    unsigned all = offloading->terms.kinds, activations = all & TARN_OFFLOAD_ACTIVATIONS;
+    enum tarn_status status = move_free_of(offloading, all, result);
+    if (status == TARN_OK && !*result && activations > 0 && activations != all)
+        status = move_free_of(offloading, activations, result);
+    if (status == TARN_OK && !*result) *result = tarn_graph_retain(offloading->graph);
     return status;
 }
 
@@ -662,19 +713,28 @@ static enum tarn_status take_terms(struct offloading *offloading, uint64_t align
     return TARN_OK;
 }
 
+/* Reserved bytes of what persists in the first space, and leaves it for every budget. */
+static uint64_t leaving_bytes(const struct offloading *offloading)
+{
+    const struct tarn_graph *graph = offloading->graph;
+    const struct tarn_offload_model model = {.graph = graph, .terms = offloading->terms};
+    uint64_t bytes = 0;
+    for (uint32_t a = graph->planned_count; a < graph->storages_count; a++)
+        if (tarn_offload_may_move(&model, a))
+            bytes += tarn_storage_reserved(graph, a, offloading->terms.alignment);
+    return bytes;
+}
+
 /* The capacity of the first space, if the graph gives it one, lowers the budget to what the
  * persistent part leaves. */
-static enum tarn_status take_budget(struct offloading *offloading)
+static void keep_to_capacity(struct offloading *offloading, const struct tarn_plan *quick)
 {
-    uint64_t capacity;
-    const struct tarn_plan_options of_graph = {.struct_size = sizeof of_graph,
-                                               .alignment = offloading->terms.alignment};
-    enum tarn_status status =
-        tarn_plan_capacity(offloading->graph, &of_graph, &capacity, offloading->error);
-    offloading->bytes = offloading->budget.budget > 0 ? offloading->budget.budget : UNLIMITED;
-    if (status == TARN_OK && capacity > 0 && capacity < offloading->bytes)
-        offloading->bytes = capacity;
-    return status;
+    uint64_t capacity = quick->spaces ? offloading->graph->spaces[0].capacity : 0, left = 1;
+    if (capacity == 0) return;
+    uint64_t persistent = quick->spaces[0].persistent, leaving = leaving_bytes(offloading);
+    persistent = persistent > leaving ? persistent - leaving : 0;
+    if (capacity > persistent) left = capacity - persistent;
+    if (left < offloading->bytes) offloading->bytes = left;
 }
 
 static enum tarn_status look_at_given(struct offloading *offloading)
@@ -685,6 +745,8 @@ static enum tarn_status look_at_given(struct offloading *offloading)
     enum tarn_status status = plan_quickly(offloading, offloading->graph, &quick);
     if (status != TARN_OK) return status;
     offloading->before = tarn_plan_footprint(quick);
+    offloading->bytes = offloading->budget.budget > 0 ? offloading->budget.budget : UNLIMITED;
+    keep_to_capacity(offloading, quick);
     tarn_plan_destroy(quick);
     return TARN_OK;
 }
@@ -723,8 +785,7 @@ static enum tarn_status run_unlimited(struct offloading *offloading, struct tarn
 
 static enum tarn_status run_within(struct offloading *offloading, struct tarn_planned *result)
 {
-    enum tarn_status status = take_budget(offloading);
-    if (status == TARN_OK) status = look_at_given(offloading);
+    enum tarn_status status = look_at_given(offloading);
     if (status == TARN_OK && offloading->bytes == UNLIMITED)
         return run_unlimited(offloading, result);
     if (status == TARN_OK) status = search(offloading);

@@ -300,8 +300,11 @@ static uint64_t best_of_all(struct tarn_offload_model *model, uint64_t budget)
 
 static uint64_t no_less(const struct tarn_offload_model *model, uint64_t budget, bool again)
 {
-    uint64_t ns;
-    assert_int_equal(tarn_offload_no_less(model, budget, again, &ns), TARN_OK);
+    const struct tarn_deadline never = {.at_ms = 0}, over = {.at_ms = 1e-9};
+    uint64_t ns, early;
+    assert_int_equal(tarn_offload_no_less(model, budget, again, &over, &early), TARN_OK);
+    assert_int_equal(tarn_offload_no_less(model, budget, again, &never, &ns), TARN_OK);
+    assert_true(early <= ns);
     return ns;
 }
 
@@ -502,14 +505,18 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
     struct tarn_offload_options offload = draw_offload(seed);
     struct tarn_offload_report report = {0};
     bool persists = seed % 5 > 2;
-    if (campaign_is_long()) offload.effort = 1; /* more plans instead of better ones */
+    /* in a long campaign more plans instead of better ones */
+    uint64_t placing = campaign_is_long() ? 10 : 0;
+    if (campaign_is_long()) offload.effort = 1;
     if (persists)
         offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS |
                         (seed % 5 == 3 ? TARN_OFFLOAD_ACTIVATIONS : 0);
     struct tarn_budget_report budgeted = {0};
     offload.report = &report;
     offload.report_size = sizeof report;
-    require_ok(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 16), &plain, &error), &error);
+    require_ok(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 16, .effort = placing),
+                                &plain, &error),
+               &error);
     struct tarn_budget_options budget = {.struct_size = sizeof budget,
                                          .budget = footprint_of(plain) / 20 * (10 + seed % 10),
                                          .effort = 60,
@@ -517,10 +524,11 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
                                          .report_size = sizeof budgeted};
     if (seed % 4 == 0) budget.method = TARN_BUDGET_OFFLOAD;
     bool is_free = seed % 7 == 0;
-    enum tarn_status status = tarn_plan_create(
-        graph,
-        TARN_PLAN_OPTIONS(.alignment = 16, .offload = &offload, .budget = is_free ? NULL : &budget),
-        &plan, &error);
+    enum tarn_status status =
+        tarn_plan_create(graph,
+                         TARN_PLAN_OPTIONS(.alignment = 16, .effort = placing, .offload = &offload,
+                                           .budget = is_free ? NULL : &budget),
+                         &plan, &error);
     tally->plans++;
     if (status == TARN_DOES_NOT_FIT) {
         tally->refused++;
@@ -528,7 +536,10 @@ static void judge(struct tarn_graph *graph, uint64_t seed, struct tally *tally)
         require_ok(status, &error);
         const struct tarn_graph *final = tarn_plan_graph(plan);
         if (!is_free) assert_true(footprint_of(plan) <= budget.budget);
-        if (is_free) assert_true(report.time_ns <= report.time_before_ns);
+        if (is_free && report.time_ns > report.time_before_ns)
+            fail_msg("seed %llu: without a budget %llu ns instead of %llu",
+                     (unsigned long long)seed, (unsigned long long)report.time_ns,
+                     (unsigned long long)report.time_before_ns);
         assert_int_equal(report.gaps + report.storages,
                          moves_of(final)); /* those of the source: it has none */
         if (!persists) assert_true(report.bytes_out <= report.bytes_in);
@@ -559,6 +570,11 @@ static void plans_with_moves_are_proved_and_compute_the_same(void **state)
 {
     (void)state;
     struct tally tally = {0};
+    /* had no budget, and took longer than without moves: its streams met otherwise than modelled */
+    const uint64_t waited = 5593;
+    struct tarn_graph *first = draw_graph(waited, 12, 1 + (uint32_t)(waited % 3));
+    judge(first, waited, &tally);
+    tarn_graph_destroy(first);
     struct campaign campaign = campaign_begin("plans with moves", DRAWS(60), 0.85);
     for (; campaign_goes_on(&campaign); campaign.next++) {
         uint64_t seed = campaign.next;
@@ -911,6 +927,77 @@ static void the_joint_choice_is_near_the_best_of_all(void **state)
 
 /* ---- Options ---- */
 
+/* A net on its way down and up again, on a chip of `capacity` bytes (0: no limit) beside a large
+ * memory. Half a tensor persists. */
+static struct tarn_graph *chip_net(uint64_t capacity)
+{
+    enum { LEVELS = 8, BYTES = 1 << 17 };
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    struct tarn_builder *b = tarn_builder_create("net on a chip");
+    tarn_tensor down[LEVELS + 1], up;
+    tarn_stream s = tarn_builder_stream(b, "engine");
+    tarn_builder_space(b, &(struct tarn_space_info){.name = "chip", .capacity = capacity});
+    tarn_builder_space(b, &(struct tarn_space_info){.name = "dram"});
+    tarn_tensor weight = tarn_builder_tensor(
+        b, &(struct tarn_tensor_info){.size = BYTES / 2, .kind = TARN_PARAMETER});
+    for (int i = 0; i <= LEVELS; i++) {
+        down[i] = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = BYTES});
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s,
+                                                  .cost = 20000,
+                                                  .inputs = i > 0 ? TARN_TENSORS(down[i - 1])
+                                                                  : TARN_TENSORS(weight),
+                                                  .outputs = TARN_TENSORS(down[i])});
+    }
+    up = down[LEVELS];
+    for (int i = LEVELS; i-- > 0;) {
+        tarn_tensor y = tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = BYTES});
+        tarn_builder_op(b, &(struct tarn_op_info){.stream = s,
+                                                  .cost = 20000,
+                                                  .inputs = TARN_TENSORS(up, down[i], weight),
+                                                  .outputs = TARN_TENSORS(y)});
+        up = y;
+    }
+    require_ok(tarn_builder_finish(b, &graph, &error), &error);
+    return graph;
+}
+
+/* As if the budget were what the capacity leaves beside what persists: a larger one changes
+ * nothing. */
+static void the_capacity_limits_a_budget_with_moves(void **state)
+{
+    (void)state;
+    const uint64_t tensor = 1 << 17, budgets[] = {4 * tensor, 5 * tensor, 7 * tensor, 40 * tensor};
+    const unsigned kinds[] = {TARN_OFFLOAD_ACTIVATIONS,
+                              TARN_OFFLOAD_ACTIVATIONS | TARN_OFFLOAD_PARAMETERS};
+    for (size_t kind = 0; kind < 2; kind++) {
+        struct tarn_graph *graph = chip_net(4 * tensor + (kind == 0 ? tensor / 2 : 0));
+        struct tarn_error error;
+        uint64_t first_ns = 0;
+        for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+            struct tarn_plan *plan;
+            struct tarn_offload_report report = {0};
+            const struct tarn_offload_options offload = {.struct_size = sizeof offload,
+                                                         .out_bytes_per_second = 20000000000,
+                                                         .space = 1,
+                                                         .bytes_min = 1,
+                                                         .kinds = kinds[kind],
+                                                         .report = &report,
+                                                         .report_size = sizeof report};
+            const struct tarn_budget_options budget = {.struct_size = sizeof budget,
+                                                       .budget = budgets[i]};
+            require_ok(tarn_plan_create(graph,
+                                        TARN_PLAN_OPTIONS(.offload = &offload, .budget = &budget),
+                                        &plan, &error),
+                       &error);
+            if (i == 0) first_ns = report.time_ns;
+            assert_int_equal(report.time_ns, first_ns);
+            tarn_plan_destroy(plan);
+        }
+        tarn_graph_destroy(graph);
+    }
+}
+
 static void wrong_options_are_refused(void **state)
 {
     (void)state;
@@ -948,7 +1035,10 @@ int main(void)
         cmocka_unit_test(together_is_no_slower_than_either_way_alone),
         cmocka_unit_test(the_least_that_is_told_can_be_kept),
         cmocka_unit_test(the_joint_choice_is_near_the_best_of_all),
+        cmocka_unit_test(the_capacity_limits_a_budget_with_moves),
         cmocka_unit_test(wrong_options_are_refused),
     };
+    /* a pattern of names: the time is for these alone */
+    cmocka_set_test_filter(campaign_is_long() ? getenv("TARN_CAMPAIGN_TEST") : NULL);
     return cmocka_run_group_tests_name("offload", tests, NULL, NULL);
 }

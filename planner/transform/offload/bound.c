@@ -55,6 +55,7 @@ struct bound {
     struct tarn_region region;
     struct tarn_clocks clocks;
     struct tarn_pace pace;
+    const struct tarn_deadline *deadline;
     uint64_t budget;
     bool again;
     uint64_t *cost;      /* by op */
@@ -70,6 +71,9 @@ struct bound {
     double out_ns, into_ns;         /* of a reserved byte at least */
     uint64_t least_ns;
 };
+
+/* What has been found until then is a bound, too. Asked before each piece of work. */
+static bool is_over(const struct bound *bound) { return tarn_deadline_is_over(bound->deadline); }
 
 /* ---- Which storages are alive for sure ---- */
 
@@ -444,6 +448,7 @@ static enum tarn_status look_at_stream(struct bound *bound, uint32_t s)
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         bound->from[a] = bound->to[a] = 0;
         if (!counts(bound, a)) continue;
+        if (is_over(bound)) return TARN_OK; /* nothing is said of this stream */
         find_range(bound, s, a);
         if (bound->from[a] >= bound->to[a]) continue;
         alive[bound->from[a]] += (int64_t)bound->model->reserved[a];
@@ -456,13 +461,14 @@ static enum tarn_status look_at_stream(struct bound *bound, uint32_t s)
         above += alive[i] > 0;
     }
     if (cover_init(&cover, bound, s) != TARN_OK) return TARN_SYSTEM;
-    find_copies(bound, &cover, s, alive);
-    if (bound->again) find_either(bound, &cover, s, alive);
+    if (!is_over(bound)) find_copies(bound, &cover, s, alive);
+    if (bound->again && !is_over(bound)) find_either(bound, &cover, s, alive);
     uint64_t stride = 1 + above * graph->planned_count / (VISITS_MAX / graph->streams_count + 1);
     int64_t after = 0;
     for (uint32_t i = stream->ops_count; i-- > 0;) {
         uint32_t v = stream->ops[i];
         if (graph->ops[v].view) continue;
+        if (alive[i] > 0 && visited % stride == 0 && is_over(bound)) break;
         if (alive[i] > 0 && visited++ % stride == 0) look_at(bound, v, (uint64_t)alive[i], after);
         after += (int64_t)bound->cost[v];
     }
@@ -621,10 +627,12 @@ static enum tarn_status run(struct bound *bound)
 }
 
 enum tarn_status tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget,
-                                      bool again, uint64_t *ns)
+                                      bool again, const struct tarn_deadline *deadline,
+                                      uint64_t *ns)
 {
     struct bound bound = {.model = model,
                           .graph = model->graph,
+                          .deadline = deadline,
                           .budget = budget < INT64_MAX ? budget : INT64_MAX,
                           .again = again};
     *ns = 0;

@@ -126,10 +126,11 @@ enum tarn_status tarn_offload_relax(struct tarn_offload_model *model, uint64_t b
 
 /* A lower bound of the time of all moves within the budget, for the given order of the ops of each
  * stream; `again`: of moves together with computing again and with other implementations. What
- * persists and moves is in the other memory. UINT64_MAX: there are none. Costs: bound.c.
- * TARN_SYSTEM: no memory. */
+ * persists and moves is in the other memory. UINT64_MAX: there are none. Once the deadline is over,
+ * the bound is what has been proved until then. Costs: bound.c. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_offload_no_less(const struct tarn_offload_model *model, uint64_t budget,
-                                      bool again, uint64_t *ns);
+                                      bool again, const struct tarn_deadline *deadline,
+                                      uint64_t *ns);
 
 /* May the storage move at all? */
 bool tarn_offload_may_move(const struct tarn_offload_model *model, uint32_t storage);
