@@ -16,18 +16,16 @@
 #include <assert.h>
 
 #include "planner/place/effort/effort.h"
-#include "planner/place/lowest/kernels.h"
 #include "streams/base/bitset.h"
 #include "streams/base/random.h"
 
-/* Entries of the table, and of the lists of neighbours, at most. */
-enum { CELLS_MAX = 1 << 22, PAIRS_MAX = 1 << 22 };
+/* Entries of the table, which is to stay in a cache, and of the lists of neighbours, at most. */
+enum { CELLS_MAX = 1 << 19, PAIRS_MAX = 1 << 22 };
 /* Costs add up to COST_MAX at most, so that a move may change them by as much. */
 enum { COST_MAX = 1 << 30 };
 
 struct repair {
     const struct tarn_problem *problem;
-    const struct tarn_lane_kernels *kernels;
     uint64_t unit;     /* bytes: all sizes are multiples of it */
     uint32_t height;   /* units below the aim */
     uint32_t count;    /* items: blocks that stand for themselves and perhaps for others */
@@ -334,11 +332,18 @@ struct choice {
     int32_t least, place;
 };
 
+static int32_t least_of(const int32_t *cost, uint32_t places)
+{
+    int32_t least = cost[0];
+    for (uint32_t o = 1; o < places; o++) least = cost[o] < least ? cost[o] : least;
+    return least;
+}
+
 static struct choice look_up(struct repair *repair, uint32_t i)
 {
     const int32_t *cost = repair->cost + (size_t)i * repair->height;
     uint32_t places = repair->height - (uint32_t)repair->size[i] + 1;
-    struct choice choice = {.least = repair->kernels->least(cost, places)};
+    struct choice choice = {.least = least_of(cost, places)};
     repair->work += TARN_WORK_REPAIR_LOOK + places / TARN_WORK_REPAIR_PLACES;
     if (choice.least >= repair->paid[i]) return choice;
     uint32_t equal = 0;
@@ -410,7 +415,6 @@ enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
     const struct tarn_blocks *blocks = &problem->blocks;
     struct tarn_region region = {.chunks = NULL};
     struct repair repair = {.problem = problem,
-                            .kernels = tarn_kernels_choose(),
                             .unit = divisor_of(blocks),
                             .random = options->seed,
                             .work = tarn_repair_estimate(problem, options->aim)};

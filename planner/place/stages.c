@@ -44,8 +44,10 @@ enum { COARSE_SHARE = 2, REFINE_SHARE = 8, COARSE_BLOCKS_MAX = 16384 };
 
 /* Search by repair leaves 1/REPAIR_LEAVES of all work, and is not begun if its making takes more
  * than 1/REPAIR_MAKES. What repeats is folded to REPAIR_PERIODS periods with half of the work, if
- * this removes 1/REPAIR_SHARE of the blocks. */
-enum { REPAIR_LEAVES = 8, REPAIR_MAKES = 8, REPAIR_PERIODS = 12, REPAIR_SHARE = 3 };
+ * this removes 1/REPAIR_SHARE of the blocks. REPAIR_PLANS coarse plans at the bound are made fine.
+ */
+enum { REPAIR_LEAVES = 4, REPAIR_MAKES = 8, REPAIR_PERIODS = 12, REPAIR_SHARE = 3 };
+enum { REPAIR_PLANS = 4 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -476,12 +478,14 @@ static void scatter(struct repairing *repairing)
     }
 }
 
-/* At the bound, until one of the plans found is at the aim when it is made fine. */
+/* At the bound, until one of the plans found is at the aim when it is made fine, or they are
+ * REPAIR_PLANS. */
 static enum tarn_status repair_at_bound(struct repairing *repairing)
 {
     struct tarn_placing *placing = repairing->placing;
     bool found = placing->result->footprint <= repairing->options.aim;
     enum tarn_status status = TARN_OK;
+    uint32_t plans = 0;
     do {
         uint64_t half = placing->work_left / 2;
         if (found) scatter(repairing);
@@ -490,7 +494,7 @@ static enum tarn_status repair_at_bound(struct repairing *repairing)
         if (status == TARN_OK && !found)
             status = repair(repairing, NULL, placing->work_left, &found);
     } while (status == TARN_OK && found && repairing->footprint > repairing->compact->aim &&
-             placing->work_left > 0);
+             ++plans < REPAIR_PLANS && placing->work_left > 0);
     return status;
 }
 
