@@ -13,7 +13,9 @@
 #include "planner/place/exact/exact.h"
 #include "planner/place/fold.h"
 #include "planner/place/somas/somas.h"
+#include "repair.h"
 #include "search.h"
+#include "streams/base/random.h"
 
 /* Exact search of all blocks is for lone storages: a node costs too much if groups have many
  * members. EXACT_BRIEFLY: visits of blocks. EXACT_RUNS: nodes for each block with which every
@@ -39,6 +41,13 @@ enum { APART_PLACEMENTS = 8 };
 /* Bands of coarse problems get all that cores leave, which is 1/COARSE_SHARE. To make a coarse plan
  * fine, 1/REFINE_SHARE of the work is kept. */
 enum { COARSE_SHARE = 2, REFINE_SHARE = 8, COARSE_BLOCKS_MAX = 16384 };
+
+/* Search by repair leaves 1/REPAIR_LEAVES of all work, and is not begun if its making takes more
+ * than 1/REPAIR_MAKES. What repeats is folded to REPAIR_PERIODS periods with half of the work, if
+ * this removes 1/REPAIR_SHARE of the blocks. REPAIR_PLANS coarse plans at the bound are made fine.
+ */
+enum { REPAIR_LEAVES = 4, REPAIR_MAKES = 8, REPAIR_PERIODS = 12, REPAIR_SHARE = 3 };
+enum { REPAIR_PLANS = 4 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -420,6 +429,91 @@ enum tarn_status tarn_stage_approach(struct tarn_placing *placing, uint64_t visi
     return status;
 }
 
+/* ---- Repair ---- */
+
+struct repairing {
+    const struct tarn_coarse *coarse;
+    const struct tarn_compact_options *compact;
+    struct tarn_placing *placing; /* of the coarse problem; its work is what repair may do */
+    struct tarn_repair_options options;
+    uint64_t *coarse_offset;
+    uint32_t *leader;            /* NULL: nothing repeats */
+    uint64_t *tried;             /* by fine storage */
+    uint64_t *offset, footprint; /* of the best fine plan */
+};
+
+/* From the present offsets. A plan that is found is made fine. leader: of folded repetition, or
+ * NULL. */
+static enum tarn_status repair(struct repairing *repairing, const uint32_t *leader,
+                               uint64_t work_max, bool *found)
+{
+    struct tarn_placing *placing = repairing->placing;
+    struct tarn_repair_options options = repairing->options;
+    size_t count = repairing->coarse->fine->blocks.storages_count;
+    uint64_t least = UINT64_MAX, work = 0;
+    repairing->options.seed++;
+    options.leader = leader;
+    options.work_max = work_max + 1;
+    enum tarn_status status =
+        tarn_repair_place(&placing->problem, &options, repairing->coarse_offset, found, &work);
+    placing->work_left = tarn_work_less(placing->work_left, work > 0 ? work : options.work_max);
+    if (status != TARN_OK || !*found) return status;
+    status = tarn_coarse_refine(repairing->coarse, repairing->coarse_offset, repairing->compact,
+                                repairing->tried, &least, &work);
+    placing->work_left = tarn_work_less(placing->work_left, work);
+    if (status != TARN_OK || least >= repairing->footprint) return status;
+    repairing->footprint = least;
+    memcpy(repairing->offset, repairing->tried, count * sizeof *repairing->offset);
+    return TARN_OK;
+}
+
+/* All storages anywhere: the next plan is another one. */
+static void scatter(struct repairing *repairing)
+{
+    const struct tarn_blocks *blocks = &repairing->placing->problem.blocks;
+    uint64_t grain = repairing->coarse->grain, random = repairing->options.seed;
+    for (uint32_t a = 0; a < blocks->storages_count; a++) {
+        uint64_t places = (repairing->options.aim - blocks->reserved[a]) / grain + 1;
+        repairing->coarse_offset[a] = grain * tarn_random_below(&random, (uint32_t)places);
+    }
+}
+
+/* At the bound, until one of the plans found is at the aim when it is made fine, or they are
+ * REPAIR_PLANS. */
+static enum tarn_status repair_at_bound(struct repairing *repairing)
+{
+    struct tarn_placing *placing = repairing->placing;
+    bool found = placing->result->footprint <= repairing->options.aim;
+    enum tarn_status status = TARN_OK;
+    uint32_t plans = 0;
+    do {
+        uint64_t half = placing->work_left / 2;
+        if (found) scatter(repairing);
+        found = false;
+        if (repairing->leader) status = repair(repairing, repairing->leader, half, &found);
+        if (status == TARN_OK && !found)
+            status = repair(repairing, NULL, placing->work_left, &found);
+    } while (status == TARN_OK && found && repairing->footprint > repairing->compact->aim &&
+             ++plans < REPAIR_PLANS && placing->work_left > 0);
+    return status;
+}
+
+/* *leader: of REPAIR_PERIODS periods; NULL if there is no repetition. */
+static enum tarn_status lead(struct tarn_placing *placing, uint32_t **leader)
+{
+    uint32_t count = placing->problem.blocks.count;
+    struct tarn_fold folded;
+    *leader = NULL;
+    if (count > FOLD_BLOCKS_MAX) return TARN_OK;
+    uint32_t *found = tarn_region_take(placing->region, count, sizeof *found);
+    enum tarn_status status =
+        found ? tarn_fold_init(&folded, placing->region, &placing->problem) : TARN_SYSTEM;
+    if (status != TARN_OK) return status;
+    if (tarn_fold_lead(&folded, REPAIR_PERIODS, found) <= count - count / REPAIR_SHARE)
+        *leader = found;
+    return TARN_OK;
+}
+
 /* ---- Coarse sizes ---- */
 
 static enum tarn_status search_coarse(struct tarn_placing *coarse, uint64_t visits)
@@ -436,6 +530,32 @@ static enum tarn_status search_coarse(struct tarn_placing *coarse, uint64_t visi
         status = tarn_stage_apart(coarse, 0, visits);
     if (status == TARN_OK && !tarn_placing_is_done(coarse)) status = fold(coarse);
     if (status == TARN_OK) tarn_stage_take_apart(coarse);
+    return status;
+}
+
+/* Repairs the coarse plan with all of its work. */
+static enum tarn_status repair_coarse(struct tarn_placing *own, const struct tarn_coarse *coarse,
+                                      const struct tarn_compact_options *compact, uint64_t *offset,
+                                      uint64_t *footprint)
+{
+    uint64_t make = tarn_repair_estimate(&own->problem, own->result->footprint);
+    size_t fine_count = coarse->fine->blocks.storages_count;
+    struct repairing repairing = {.coarse = coarse,
+                                  .compact = compact,
+                                  .placing = own,
+                                  .options = {.aim = coarse->bound,
+                                              .seed = own->request.improve.seed,
+                                              .deadline = compact->deadline},
+                                  .coarse_offset = own->result->offset,
+                                  .offset = offset,
+                                  .footprint = *footprint};
+    if (make == 0 || own->work_left / REPAIR_MAKES < make || *footprint <= compact->aim)
+        return TARN_OK;
+    repairing.tried = tarn_region_take(own->region, fine_count, sizeof *repairing.tried);
+    enum tarn_status status = repairing.tried ? make_rows(own) : TARN_SYSTEM;
+    if (status == TARN_OK) status = lead(own, &repairing.leader);
+    if (status == TARN_OK) status = repair_at_bound(&repairing);
+    *footprint = repairing.footprint;
     return status;
 }
 
@@ -470,6 +590,13 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
     compact.work_max = work_max > 0 ? work_max - (begun - own.work_left) + 1 : 0; /* 0: no limit */
     status = tarn_coarse_refine(coarse, result.offset, &compact, offset, footprint, &work);
     spend(placing, 0, work);
+    uint64_t leaves = improve->work_max / REPAIR_LEAVES;
+    compact.work_max = 0;
+    own.work_left = work_max == 0 ? TARN_WORK_DEFAULT / REPAIR_MAKES
+                                  : tarn_work_less(placing->work_left, leaves);
+    begun = own.work_left;
+    if (status == TARN_OK) status = repair_coarse(&own, coarse, &compact, offset, footprint);
+    spend(placing, 0, begun - own.work_left);
     return status;
 }
 

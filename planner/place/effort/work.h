@@ -66,6 +66,11 @@ enum {
 /* Of an antichain: each storage, on each stream (8 to 55 measured). */
 enum { TARN_WORK_ANTICHAIN = 20 };
 
+/* ---- Repair ---- */
+
+/* A pair of which one item moves, an item that is looked at, and places that take one unit. */
+enum { TARN_WORK_REPAIR_PAIR = 4, TARN_WORK_REPAIR_LOOK = 40, TARN_WORK_REPAIR_PLACES = 4 };
+
 /* ---- Exact search ---- */
 
 enum {

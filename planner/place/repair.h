@@ -1,0 +1,30 @@
+/* Search by repair: all blocks lie below an aim, and move until no two in conflict share bytes. */
+#ifndef TARN_PLANNER_PLACE_REPAIR_H
+#define TARN_PLANNER_PLACE_REPAIR_H
+
+#include "planner/place/problem/problem.h"
+#include "streams/base/deadline.h"
+
+struct tarn_repair_options {
+    uint64_t aim;      /* bytes: all blocks are to lie below it */
+    uint64_t work_max; /* see work.h; 0: no limit */
+    uint64_t seed;
+    /* Block -> a block that stands for it and lies at the same offset (fold.h); NULL: itself. */
+    const uint32_t *leader;
+    struct tarn_deadline deadline;
+};
+
+/* offset: by storage, any offsets, from which the search starts; then those at which it ended.
+ * *found: no two storages in conflict share bytes there, and none ends above the aim. It does
+ * nothing if tarn_repair_estimate is 0 or as much as the work allowed. The problem has its rows.
+ * *work: what it took. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
+                                   const struct tarn_repair_options *options, uint64_t *offset,
+                                   bool *found, uint64_t *work);
+
+/* The work before the first move, from above; 0: the problem is not for this search, since blocks
+ * have several members or alignments that their sizes are no multiples of, or are too many or too
+ * large. */
+uint64_t tarn_repair_estimate(const struct tarn_problem *problem, uint64_t aim);
+
+#endif
