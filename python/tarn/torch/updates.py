@@ -5,12 +5,14 @@ import copy
 import itertools
 from collections import defaultdict
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple, Optional
 from collections.abc import Iterator
 
 import torch
 from torch.optim import optimizer as hooks
 
+from .collectives import Refusing, may_communicate
 from .lowering import Op
 from .moving import Placed, lying, on_host
 from .tensors import as_gradient, local, tensors_of
@@ -103,6 +105,7 @@ class Update:
         parameters, how gradients lie that are DTensors and lie otherwise."""
         self.optimizer, self.parameters, self._dropped = optimizer, parameters, dropped
         self._specs = specs
+        self.refuses: Any = nullcontext  # around what the program does: an op that communicates fails
         self.own, self._last, self._members = optimizer, None, {}  # the members by group
         if is_one_by_one(optimizer):
             self.own = object.__new__(type(optimizer))
@@ -126,7 +129,8 @@ class Update:
                     parameter, gradient, self._specs.get(id(parameter))))
             if _seen is not None:
                 _seen.update((id(p), p.grad.clone()) for p in self.parameters if p.grad is not None)
-            with lying(placed, self) if placed else nullcontext():
+            with lying(placed, self) if placed else nullcontext(), \
+                    nullcontext() if self._members else self.refuses():
                 self.own.step()
             for parameter in self.parameters:
                 parameter.grad = None
@@ -238,19 +242,24 @@ def recorded_updates(rates: Rates) -> Iterator[None]:
 
 
 class Edit:
-    """What the program does to gradients before the optimizer sees them: hooks, clipping."""
+    """What the program does to gradients before the optimizer sees them: hooks, clipping. copies: it
+    gets copies, which it may keep: a hook may, and full_tensor() of what all ranks have is no copy."""
 
-    def __init__(self, function: Any, parameters: Any, dropped: Any, specs: Any = {}) -> None:
+    def __init__(self, function: Any, parameters: Any, dropped: Any, specs: Any = {},
+                 copies: bool = False) -> None:
         self._function, self.parameters, self._dropped = function, parameters, dropped
-        self._specs = specs
+        self._specs, self._copies = specs, copies
+        self.refuses: Any = nullcontext  # see Update
 
     def __call__(self, *gradients: Any) -> Any:
         def run() -> None:
             versions = [p._version for p in self.parameters]
             for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = (None if id(parameter) in self._dropped else as_gradient(
-                    parameter, gradient, self._specs.get(id(parameter))))
-            self._function(self.parameters)
+                    parameter, gradient.clone() if self._copies else gradient,
+                    self._specs.get(id(parameter))))
+            with self.refuses():
+                self._function(self.parameters)
             for parameter, gradient in zip(self.parameters, gradients):
                 if parameter.grad is None:
                     self._dropped.add(id(parameter))
@@ -380,13 +389,15 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
         op = Op(name, kind, [lowered.latest[r] for r in gradients | written],
                 [lowered.write(r, name) for r in written], run=run,
                 arguments=[item.node for item in items], **more)
+        if isinstance(run, (Edit, Update)) and not step.wire and may_communicate():
+            run.refuses = partial(Refusing, step.disagreement)
         added[at].append(op)
         return op
 
     for i, item in enumerate(ready):
         if hooked(item.parameter):
-            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], dropped, specs), [item],
-                item.position, on_heap=True, **_meeting(used))
+            edit = Edit(_call_hooks, [item.parameter], dropped, specs, copies=True)
+            add(f"hooks{i}", "hooks", edit, [item], item.position, on_heap=True, **_meeting(used))
     available = [max(item.position for item in bucket) for bucket in buckets]
     if step.reduction:
         lowered.communication, available = [1], list(itertools.accumulate(available, max))

@@ -13,7 +13,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.nn.functional as F
 from networks import OLDER, eager_step, loss_of
-from sharding_ranks import adam, left, main, parts, same
+from sharding_ranks import IS_LONG, adam, left, main, parts, same
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -27,6 +27,7 @@ import tarn
 import tarn.torch
 from tarn.torch.sharding.agreement import Council
 from tarn.torch.sharding.communicating import members
+from tarn.torch.tensors import local
 
 
 class Block(nn.Module):
@@ -380,20 +381,35 @@ def hooks_that_communicate():
     assert step.reason is None, step.reason
     assert [op.kind for op in collectives(step)].count("hooks") == 4 and "clip" in {op.kind for op in collectives(step)}
     assert len({op.stream for op in collectives(step)}) == 1
-    seen = []
 
-    def whole(parameter):
-        seen.append(parameter.grad.full_tensor())
 
-    def gather(model):
-        gathered_where_used(model)
-        model.out.parametrizations.weight.original.register_post_accumulate_grad_hook(whole)
-        return model
+def hooks_that_keep():
+    """What hooks keep of gradients, whole or as they are, are eager execution's values, and stay so."""
+    def kept(wrap, attach, keep):
+        seen = {}
 
-    step, *_ = compared(network, gather, same_data=False, steps=6, timeout=60)
-    assert step.reason is None, step.reason
-    one_stream_each(step)
-    assert "hooks" in {op.kind for op in collectives(step)} and len(seen) >= 12
+        def hooked(model):
+            mine = seen.setdefault(len(seen), {})
+            model = wrap(model)
+            for name, parameter in model.named_parameters():
+                attach(parameter, functools.partial(lambda value, name: mine.setdefault(name, []).append(keep(value)), name=name))
+            return model
+
+        step, *_ = compared(network, hooked, same_data=wrap is not gathered_where_used, steps=5, timeout=60)
+        assert step.reason is None and "hooks" in {op.kind for op in collectives(step)}, step.reason
+        one_stream_each(step)
+        for name, values in seen[0].items():  # the first steps' are kept in rehearsals, too
+            for expected, value in zip(values[-3:], seen[1][name][-3:]):
+                assert torch.equal(local(expected), local(value)), name
+
+    def of_parameter(parameter, function):
+        parameter.register_post_accumulate_grad_hook(lambda p: function(p.grad))
+
+    kept(in_columns_and_rows, of_parameter, lambda gradient: gradient.full_tensor() if isinstance(gradient, DTensor) else gradient)
+    if IS_LONG:
+        kept(with_sequences, lambda p, f: p.register_hook(lambda g: f(g)), lambda g: g.full_tensor() if isinstance(g, DTensor) else g)
+        kept(gathered_where_used, of_parameter, lambda gradient: gradient)
+        kept(gathered_where_used, of_parameter, lambda gradient: gradient.full_tensor())
 
 
 # ---- Collectives in a loss ----
@@ -569,7 +585,7 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, hooks_that_communicate, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
+    parallel_loss, hooks, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
     groups_of_the_program, failing)}
 
 if __name__ == "__main__":
