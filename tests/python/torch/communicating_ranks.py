@@ -4,9 +4,13 @@ gathered where they are used, functional collectives) by tarn.torch.step, compar
     communicating_ranks.py RANK WORLD STORE CASES..."""
 import copy
 import functools
+import gc
 import re
 import textwrap
+import warnings
+import weakref
 from pathlib import Path
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -25,6 +29,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
+from tarn.torch import stepping
 from tarn.torch.sharding.agreement import Council
 from tarn.torch.sharding.communicating import members
 from tarn.torch.tensors import local
@@ -454,6 +459,14 @@ def asking(model, *batch):
     return loss if dist.get_rank() != 1 or loss.item() < 1e9 else 2 * loss
 
 
+def told(call, *arguments):
+    """What a call returns, and what it warns of."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        made = call(*arguments)
+    return made, [str(warning.message) for warning in seen if "tarn.torch.step" in str(warning.message)]
+
+
 def differing():
     """One rank cannot capture, or has another batch: all run eagerly."""
     step, *_ = compared(network, in_columns_and_rows, loss_fn=asking)
@@ -462,15 +475,85 @@ def differing():
     one, two = base, copy.deepcopy(base)
     theirs, ours = adam(one.parameters()), adam(two.parameters())
     step = tarn.torch.step(two, ours, loss_of, batch(), process_group=dist.group.WORLD)
-    reasons = []
-    for number in range(6):
+    reasons, warned = [], []
+    for number in range(7):
         own = batch()
-        if number == 4:
+        if number in (4, 6):
             own = (own[0].t().contiguous().t() if dist.get_rank() else own[0]), own[1]
         expected = eager_step(one, theirs, *own)
-        assert torch.equal(step(*own), expected) and same(parts(one, theirs), parts(two, ours))
+        loss, warnings_ = told(step, *own)
+        assert torch.equal(loss, expected) and same(parts(one, theirs), parts(two, ours))
         reasons.append(step.reason)
-    assert [bool(r) for r in reasons] == [False] * 4 + [True, False] and "different kinds" in reasons[4], reasons
+        warned.append(warnings_)
+    assert [bool(r) for r in reasons] == [False] * 4 + [True, False, True] and "different kinds" in reasons[4], reasons
+    assert [len(w) for w in warned] == [0] * 4 + [1, 0, 0] and "different kinds" in warned[4][0], warned
+
+
+def scaled(model, x, y, factor):
+    """The number is a part of a capture; sums over the ranks are as long whatever a batch has."""
+    loss = F.cross_entropy(model(x), y) * factor
+    return functional.all_reduce(loss.detach(), "sum", dist.group.WORLD) * 0 + loss
+
+
+def captured_too_often():
+    """The limit of captures is met by ranks at different calls, as shapes come in turn: all go on, eagerly."""
+    def batch():
+        return torch.randn(4, 13), torch.randint(0, 3, (4,))
+
+    base, _ = plain()
+    one, two = base, copy.deepcopy(base)
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    torch.manual_seed(1)
+    with mock.patch.object(stepping, "CAPTURES", 3), torch._dynamo.config.patch(  # pylint: disable=protected-access
+            specialize_float=True, automatic_dynamic_shapes=False, recompile_limit=64):
+        step = tarn.torch.step(two, ours, scaled, (*batch(), 1.0), process_group=dist.group.WORLD)
+        reasons = []
+        for number in range(12):
+            x, y = batch()
+            if dist.get_rank() and number % 2:
+                x, y = x[:3], y[:3]
+            own = x, y, 1.0 + number / 8
+            assert torch.equal(step(*own), eager_step(one, theirs, *own, loss_fn=scaled)), (number, step.reason)
+            assert same(parts(one, theirs), parts(two, ours)), (number, step.reason)
+            reasons.append(step.reason or "")
+    everybodys = [None, None]
+    dist.all_gather_object(everybodys, [("captured" in r or "batches of this shape" in r, r) for r in reasons])
+    assert any("have been captured 3 times" in r for _, r in everybodys[0]), everybodys
+    assert all(bool(a) == bool(b) for (_, a), (_, b) in zip(*everybodys)), everybodys
+
+
+def too_large():
+    """The budget of one rank is too small: both raise, when the step is made."""
+    for wrap, make in ((in_columns_and_rows, tarn.torch.step), (gathered_where_used, tarn.torch.step), (sharded, tarn.torch.fsdp)):
+        model, batch = network()
+        wrap(model)
+        try:
+            make(model, adam(model.parameters()), loss_of, batch(), budget=1000 if dist.get_rank() else 1 << 30, effort=1)
+            raise SystemExit("the step was made")
+        except tarn.DoesNotFit as error:
+            assert dist.get_rank() or "on rank 1" in str(error), error
+        dist.barrier()  # nothing is left of that on the wire
+
+
+def sharded(model):
+    for block in model.blocks:
+        fully_shard(block)
+    return fully_shard(model)
+
+
+def given_up():
+    """A batch does not outlive its step."""
+    for wrap, make in ((in_columns_and_rows, tarn.torch.step), (gathered_where_used, tarn.torch.step), (sharded, tarn.torch.fsdp)):
+        model, batch = network()
+        wrap(model)
+        step = make(model, adam(model.parameters()), loss_of, batch())
+        for number in range(4):
+            own = batch()
+            seen = [weakref.ref(t) for t in own]
+            step(*own)
+            del own
+            gc.collect()
+            assert number < 3 or step.reason is None and [s() for s in seen] == [None, None], (number, step.reason)
 
 
 def refused():
@@ -585,7 +668,7 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
+    parallel_loss, hooks, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, differing, captured_too_often, too_large, given_up, refused, worlds_that_are_not_here,
     groups_of_the_program, failing)}
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ SHORT = [a_unit_is_an_entry_of_the_outermost_list_or_a_module,
               "hooks_that_communicate", "hooks_that_keep"),
          many("a_world_that_is_not_here_is_planned", 1, "worlds_that_are_not_here"),
          many("steps_of_some_ranks_leave_the_groups_of_all_alone", 3, "groups_of_the_program"),
-         many("ranks_that_differ_run_eagerly", 2, "differing")]
+         many("ranks_that_differ_run_eagerly", 2, "differing", "captured_too_often", "too_large", "given_up")]
 LONG = [many("more_models_on_two_ranks_have_the_bits_of_eager_execution", 2, "tensor_parallel", "documented", "clipped", "gathered", "averaged", "uneven",
              "gathered_in_sixteen_bits", "spread", "parallel_loss", "hooks", "checkpoints"),
         many("what_is_not_planned_runs_eagerly", 2, "refused"),

@@ -56,6 +56,7 @@ class JointStep(Step):
             raise ValueError("steps of several ranks are no CUDA graphs: leave graph out")
         self._voted, self._talks = True, self.rounds
         self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
+        self._warned: set[str] = set()  # of what: each is told once
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
                          **options)
 
@@ -100,8 +101,12 @@ class JointStep(Step):
         if len(set(votes)) == 1:
             return
         eager = [rank for rank, vote in zip(self.wire.members, votes) if vote == EAGER]
-        raise NotRun(f"ranks {eager} run eagerly" if eager else
-                     "the ranks have batches of different kinds")
+        text = (f"ranks {eager} run eagerly" if eager else
+                "the ranks have batches of different kinds")
+        if text not in self._warned:
+            self._warned.add(text)
+            self._warning = f"it runs eagerly: {text}"
+        raise NotRun(text)
 
     def _run(self, variant: Any) -> None:
         try:
