@@ -19,6 +19,7 @@ import tempfile
 import textwrap
 import threading
 import warnings
+import weakref
 from pathlib import Path
 from unittest import mock
 
@@ -607,6 +608,19 @@ def the_allocator_for_cuda_compiles_and_is_taken():
     assert streams[0] == streams[2] != streams[1]
     functions.tarn_cuda_install.restype = ctypes.c_char_p
     assert functions.tarn_cuda_install() is None
+
+
+def batches_do_not_outlive_their_steps():
+    for name, options in (("small_gpt", {}), ("small_gpt", {"streams": 2}), ("small_resnet", {"budget": 0.9})):
+        model, batch = make(name)
+        step = tarn.torch.step(model, adam(model.parameters()), loss_of, batch(), **options)
+        for number in range(4):
+            own = batch()
+            seen = [weakref.ref(t) for t in own]
+            step(*own)
+            del own
+            gc.collect()
+            assert number < 3 or step.reason is None and not any(s() is not None for s in seen), (name, options, step.reason)
 
 
 # ---- Several ranks ----
