@@ -92,11 +92,13 @@ def plain():
     return Plain(), lambda: (torch.randn(6, 13), torch.randint(0, 3, (6,)))
 
 
-def compared(network, wrap, optimizer=adam, steps=4, loss_fn=loss_of, same_data=True, clip=None, make=tarn.torch.step, **options):
+def compared(network, wrap, optimizer=adam, steps=4, loss_fn=loss_of, same_data=True, clip=None, make=tarn.torch.step, change=None, **options):
     """Trains eagerly and by planned steps. Returns the planned step, its model and its optimizer."""
     base, batch = network()
     one, two = wrap(copy.deepcopy(base)), wrap(copy.deepcopy(base))
     theirs, ours = optimizer(one.parameters()), optimizer(two.parameters())
+    if change:
+        change(model=one)
     torch.manual_seed(100 if same_data else 100 + dist.get_rank())
     data = [batch() for _ in range(steps)]
     step = make(two, ours, loss_fn, data[0], clip=clip, **options)
@@ -289,6 +291,30 @@ def checkpoints():
 def uneven():
     step, *_ = compared(plain, gathered_where_used, same_data=False)
     assert step.reason is None, step.reason
+
+
+def optimizers():
+    """They work on parts, and leave the states that they leave eagerly, of the same kinds."""
+    def kinds(model, optimizer):
+        return [(name, getattr(value, "placements", None), type(value)) for p in model.parameters()
+                for name, value in optimizer.state.get(p, {}).items()]
+
+    made = {}
+
+    def make(kind, options, parameters):
+        optimizer = getattr(torch.optim, kind)(parameters, **options)
+        made.setdefault(kind + str(options), []).append(optimizer)
+        return optimizer
+
+    for kind, options in (("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}), ("Adagrad", {}),
+                          ("NAdam", {}), ("RAdam", {}), ("RMSprop", {"centered": True, "momentum": 0.5}), ("Adadelta", {}),
+                          ("Adamax", {}), ("Adam", {"amsgrad": True}), ("Rprop", {}), ("ASGD", {}), ("AdamW", {"foreach": True}))[:None if IS_LONG else 2]:
+        options = {"foreach": False, **options}
+        one = {}
+        step, model, ours = compared(plain, gathered_where_used, same_data=False, steps=5,
+                                     optimizer=functools.partial(make, kind, options), change=one.update)
+        theirs, _ = made[kind + str(options)]
+        assert step.reason is None and kinds(one["model"], theirs) == kinds(model, ours), (kind, step.reason)
 
 
 def under_fully_shard():
@@ -668,7 +694,7 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, differing, captured_too_often, too_large, given_up, refused, worlds_that_are_not_here,
+    parallel_loss, hooks, optimizers, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, differing, captured_too_often, too_large, given_up, refused, worlds_that_are_not_here,
     groups_of_the_program, failing)}
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from ..capture import capture
 from ..collectives import divide
 from ..stepping import Step, of_optimizer
 from ..tensors import dtensor, local
-from ..updates import hooked
+from ..updates import hooked, looks_at_several
 from .agreement import council
 from .coalescing import coalesced
-from .joint import JointStep, check_options, looks_at_several, without_regions
+from .joint import JointStep, check_options, without_regions
 from .network import Network, measured
 from .units import Refused
 
