@@ -723,7 +723,7 @@ class Step:
     def names(self) -> dict[int, str]:
         """Of the model's tensors, by id, as they are among the inputs of what is traced."""
         held = [*self.model.named_parameters(), *self.model.named_buffers()]
-        return {id(t): n for n, t in held}
+        return {id(local(t)): n for n, t in held}
 
     def parameters(self) -> Any:
         """As the optimizer knows them."""

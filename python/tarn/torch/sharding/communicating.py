@@ -96,10 +96,6 @@ class CommunicatingStep(JointStep):
         return [result if spec is None else dtensor(result, spec)
                 for result, spec in zip(results, variant.specs)]
 
-    def names(self) -> dict[int, str]:
-        held = [*self.model.named_parameters(), *self.model.named_buffers()]
-        return {id(local(t)): n for n, t in held}
-
     def parameter(self, tensor: Any) -> Any:
         known = [*self.model.parameters(), *of_optimizer(self.optimizer)]
         return next((p for p in known if local(p) is tensor), tensor)
