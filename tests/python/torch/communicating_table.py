@@ -2,6 +2,7 @@
 planned (docs/measured/sharding.md). The ways take turns; times are medians over all their steps on rank 0.
 
     tests/with_torch.sh tests/python/torch/communicating_table.py [MODEL RANKS]     all of them, or one"""
+import re
 import statistics
 import subprocess
 import sys
@@ -33,7 +34,7 @@ class Collectives(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if any(kind.__name__ == "DTensor" for kind in types):
             return NotImplemented
-        if func.namespace == "_c10d_functional" and "wait" not in func.__name__:
+        if func.namespace == "_c10d_functional" and re.match("all_|reduce_|broadcast", func.__name__):
             made, world = func(*args, **(kwargs or {})), dist.get_world_size()
             self.count += 1
             size = (args[0] if "reduce" in func.__name__ else made).nbytes
