@@ -211,31 +211,63 @@ enum tarn_status tarn_family_run(const struct tarn_family_request *request)
     return tarn_interrupt_tell(status, "plan");
 }
 
-/* Loads a plan; if it is refused, all that is wrong with it is in *verdict. */
-static enum tarn_status judge_one(struct family *family, size_t i,
-                                  const struct tarn_family_request *request,
-                                  struct tarn_verdict **verdict)
+/* What is said of one plan. */
+struct judged {
+    struct tarn_verdict *verdict; /* all that is wrong with it, if it is refused */
+    enum tarn_status status;
+    struct tarn_error error;
+};
+
+static bool is_unread(const struct judged *judged)
+{
+    return judged->status != TARN_OK && judged->status != TARN_REJECTED;
+}
+
+static void judge_one(struct family *family, size_t i, const struct tarn_family_request *request,
+                      struct judged *judged)
 {
     char path[4096];
-    struct tarn_error error;
+    struct tarn_error *error = &judged->error;
+    struct tarn_verdict **verdict = &judged->verdict;
     plan_path(family->graphs[i], request->folder, path, sizeof path);
     *verdict = NULL;
     enum tarn_status status = tarn_plan_load(path, family->graphs[i], TARN_VERIFY, request->allowed,
-                                             &family->plans[i], &error);
+                                             &family->plans[i], error);
     if (status == TARN_BAD_INPUT || status == TARN_REJECTED) {
         struct tarn_error whole;
         if (tarn_plan_verify_file(path, family->graphs[i], request->allowed, verdict, &whole) ==
             TARN_REJECTED)
             status = TARN_REJECTED;
     }
+    judged->status = status;
     if (status == TARN_REJECTED) tarn_say("%s: this plan is refused", path);
-    if (status != TARN_OK && family->error.status == TARN_OK) family->error = error;
-    return status;
+    if (is_unread(judged))
+        tarn_say("%s: this plan cannot be read: %s", path,
+                 error->text[0] ? error->text : tarn_status_text(status));
 }
 
-/* Violations of single plans, or what is wrong between them, which `error` has. */
+static void print_unread(struct tarn_printer *printer, const struct judged *judged,
+                         const char *graph, const char *plan)
+{
+    const char *why = judged->error.text[0] ? judged->error.text : tarn_status_text(judged->status);
+    if (!printer->json) {
+        char text[4096];
+        snprintf(text, sizeof text, "%s: %s", graph, why);
+        tarn_printer_text(printer, "unread", text);
+        return;
+    }
+    tarn_printer_open(printer, NULL, '{');
+    tarn_printer_text(printer, "graph", graph);
+    tarn_printer_text(printer, "plan", plan);
+    tarn_printer_text(printer, "kind", "unread");
+    tarn_printer_text(printer, "text", why);
+    tarn_printer_close(printer);
+}
+
+/* Violations of single plans, and plans that cannot be read, or what is wrong between them, which
+ * `error` has. */
 static void print_verdicts(const struct family *family, const struct tarn_family_request *request,
-                           struct tarn_verdict *const *verdicts, enum tarn_status status)
+                           const struct judged *judged, enum tarn_status status)
 {
     struct tarn_printer printer;
     char path[4096];
@@ -247,9 +279,10 @@ static void print_verdicts(const struct family *family, const struct tarn_family
     tarn_printer_open_list(&printer, "violations");
     for (size_t i = 0; i < family->count; i++) {
         plan_path(family->graphs[i], request->folder, path, sizeof path);
-        for (size_t k = 0; k < tarn_verdict_count(verdicts[i]); k++)
-            tarn_print_violation(&printer, tarn_verdict_get(verdicts[i], k), family->paths[i],
-                                 path);
+        const struct tarn_verdict *verdict = judged[i].verdict;
+        for (size_t k = 0; k < tarn_verdict_count(verdict); k++)
+            tarn_print_violation(&printer, tarn_verdict_get(verdict, k), family->paths[i], path);
+        if (is_unread(&judged[i])) print_unread(&printer, &judged[i], family->paths[i], path);
         are_proved = are_proved && family->plans[i];
     }
     if (status == TARN_REJECTED && are_proved) {
@@ -268,26 +301,30 @@ enum tarn_status tarn_family_judge(const struct tarn_family_request *request)
 {
     struct family family = {.count = 0};
     enum tarn_status status = load_list(&family, request->list, request->load);
-    struct tarn_verdict **verdicts =
-        status == TARN_OK ? calloc(family.count, sizeof(void *)) : NULL;
-    if (status == TARN_OK && !verdicts)
+    struct judged *judged = status == TARN_OK ? calloc(family.count, sizeof *judged) : NULL;
+    if (status == TARN_OK && !judged)
         status = tarn_print_error(&family.error, tarn_no_memory(&family.error));
-    if (!verdicts) {
+    if (!judged) {
         finish(&family);
         return status;
     }
-    family.error.status = TARN_OK;
+    const struct judged *worst = NULL; /* the first that cannot be read, else the first refused */
     for (size_t i = 0; i < family.count; i++) {
-        enum tarn_status one = judge_one(&family, i, request, &verdicts[i]);
-        if (status == TARN_OK || (status == TARN_REJECTED && one != TARN_OK)) status = one;
-        if (one != TARN_OK && one != TARN_REJECTED) break;
+        judge_one(&family, i, request, &judged[i]);
+        if (judged[i].status == TARN_OK) continue;
+        if (!worst || (!is_unread(worst) && is_unread(&judged[i]))) worst = &judged[i];
     }
-    if (status == TARN_OK) status = tarn_family_verify(family.plans, family.count, &family.error);
-    if (status == TARN_OK || status == TARN_REJECTED)
-        print_verdicts(&family, request, verdicts, status);
+    if (worst) {
+        status = worst->status;
+        family.error = worst->error;
+    } else {
+        status = tarn_family_verify(family.plans, family.count, &family.error);
+    }
+    if (worst || status == TARN_OK || status == TARN_REJECTED)
+        print_verdicts(&family, request, judged, status);
     if (status != TARN_OK) tarn_print_error(&family.error, status);
-    for (size_t i = 0; i < family.count; i++) tarn_verdict_destroy(verdicts[i]);
-    free(verdicts);
+    for (size_t i = 0; i < family.count; i++) tarn_verdict_destroy(judged[i].verdict);
+    free(judged);
     finish(&family);
     return status;
 }

@@ -1,6 +1,8 @@
 /* Prints a violation: a row of text, or an object of JSON with its witness. */
 #include "violation.h"
 
+#include <stdio.h>
+
 static void print_witness(struct tarn_printer *printer, const struct tarn_violation *violation)
 {
     if (!violation->witness) {
@@ -22,7 +24,9 @@ void tarn_print_violation(struct tarn_printer *printer, const struct tarn_violat
 {
     const char *kind = tarn_violation_text(violation->kind);
     if (!printer->json) {
-        tarn_printer_text(printer, kind, violation->text);
+        char text[4096];
+        snprintf(text, sizeof text, "%s: %s", graph ? graph : "", violation->text);
+        tarn_printer_text(printer, kind, graph ? text : violation->text);
         return;
     }
     tarn_printer_open(printer, NULL, '{');

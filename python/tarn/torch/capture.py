@@ -57,6 +57,12 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: D
                     lying)
 
 
+def mode_of(nodes: Any) -> Any:
+    """The FakeTensorMode of what nodes of a graph make, or None."""
+    values = (node.meta.get("val") for node in nodes)
+    return next((value.fake_mode for value in values if hasattr(value, "fake_mode")), None)
+
+
 def is_random(node: Any) -> Any:
     """Does the call draw random numbers?"""
     if isinstance(node.target, Kernel):

@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from .kernel import Kernel
 
@@ -67,6 +68,27 @@ def group_of(target: Any, args: Any, kwargs: Any) -> str:
             given = args[position] if position < len(args) else kwargs.get(argument.name)
             return str(given)
     return ""
+
+
+def may_communicate() -> Any:
+    """Has the program a process group of several ranks?"""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+class Refusing(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
+    """Inside what communicates raises ValueError: the ranks of a step do not agree on it. why: given
+    a name, what to say."""
+
+    def __init__(self, why: Any) -> None:
+        super().__init__()
+        self._why = why
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(hasattr(kind, "_local_tensor") or kind.__name__ == "DTensor" for kind in types):
+            return NotImplemented  # a DTensor's own ops come next
+        if getattr(func, "namespace", "") in ("c10d", *SPACES) and not is_wait(func):
+            raise ValueError(self._why(_name(func)))
+        return func(*args, **(kwargs or {}))
 
 
 def ranks_of(op: Any) -> set[int]:

@@ -365,7 +365,8 @@ class Program:
         host = self.arena.host
         memory = [(self.arena.base, self.arena.size), *([(host.base, host.size)] if host else [])]
         memory = memory[:len(self.plan.graph.spaces)]
-        session = tarn.Session(self.plan, kernel, memory=memory,
+        others = collectives.may_communicate()  # each would have its first thread on the same core
+        session = tarn.Session(self.plan, kernel, memory=memory, bind="none" if others else "auto",
                                blocking=self.lowered.communication)
         for tensor in self.plan.graph.tensors:
             if tensor.is_persistent and tensor.root == tensor.id:  # any address: ops have their own

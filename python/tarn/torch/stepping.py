@@ -723,7 +723,7 @@ class Step:
     def names(self) -> dict[int, str]:
         """Of the model's tensors, by id, as they are among the inputs of what is traced."""
         held = [*self.model.named_parameters(), *self.model.named_buffers()]
-        return {id(t): n for n, t in held}
+        return {id(local(t)): n for n, t in held}
 
     def parameters(self) -> Any:
         """As the optimizer knows them."""
@@ -762,13 +762,17 @@ class Step:
     def check(self, lowered: Any) -> None:
         """Raises ValueError where it communicates and the ranks do not agree on that."""
         name = "" if self.wire else meeting(lowered)
-        if name and self.reduction:
-            raise ValueError(f"it communicates ({name}) beside the reductions of tarn.torch.ddp: use "
-                             "tarn.torch.step with process_group=, and reduce gradients in the loss "
-                             "or in hooks")
         if name:
-            raise ValueError(f"it communicates ({name}), and its ranks have to agree that it is "
-                             "planned: pass process_group=, with all of them")
+            raise ValueError(self.disagreement(name))
+
+    def disagreement(self, name: str) -> str:
+        """What is said where the loss, a hook, clip or the optimizer communicates by an op of that name,
+        and the ranks do not agree before each step."""
+        if self.reduction:
+            return (f"it communicates ({name}) beside the reductions of tarn.torch.ddp: use "
+                    "tarn.torch.step with process_group=, and reduce gradients in the loss or in hooks")
+        return (f"it communicates ({name}), and its ranks have to agree that it is planned: pass "
+                "process_group=, with all of them")
 
     def agree(self, lowered: Any) -> None:
         """On what was measured."""

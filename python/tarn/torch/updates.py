@@ -5,15 +5,20 @@ import copy
 import itertools
 from collections import defaultdict
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple, Optional
 from collections.abc import Iterator
 
 import torch
 from torch.optim import optimizer as hooks
 
+from .collectives import Refusing, may_communicate
 from .lowering import Op
 from .moving import Placed, lying, on_host
-from .tensors import as_gradient, local, tensors_of
+from .tensors import as_gradient, as_part, local, tensors_of
+
+ALONE = {"Adadelta", "Adagrad", "Adam", "Adamax", "AdamW", "ASGD", "NAdam", "RAdam", "RMSprop",
+         "Rprop", "SGD"}  # optimizers of PyTorch's that look at each number alone
 
 
 UPDATED = 64 << 20  # ResNet-50 on an H100: 35 updates take 1.2 ms, 5 take 0.3 ms
@@ -79,6 +84,11 @@ def is_one_by_one(optimizer: Any) -> Any:
                     step and not hasattr(step, "_wrapped_by_lr_sched")))
 
 
+def looks_at_several(optimizer: Any) -> bool:
+    """Does the optimizer look at more than one number at a time, and so communicate on DTensors?"""
+    return type(optimizer).__name__ not in ALONE or not is_one_by_one(optimizer)
+
+
 _seen: Optional[dict[int, Any]] = None
 
 
@@ -103,6 +113,7 @@ class Update:
         parameters, how gradients lie that are DTensors and lie otherwise."""
         self.optimizer, self.parameters, self._dropped = optimizer, parameters, dropped
         self._specs = specs
+        self.refuses: Any = nullcontext  # around what the program does: an op that communicates fails
         self.own, self._last, self._members = optimizer, None, {}  # the members by group
         if is_one_by_one(optimizer):
             self.own = object.__new__(type(optimizer))
@@ -126,7 +137,8 @@ class Update:
                     parameter, gradient, self._specs.get(id(parameter))))
             if _seen is not None:
                 _seen.update((id(p), p.grad.clone()) for p in self.parameters if p.grad is not None)
-            with lying(placed, self) if placed else nullcontext():
+            with lying(placed, self) if placed else self._in_parts(gradients), \
+                    nullcontext() if self._members else self.refuses():
                 self.own.step()
             for parameter in self.parameters:
                 parameter.grad = None
@@ -134,6 +146,40 @@ class Update:
             self._dropped.difference_update(map(id, self.parameters))
 
         return run
+
+    @contextmanager
+    def _in_parts(self, gradients: Any) -> Iterator[None]:
+        """Inside the optimizer works on this rank's parts of DTensors, where it looks at each number
+        alone: the ops of DTensors take longer, and threads that Python did not make have to find
+        out anew each time how they run."""
+        state, kind = self.optimizer.state, type(self.optimizer)
+        if (not self._members or kind.__name__ not in ALONE
+                or all(local(p) is p for p in self.parameters)
+                or any(id(p) in self._specs for p in self.parameters)
+                or kind is not torch.optim.SGD and not all(state.get(p) for p in self.parameters)):
+            yield  # what the first step makes are DTensors
+            return
+        parts, own = {id(p): local(p).detach() for p in self.parameters}, self.own
+        for parameter, gradient in zip(self.parameters, gradients):
+            parts[id(parameter)].grad = gradient if parameter.grad is not None else None
+        own.param_groups = [{**group, "params": [parts[id(p)] for p in group["params"]]}
+                            for group in own.param_groups]
+        own.state = defaultdict(dict)
+        for parameter in self.parameters:
+            own.state[parts[id(parameter)]] = {
+                name: local(value) for name, value in state.get(parameter, {}).items()}
+        try:
+            yield
+            for parameter in self.parameters:
+                for name, value in own.state.get(parts[id(parameter)], {}).items():
+                    before = state.get(parameter, {}).get(name)
+                    if local(before) is value:
+                        continue
+                    if isinstance(value, torch.Tensor) and (before is None or local(before) is not before):
+                        value = as_part(value, parameter if before is None else before)
+                    state[parameter][name] = value
+        finally:
+            own.state = state
 
     def _entries(self) -> Any:
         """What the optimizer keeps, and what may make it keep more."""
@@ -238,19 +284,24 @@ def recorded_updates(rates: Rates) -> Iterator[None]:
 
 
 class Edit:
-    """What the program does to gradients before the optimizer sees them: hooks, clipping."""
+    """What the program does to gradients before the optimizer sees them: hooks, clipping. copies: it
+    gets copies, which it may keep: a hook may, and full_tensor() of what all ranks have is no copy."""
 
-    def __init__(self, function: Any, parameters: Any, dropped: Any, specs: Any = {}) -> None:
+    def __init__(self, function: Any, parameters: Any, dropped: Any, specs: Any = {},
+                 copies: bool = False) -> None:
         self._function, self.parameters, self._dropped = function, parameters, dropped
-        self._specs = specs
+        self._specs, self._copies = specs, copies
+        self.refuses: Any = nullcontext  # see Update
 
     def __call__(self, *gradients: Any) -> Any:
         def run() -> None:
             versions = [p._version for p in self.parameters]
             for parameter, gradient in zip(self.parameters, gradients):
                 parameter.grad = (None if id(parameter) in self._dropped else as_gradient(
-                    parameter, gradient, self._specs.get(id(parameter))))
-            self._function(self.parameters)
+                    parameter, gradient.clone() if self._copies else gradient,
+                    self._specs.get(id(parameter))))
+            with self.refuses():
+                self._function(self.parameters)
             for parameter, gradient in zip(self.parameters, gradients):
                 if parameter.grad is None:
                     self._dropped.add(id(parameter))
@@ -380,13 +431,15 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
         op = Op(name, kind, [lowered.latest[r] for r in gradients | written],
                 [lowered.write(r, name) for r in written], run=run,
                 arguments=[item.node for item in items], **more)
+        if isinstance(run, (Edit, Update)) and not step.wire and may_communicate():
+            run.refuses = partial(Refusing, step.disagreement)
         added[at].append(op)
         return op
 
     for i, item in enumerate(ready):
         if hooked(item.parameter):
-            add(f"hooks{i}", "hooks", Edit(_call_hooks, [item.parameter], dropped, specs), [item],
-                item.position, on_heap=True, **_meeting(used))
+            edit = Edit(_call_hooks, [item.parameter], dropped, specs, copies=True)
+            add(f"hooks{i}", "hooks", edit, [item], item.position, on_heap=True, **_meeting(used))
     available = [max(item.position for item in bucket) for bucket in buckets]
     if step.reduction:
         lowered.communication, available = [1], list(itertools.accumulate(available, max))

@@ -4,16 +4,20 @@ gathered where they are used, functional collectives) by tarn.torch.step, compar
     communicating_ranks.py RANK WORLD STORE CASES..."""
 import copy
 import functools
+import gc
 import re
 import textwrap
+import warnings
+import weakref
 from pathlib import Path
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.nn.functional as F
 from networks import OLDER, eager_step, loss_of
-from sharding_ranks import adam, left, main, parts, same
+from sharding_ranks import IS_LONG, adam, left, main, parts, same
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -25,8 +29,10 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
+from tarn.torch import stepping
 from tarn.torch.sharding.agreement import Council
 from tarn.torch.sharding.communicating import members
+from tarn.torch.tensors import local
 
 
 class Block(nn.Module):
@@ -86,11 +92,13 @@ def plain():
     return Plain(), lambda: (torch.randn(6, 13), torch.randint(0, 3, (6,)))
 
 
-def compared(network, wrap, optimizer=adam, steps=4, loss_fn=loss_of, same_data=True, clip=None, make=tarn.torch.step, **options):
+def compared(network, wrap, optimizer=adam, steps=4, loss_fn=loss_of, same_data=True, clip=None, make=tarn.torch.step, change=None, **options):
     """Trains eagerly and by planned steps. Returns the planned step, its model and its optimizer."""
     base, batch = network()
     one, two = wrap(copy.deepcopy(base)), wrap(copy.deepcopy(base))
     theirs, ours = optimizer(one.parameters()), optimizer(two.parameters())
+    if change:
+        change(model=one)
     torch.manual_seed(100 if same_data else 100 + dist.get_rank())
     data = [batch() for _ in range(steps)]
     step = make(two, ours, loss_fn, data[0], clip=clip, **options)
@@ -285,6 +293,30 @@ def uneven():
     assert step.reason is None, step.reason
 
 
+def optimizers():
+    """They work on parts, and leave the states that they leave eagerly, of the same kinds."""
+    def kinds(model, optimizer):
+        return [(name, getattr(value, "placements", None), type(value)) for p in model.parameters()
+                for name, value in optimizer.state.get(p, {}).items()]
+
+    made = {}
+
+    def make(kind, options, parameters):
+        optimizer = getattr(torch.optim, kind)(parameters, **options)
+        made.setdefault(kind + str(options), []).append(optimizer)
+        return optimizer
+
+    for kind, options in (("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}), ("Adagrad", {}),
+                          ("NAdam", {}), ("RAdam", {}), ("RMSprop", {"centered": True, "momentum": 0.5}), ("Adadelta", {}),
+                          ("Adamax", {}), ("Adam", {"amsgrad": True}), ("Rprop", {}), ("ASGD", {}), ("AdamW", {"foreach": True}))[:None if IS_LONG else 2]:
+        options = {"foreach": False, **options}
+        one = {}
+        step, model, ours = compared(plain, gathered_where_used, same_data=False, steps=5,
+                                     optimizer=functools.partial(make, kind, options), change=one.update)
+        theirs, _ = made[kind + str(options)]
+        assert step.reason is None and kinds(one["model"], theirs) == kinds(model, ours), (kind, step.reason)
+
+
 def under_fully_shard():
     """FSDP2 around tensor parallelism, by tarn.torch.fsdp."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
@@ -380,20 +412,35 @@ def hooks_that_communicate():
     assert step.reason is None, step.reason
     assert [op.kind for op in collectives(step)].count("hooks") == 4 and "clip" in {op.kind for op in collectives(step)}
     assert len({op.stream for op in collectives(step)}) == 1
-    seen = []
 
-    def whole(parameter):
-        seen.append(parameter.grad.full_tensor())
 
-    def gather(model):
-        gathered_where_used(model)
-        model.out.parametrizations.weight.original.register_post_accumulate_grad_hook(whole)
-        return model
+def hooks_that_keep():
+    """What hooks keep of gradients, whole or as they are, are eager execution's values, and stay so."""
+    def kept(wrap, attach, keep):
+        seen = {}
 
-    step, *_ = compared(network, gather, same_data=False, steps=6, timeout=60)
-    assert step.reason is None, step.reason
-    one_stream_each(step)
-    assert "hooks" in {op.kind for op in collectives(step)} and len(seen) >= 12
+        def hooked(model):
+            mine = seen.setdefault(len(seen), {})
+            model = wrap(model)
+            for name, parameter in model.named_parameters():
+                attach(parameter, functools.partial(lambda value, name: mine.setdefault(name, []).append(keep(value)), name=name))
+            return model
+
+        step, *_ = compared(network, hooked, same_data=wrap is not gathered_where_used, steps=5, timeout=60)
+        assert step.reason is None and "hooks" in {op.kind for op in collectives(step)}, step.reason
+        one_stream_each(step)
+        for name, values in seen[0].items():  # the first steps' are kept in rehearsals, too
+            for expected, value in zip(values[-3:], seen[1][name][-3:]):
+                assert torch.equal(local(expected), local(value)), name
+
+    def of_parameter(parameter, function):
+        parameter.register_post_accumulate_grad_hook(lambda p: function(p.grad))
+
+    kept(in_columns_and_rows, of_parameter, lambda gradient: gradient.full_tensor() if isinstance(gradient, DTensor) else gradient)
+    if IS_LONG:
+        kept(with_sequences, lambda p, f: p.register_hook(lambda g: f(g)), lambda g: g.full_tensor() if isinstance(g, DTensor) else g)
+        kept(gathered_where_used, of_parameter, lambda gradient: gradient)
+        kept(gathered_where_used, of_parameter, lambda gradient: gradient.full_tensor())
 
 
 # ---- Collectives in a loss ----
@@ -438,6 +485,14 @@ def asking(model, *batch):
     return loss if dist.get_rank() != 1 or loss.item() < 1e9 else 2 * loss
 
 
+def told(call, *arguments):
+    """What a call returns, and what it warns of."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        made = call(*arguments)
+    return made, [str(warning.message) for warning in seen if "tarn.torch.step" in str(warning.message)]
+
+
 def differing():
     """One rank cannot capture, or has another batch: all run eagerly."""
     step, *_ = compared(network, in_columns_and_rows, loss_fn=asking)
@@ -446,15 +501,85 @@ def differing():
     one, two = base, copy.deepcopy(base)
     theirs, ours = adam(one.parameters()), adam(two.parameters())
     step = tarn.torch.step(two, ours, loss_of, batch(), process_group=dist.group.WORLD)
-    reasons = []
-    for number in range(6):
+    reasons, warned = [], []
+    for number in range(7):
         own = batch()
-        if number == 4:
+        if number in (4, 6):
             own = (own[0].t().contiguous().t() if dist.get_rank() else own[0]), own[1]
         expected = eager_step(one, theirs, *own)
-        assert torch.equal(step(*own), expected) and same(parts(one, theirs), parts(two, ours))
+        loss, warnings_ = told(step, *own)
+        assert torch.equal(loss, expected) and same(parts(one, theirs), parts(two, ours))
         reasons.append(step.reason)
-    assert [bool(r) for r in reasons] == [False] * 4 + [True, False] and "different kinds" in reasons[4], reasons
+        warned.append(warnings_)
+    assert [bool(r) for r in reasons] == [False] * 4 + [True, False, True] and "different kinds" in reasons[4], reasons
+    assert [len(w) for w in warned] == [0] * 4 + [1, 0, 0] and "different kinds" in warned[4][0], warned
+
+
+def scaled(model, x, y, factor):
+    """The number is a part of a capture; sums over the ranks are as long whatever a batch has."""
+    loss = F.cross_entropy(model(x), y) * factor
+    return functional.all_reduce(loss.detach(), "sum", dist.group.WORLD) * 0 + loss
+
+
+def captured_too_often():
+    """The limit of captures is met by ranks at different calls, as shapes come in turn: all go on, eagerly."""
+    def batch():
+        return torch.randn(4, 13), torch.randint(0, 3, (4,))
+
+    base, _ = plain()
+    one, two = base, copy.deepcopy(base)
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    torch.manual_seed(1)
+    with mock.patch.object(stepping, "CAPTURES", 3), torch._dynamo.config.patch(  # pylint: disable=protected-access
+            specialize_float=True, automatic_dynamic_shapes=False, recompile_limit=64):
+        step = tarn.torch.step(two, ours, scaled, (*batch(), 1.0), process_group=dist.group.WORLD)
+        reasons = []
+        for number in range(12):
+            x, y = batch()
+            if dist.get_rank() and number % 2:
+                x, y = x[:3], y[:3]
+            own = x, y, 1.0 + number / 8
+            assert torch.equal(step(*own), eager_step(one, theirs, *own, loss_fn=scaled)), (number, step.reason)
+            assert same(parts(one, theirs), parts(two, ours)), (number, step.reason)
+            reasons.append(step.reason or "")
+    everybodys = [None, None]
+    dist.all_gather_object(everybodys, [("captured" in r or "batches of this shape" in r, r) for r in reasons])
+    assert any("have been captured 3 times" in r for _, r in everybodys[0]), everybodys
+    assert all(bool(a) == bool(b) for (_, a), (_, b) in zip(*everybodys)), everybodys
+
+
+def too_large():
+    """The budget of one rank is too small: both raise, when the step is made."""
+    for wrap, make in ((in_columns_and_rows, tarn.torch.step), (gathered_where_used, tarn.torch.step), (sharded, tarn.torch.fsdp)):
+        model, batch = network()
+        wrap(model)
+        try:
+            make(model, adam(model.parameters()), loss_of, batch(), budget=1000 if dist.get_rank() else 1 << 30, effort=1)
+            raise SystemExit("the step was made")
+        except tarn.DoesNotFit as error:
+            assert dist.get_rank() or "on rank 1" in str(error), error
+        dist.barrier()  # nothing is left of that on the wire
+
+
+def sharded(model):
+    for block in model.blocks:
+        fully_shard(block)
+    return fully_shard(model)
+
+
+def given_up():
+    """A batch does not outlive its step."""
+    for wrap, make in ((in_columns_and_rows, tarn.torch.step), (gathered_where_used, tarn.torch.step), (sharded, tarn.torch.fsdp)):
+        model, batch = network()
+        wrap(model)
+        step = make(model, adam(model.parameters()), loss_of, batch())
+        for number in range(4):
+            own = batch()
+            seen = [weakref.ref(t) for t in own]
+            step(*own)
+            del own
+            gc.collect()
+            assert number < 3 or step.reason is None and [s() for s in seen] == [None, None], (number, step.reason)
 
 
 def refused():
@@ -569,7 +694,7 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, hooks_that_communicate, checkpoints, functional_collectives, differing, refused, worlds_that_are_not_here,
+    parallel_loss, hooks, optimizers, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, differing, captured_too_often, too_large, given_up, refused, worlds_that_are_not_here,
     groups_of_the_program, failing)}
 
 if __name__ == "__main__":

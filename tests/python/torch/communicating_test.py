@@ -28,15 +28,15 @@ def many(name, count, *cases):
 # The short version has one case of each kind; the long one all of them, on four ranks, too.
 SHORT = [a_unit_is_an_entry_of_the_outermost_list_or_a_module,
          many("two_ranks_have_the_bits_of_eager_execution", 2, "sequence_parallel", "gathered_again", "functional_collectives",
-              "hooks_that_communicate"),
+              "hooks_that_communicate", "hooks_that_keep", "optimizers"),
          many("a_world_that_is_not_here_is_planned", 1, "worlds_that_are_not_here"),
          many("steps_of_some_ranks_leave_the_groups_of_all_alone", 3, "groups_of_the_program"),
-         many("ranks_that_differ_run_eagerly", 2, "differing")]
+         many("ranks_that_differ_run_eagerly", 2, "differing", "captured_too_often", "too_large", "given_up")]
 LONG = [many("more_models_on_two_ranks_have_the_bits_of_eager_execution", 2, "tensor_parallel", "documented", "clipped", "gathered", "averaged", "uneven",
              "gathered_in_sixteen_bits", "spread", "parallel_loss", "hooks", "checkpoints"),
         many("what_is_not_planned_runs_eagerly", 2, "refused"),
         many("a_rank_that_fails_takes_the_others_along", 2, "failing"),
-        many("four_ranks_have_the_bits_of_eager_execution", 4, "two_dimensions", "under_fully_shard", "uneven", "sequence_parallel")]
+        many("four_ranks_have_the_bits_of_eager_execution", 4, "two_dimensions", "under_fully_shard", "uneven", "sequence_parallel", "hooks_that_keep")]
 
 if __name__ == "__main__":
     run(SHORT + LONG if IS_LONG else SHORT)

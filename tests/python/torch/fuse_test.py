@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 import warnings
 from unittest import mock
 
@@ -20,7 +21,7 @@ from networks import NETWORKS, Transformer, eager_step, loss_of, make, resnet
 import tarn
 import tarn.torch
 from tarn.torch import fusing, stepping
-from tarn.torch.fusing import chunks, inductor, source
+from tarn.torch.fusing import chunks, embedding, inductor, source
 from tarn.torch.kernel import Kernel
 
 torch.set_num_threads(1)
@@ -430,6 +431,33 @@ def graphs_of_kernels_can_be_saved():
     assert make("tiny")
 
 
+def threads_that_sum_in_order_leave_the_mode_as_it_was():
+    """Whichever of two is done first: the mode is PyTorch's, and one for all threads."""
+    def mode():
+        return torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
+
+    for before in (0, 2):
+        torch.set_deterministic_debug_mode(before)
+        inside, first = (before or 1, bool(before)), threading.Event()
+        entered, told = threading.Event(), []
+
+        def other(inside=first, entered=entered, told=told):
+            with embedding.deterministic():
+                entered.set()
+                inside.wait(30)
+                told.append(mode())
+
+        thread = threading.Thread(target=other)
+        with embedding.deterministic():
+            thread.start()
+            assert entered.wait(30) and mode() == inside
+        assert mode() == inside  # the other one has not done yet
+        first.set()
+        thread.join()
+        assert told == [inside] and mode() == (before, True), (told, mode())
+    torch.set_deterministic_debug_mode(0)
+
+
 if __name__ == "__main__":
     wanted = [name for name in sys.argv[1:] if name.isidentifier() and name != "all"]
     run([globals()[name] for name in wanted] or [what_calls_write_is_read_from_signatures_and_schemas, unknown_statements_are_refused,
@@ -439,5 +467,5 @@ if __name__ == "__main__":
          odd_networks_agree_too, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
          another_inductor_is_told_plainly, a_source_is_generated_once, a_kernel_that_is_wrong_is_found_before_it_is_used,
          a_rounding_that_decides_much_is_no_fault, gradients_that_are_all_rounding_are_no_fault, a_loss_in_chunks_agrees_too,
-         tables_of_embeddings_get_the_sums_of_their_rows,
+         tables_of_embeddings_get_the_sums_of_their_rows, threads_that_sum_in_order_leave_the_mode_as_it_was,
          random_numbers_in_another_order_are_refused, graphs_of_kernels_can_be_saved])

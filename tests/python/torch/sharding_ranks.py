@@ -14,6 +14,7 @@ from networks import Transformer, eager_step, loss_of
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
@@ -189,6 +190,139 @@ def replicas():
     assert step.reason is None, step.reason
 
 
+# ---- Models and options ----
+
+class Blocks(nn.Module):
+    """Blocks between a first and a last module. tied: those two have one weight."""
+
+    def __init__(self, first, blocks, last, tied=False):
+        super().__init__()
+        self.first, self.blocks, self.out = first, nn.ModuleList(blocks), last
+        if tied:
+            self.out.weight = self.first.weight
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.out(x)
+
+
+class Again(nn.Module):
+    """A block that is computed again for the backward pass."""
+
+    def __init__(self, block):
+        super().__init__()
+        self.block = block
+
+    def forward(self, x):
+        return checkpoint(self.block, x, use_reentrant=False)
+
+
+class Experts(nn.Module):
+    """All of them, weighted: parameters of three dimensions."""
+
+    def __init__(self, width, count):
+        super().__init__()
+        self.gate, self.up = nn.Linear(width, count, bias=False), nn.Parameter(torch.randn(count, width, 2 * width) / width)
+        self.down = nn.Parameter(torch.randn(count, 2 * width, width) / width)
+
+    def forward(self, x):
+        y = F.silu(torch.einsum("...i,eij->...ej", x, self.up))
+        return torch.einsum("...ej,eji,...e->...i", y, self.down, self.gate(x).softmax(-1))
+
+
+def of_words(block, width=16, tied=False):
+    def make():
+        torch.manual_seed(0)
+        return (Blocks(nn.Embedding(40, width), [block(width) for _ in range(2)], nn.Linear(width, 40, bias=False), tied),
+                lambda: (torch.randint(0, 40, (2, 6)), torch.randint(0, 40, (2, 6))))
+    return make
+
+
+def of_pictures(norm):
+    def make():
+        torch.manual_seed(0)
+        blocks = [nn.Sequential(nn.Conv2d(6, 6, 3, padding=1, bias=False), norm(6), nn.ReLU()) for _ in range(2)]
+        return (Blocks(nn.Conv2d(3, 6, 3), blocks, nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 5))),
+                lambda: (torch.randn(4, 3, 8, 8), torch.randint(0, 5, (4,))))
+    return make
+
+
+def network(width):
+    return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 3 * width + 1), nn.GELU(), nn.Linear(3 * width + 1, width))
+
+
+NETWORKS = {
+    "transformer": transformer, "odd sizes, buffers, frozen": odd, "network": of_words(network), "uneven": of_words(network, 11),
+    "tied": of_words(network, tied=True), "experts": of_words(lambda width: Experts(width, 3)),
+    "checkpoints": of_words(lambda width: Again(network(width))), "dropout": of_words(lambda width: nn.Sequential(network(width), nn.Dropout(0.2))),
+    "attention": of_words(lambda width: nn.TransformerEncoderLayer(width, 2, 24, 0.0, batch_first=True)),
+    "pictures": of_pictures(nn.BatchNorm2d), "groups": of_pictures(lambda n: nn.GroupNorm(2, n))}
+
+
+def sgd(parameters):
+    return torch.optim.SGD([p for p in parameters if p.requires_grad], 0.1, momentum=0.9)
+
+
+def shorter(data):
+    return [own if number not in (2, 3) else [t[:len(t) // 2] for t in own] for number, own in enumerate(data)]
+
+
+OPTIONS = {
+    "plain": {}, "mixed precision": {"more": {"mp_policy": MIXED}}, "clipped": {"clip": clip_norm},
+    "mixed and clipped": {"more": {"mp_policy": MIXED}, "clip": clip_norm}, "a budget": {"budget": 0.85, "effort": 1},
+    "one stream": {"streams": 1}, "two streams": {"streams": 2}, "kept": {"more": {"reshard_after_forward": False}},
+    "SGD": {"optimizer": sgd}, "other shapes": {"batches": shorter, "steps": 6}, "symmetric": {"symmetric": True},
+    "reduced in 16 bits": {"more": {"mp_policy": MixedPrecisionPolicy(reduce_dtype=torch.bfloat16)}}}
+NO_PLAN = {}  # what runs eagerly, and a word of why
+
+
+def models_and_options():
+    """Each model with a few of the options, so that each of them meets several; TARN_CAMPAIGN: all with all."""
+    every, names = "TARN_CAMPAIGN" in os.environ, list(OPTIONS)
+    for place, (name, make) in enumerate(NETWORKS.items()):
+        for option in names if every else [names[(2 * place + k * 5) % len(names)] for k in range(2)]:
+            options = dict(OPTIONS[option])
+            if name.startswith(("odd", "pictures")) and "mixed" in option:
+                options["more"] = {"mp_policy": MixedPrecisionPolicy(reduce_dtype=torch.float32)}  # norms with buffers of 32 bits
+            try:
+                step, *_ = compared(make, **{"steps": 3, **options})
+            except tarn.DoesNotFit:
+                assert option == "a budget", (name, option)
+                continue
+            why = NO_PLAN.get((name, option), "")
+            assert (step.reason or "") == why or why and why in step.reason, (name, option, step.reason)
+
+
+def replicas_with_options():
+    """HSDP with mixed precision and clipping, uneven parts, buffers."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    for name, options in (("network", {"more": {"mp_policy": MIXED}, "clip": clip_norm}), ("uneven", {}), ("pictures", {"optimizer": sgd})):
+        more = {"mesh": mesh, **options.pop("more", {})}
+        step, *_ = compared(NETWORKS[name], more=more, steps=3, **options)
+        assert step.reason is None, (name, step.reason)
+
+
+def accumulated():
+    """Gradients of several batches: steps without reduction, and with gradients before them, run as FSDP2 does."""
+    base, batch = NETWORKS["network"]()
+    one, two = wrapped(copy.deepcopy(base)), wrapped(copy.deepcopy(base))
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    step = tarn.torch.fsdp(two, ours, loss_of, batch())
+    for number in range(6):
+        first, second = batch(), batch()
+        for model in (one, two):
+            if number % 2:
+                loss_of(model, *first).backward()  # reduced, and left for the step
+        expected = loss_of(one, *second)
+        expected.backward()
+        theirs.step()
+        theirs.zero_grad()
+        assert torch.equal(step(*second), expected.detach()) and same(parts(one, theirs), parts(two, ours)), step.reason
+        assert ("gradients before" in (step.reason or "")) == bool(number % 2), step.reason
+
+
 # ---- Worlds that are not here ----
 
 def large_worlds():
@@ -339,7 +473,7 @@ def dying():
 
 
 CASES = {function.__name__: function for function in (
-    plain, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, large_worlds,
+    plain, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, models_and_options, replicas_with_options, accumulated, large_worlds,
     eager_ranks, other_shapes, refused, failing, hanging, dying)}
 
 

@@ -19,6 +19,7 @@ import tempfile
 import textwrap
 import threading
 import warnings
+import weakref
 from pathlib import Path
 from unittest import mock
 
@@ -609,6 +610,19 @@ def the_allocator_for_cuda_compiles_and_is_taken():
     assert functions.tarn_cuda_install() is None
 
 
+def batches_do_not_outlive_their_steps():
+    for name, options in (("small_gpt", {}), ("small_gpt", {"streams": 2}), ("small_resnet", {"budget": 0.9})):
+        model, batch = make(name)
+        step = tarn.torch.step(model, adam(model.parameters()), loss_of, batch(), **options)
+        for number in range(4):
+            own = batch()
+            seen = [weakref.ref(t) for t in own]
+            step(*own)
+            del own
+            gc.collect()
+            assert number < 3 or step.reason is None and not any(s() is not None for s in seen), (name, options, step.reason)
+
+
 # ---- Several ranks ----
 
 def clip_norm(parameters):
@@ -656,7 +670,46 @@ def rank(number, port):
     other = torch.nn.Linear(3, 3 + number)
     raises(tarn.Rejected, tarn.torch.ddp, other, adam(other.parameters()), loss_of, torch.ones(3))
     raises(ValueError, tarn.torch.ddp, other, adam(other.parameters()), loss_of, torch.ones(3), seconds=1)
+    hooks_that_communicate(dist, number)
     dist.destroy_process_group()
+
+
+def hooks_that_communicate(dist, number):
+    """Beside reductions they would use one process group in two threads: such steps run eagerly, and without other
+    ranks that agree, too; a hook that begins to communicate later ends the step."""
+    def add(parameter):
+        dist.all_reduce(parameter.grad)
+
+    def late(_parameter):
+        if armed:
+            dist.barrier()
+
+    for make_step, hook, word in ((tarn.torch.ddp, add, "allreduce_) beside the reductions of tarn.torch.ddp"),
+                                  (tarn.torch.step, add, "pass process_group="), (tarn.torch.ddp, late, None)):
+        one, batch = make("small_resnet")
+        armed = []
+        two = copy.deepcopy(one)
+        for parameter in [*one.parameters(), *two.parameters()]:
+            parameter.register_post_accumulate_grad_hook(hook)
+        eager, planned = adam(one.parameters()), adam(two.parameters())
+        torch.manual_seed(100 + number)
+        data = [batch() for _ in range(8)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            step = make_step(two, planned, loss_of, data[0], **{"bucket_mb": 0.05} if make_step is tarn.torch.ddp else {})
+
+        def mean(parameters):
+            for parameter in parameters if make_step is tarn.torch.ddp else ():  # pylint: disable=cell-var-from-loop
+                dist.all_reduce(parameter.grad.div_(2))
+
+        for b in data:
+            for buffer in one.buffers() if make_step is tarn.torch.ddp else ():
+                dist.broadcast(buffer, 0)
+            assert torch.equal(step(*b), eager_step(one, eager, *b, clip=mean)), step.reason
+            assert same(tensors_of(two, planned), tensors_of(one, eager)), step.reason
+        assert (step.reason is None) == (word is None) and (word or "") in (step.reason or ""), step.reason
+    armed.append(True)
+    assert "barrier" in str(raises(ValueError, step, *data[0]))
 
 
 def two_ranks_are_bit_equal_with_distributed_data_parallel():
@@ -761,7 +814,7 @@ NEEDS_EXECUTORCH = ("exported_programs_run_and_give_the_same", "memories_and_sha
 TESTS = [value for name, value in list(vars().items())
          if not (OLDER and name in NEEDS_EXECUTORCH) and getattr(value, "__module__", None) == "__main__" and callable(value)
          and name not in ("adam", "sgd", "moving", "poisoned", "executorch_edge", "eager_step", "tensors_of", "same", "compare", "small_pair",
-                          "rank", "clip_norm", "asking_the_host", "least", "eager_peak", "packed")]
+                          "rank", "hooks_that_communicate", "clip_norm", "asking_the_host", "least", "eager_peak", "packed")]
 
 if __name__ == "__main__":
     only = [a for a in sys.argv[2:] if a != "-v"]

@@ -5,21 +5,15 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from ..capture import Captured
+from ..capture import Captured, mode_of
 from .chunks import chunked
 from .inductor import decompositions, joint_passes, propagate
 from .row_sums import simplify
 
 aten = torch.ops.aten
-
-
-def mode_of(module: torch.fx.GraphModule) -> FakeTensorMode:
-    """Of the module's fake tensors."""
-    values = (node.meta.get("val") for node in module.graph.nodes)
-    return next(value.fake_mode for value in values if isinstance(value, FakeTensor))
 
 
 def functional(captured: Captured, chunks: int, settings: Mapping[str, Any]
@@ -28,7 +22,7 @@ def functional(captured: Captured, chunks: int, settings: Mapping[str, Any]
     settings: of Inductor."""
     module = captured.module
     fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
-    mode = mode_of(module)
+    mode = mode_of(module.graph.nodes)
 
     def traced(function: Any, table: Any) -> torch.fx.GraphModule:
         with mode, torch.no_grad():
@@ -90,7 +84,7 @@ def lifted(module: torch.fx.GraphModule) -> tuple[list[Any], dict[str, Any]]:
         constants[name] = value
         with module.graph.inserting_after(after):
             after = module.graph.placeholder(name)
-        after.meta = {**node.meta, "val": mode_of(module).from_tensor(value.clone())}
+        after.meta = {**node.meta, "val": mode_of(module.graph.nodes).from_tensor(value.clone())}
         node.replace_all_uses_with(after)
         module.graph.erase_node(node)
     module.recompile()

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Optional
 import torch
 from torch.distributed.distributed_c10d import _resolve_process_group
 
-from ..capture import Captured, is_random
+from ..capture import Captured, is_random, mode_of
 from ..collectives import is_collective, is_wait
-from .gathering import Writer, mode_of, read_after, storage_of
+from .gathering import Writer, read_after, storage_of
 from .kernels import Gather, Reduce, Scatter
 
 ATEN = torch.ops.aten

@@ -12,10 +12,10 @@ from ..capture import capture
 from ..collectives import divide
 from ..stepping import Step, of_optimizer
 from ..tensors import dtensor, local
-from ..updates import hooked
+from ..updates import hooked, looks_at_several
 from .agreement import council
 from .coalescing import coalesced
-from .joint import JointStep, check_options, looks_at_several, without_regions
+from .joint import JointStep, check_options, without_regions
 from .network import Network, measured
 from .units import Refused
 
@@ -95,10 +95,6 @@ class CommunicatingStep(JointStep):
     def returned(self, variant: Any, results: Any) -> Any:
         return [result if spec is None else dtensor(result, spec)
                 for result, spec in zip(results, variant.specs)]
-
-    def names(self) -> dict[int, str]:
-        held = [*self.model.named_parameters(), *self.model.named_buffers()]
-        return {id(local(t)): n for n, t in held}
 
     def parameter(self, tensor: Any) -> Any:
         known = [*self.model.parameters(), *of_optimizer(self.optimizer)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..capture import Captured
+from ..capture import Captured, mode_of
 from .kernels import Cast, Gather, Pack, Reduce, Scatter
 
 ATEN = torch.ops.aten
@@ -145,11 +145,6 @@ def sharded(captured: Captured, units: Any, owners: Any) -> Captured:
     graph.lint()
     captured.module.recompile()
     return captured
-
-
-def mode_of(nodes: Any) -> Any:
-    """The FakeTensorMode of their values."""
-    return next((n.meta["val"].fake_mode for n in nodes if hasattr(n.meta["val"], "fake_mode")), None)
 
 
 def _flat(graph: Any, mode: Any, whole: Any, shard: Any) -> Any:

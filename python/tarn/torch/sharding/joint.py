@@ -13,14 +13,11 @@ import tarn
 from .. import collectives
 from ..stepping import Report, Step
 from ..tracing import NotRun, reason
-from ..updates import is_one_by_one
 from .agreement import Alone
 from .network import Network
 from .schedules import fastest
 
 NEW, EAGER = -1, -2  # votes; others are numbers of variants
-ALONE = {"Adadelta", "Adagrad", "Adam", "Adamax", "AdamW", "ASGD", "NAdam", "RAdam", "RMSprop",
-         "Rprop", "SGD"}  # optimizers that look at each number alone
 
 
 def check_options(options: Any) -> None:
@@ -31,11 +28,6 @@ def check_options(options: Any) -> None:
     if options.get("fuse") or options.get("compare") == "sample" or options.get("offload"):
         raise ValueError('steps of several ranks take neither fuse nor compare="sample" nor '
                          'offload')
-
-
-def looks_at_several(optimizer: Any) -> bool:
-    """Does the optimizer look at more than one number at a time, and so communicate on DTensors?"""
-    return type(optimizer).__name__ not in ALONE or not is_one_by_one(optimizer)
 
 
 class JointStep(Step):
@@ -56,6 +48,7 @@ class JointStep(Step):
             raise ValueError("steps of several ranks are no CUDA graphs: leave graph out")
         self._voted, self._talks = True, self.rounds
         self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
+        self._warned: set[str] = set()  # of what: each is told once
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
                          **options)
 
@@ -100,8 +93,12 @@ class JointStep(Step):
         if len(set(votes)) == 1:
             return
         eager = [rank for rank, vote in zip(self.wire.members, votes) if vote == EAGER]
-        raise NotRun(f"ranks {eager} run eagerly" if eager else
-                     "the ranks have batches of different kinds")
+        text = (f"ranks {eager} run eagerly" if eager else
+                "the ranks have batches of different kinds")
+        if text not in self._warned:
+            self._warned.add(text)
+            self._warning = f"it runs eagerly: {text}"
+        raise NotRun(text)
 
     def _run(self, variant: Any) -> None:
         try:

@@ -11,11 +11,11 @@ import tarn
 from ..capture import capture
 from ..memory import Arena
 from ..tracing import NotRun, Traced
-from ..updates import hooked
+from ..updates import hooked, looks_at_several
 from ..window import Memory, Nccl, communicators
 from .agreement import council
 from .gathering import sharded
-from .joint import JointStep, check_options, looks_at_several, without_regions
+from .joint import JointStep, check_options, without_regions
 from .kernels import Cast, Pack
 from .network import Network, measured
 from .units import Refused, Whole

@@ -151,14 +151,35 @@ class Unit:
             self._group._to_sharded()
 
 
-class _Casting:
-    """A module's hook in the place of FSDP2's: casts what goes in."""
+class _Together(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+    """What goes into a module, as one node: the gradient of each is summed up inside before it is
+    added to others, as FSDP2's hook has it."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Any) -> Any:  # pylint: disable=arguments-differ,unused-argument
+        return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:  # pylint: disable=arguments-differ,unused-argument
+        return gradients
+
+
+class _Entering:
+    """A module's hook in the place of FSDP2's: casts what goes in, if there is a type for that."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
 
     def __call__(self, _module: Any, args: Any, kwargs: Any) -> Any:
-        return cast(self.dtype, args), cast(self.dtype, kwargs)
+        if self.dtype is not None:
+            args, kwargs = cast(self.dtype, args), cast(self.dtype, kwargs)
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        places = [i for i, t in enumerate(leaves) if isinstance(t, torch.Tensor) and t.requires_grad]
+        if not places or not torch.is_grad_enabled():
+            return args, kwargs
+        for place, made in zip(places, _Together.apply(*[leaves[i] for i in places])):
+            leaves[place] = made
+        return pytree.tree_unflatten(leaves, spec)
 
 
 class _CastingOut:
@@ -179,7 +200,7 @@ class Whole:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.units: list[Unit] = []
-        self._states: list[tuple[nn.Module, Any, Any, Any]] = []  # and hooks that only cast
+        self._states: list[tuple[nn.Module, Any, Any, Any]] = []  # and hooks in the place of its own
         self._is_whole = False
         for module in model.modules():
             state = _state_of(module)
@@ -196,8 +217,8 @@ class Whole:
             policy = state._mp_policy
             self._states.append((
                 module, state,
-                _Casting(policy.param_dtype) if policy.param_dtype and policy.cast_forward_inputs
-                else None, _CastingOut(policy.output_dtype) if policy.output_dtype else None))
+                _Entering(policy.param_dtype if policy.cast_forward_inputs else None),
+                _CastingOut(policy.output_dtype) if policy.output_dtype else None))
         if not self.units:
             raise Refused("fully_shard has wrapped no module of the model")
         self.shards = [shard for unit in self.units for shard in unit.shards]
@@ -245,7 +266,7 @@ class Whole:
                     where.clear()
                     where.update(entries)
 
-    def _leave(self, module: nn.Module, state: Any, casting: Any, casting_out: Any) -> Any:
+    def _leave(self, module: nn.Module, state: Any, entering: Any, casting_out: Any) -> Any:
         before, after = state._pre_forward_hook_handle.id, state._post_forward_hook_handle.id
         dicts = (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs,
                  module._forward_hooks, module._forward_hooks_with_kwargs,
@@ -255,12 +276,11 @@ class Whole:
             where.clear()
             for key, value in entries.items():
                 if key == before and where is module._forward_pre_hooks:
-                    if casting:
-                        where[key] = casting
+                    where[key] = entering
                 elif key == after and where is module._forward_hooks:
                     if casting_out:
                         where[key] = casting_out
-                elif key != before or casting:
+                else:
                     where[key] = value
         own = type(module)
         module.__class__ = own.__mro__[2]  # before fully_shard: (FSDPX, FSDPModule, X)
