@@ -233,12 +233,13 @@ static enum tarn_status try_candidate(struct search *search,
     return offer(search, &outcome, error);
 }
 
-/* The reports that the caller wants. */
+/* The reports that the caller wants. Rows are the caller's only if there is a plan. */
 static void give_reports(const struct tarn_plan_settings *settings, struct tarn_outcome *outcome)
 {
 #define GIVE(options, report_of)                                                         \
     tarn_report_give(settings->options.report, settings->options.report_size, report_of, \
                      sizeof *(report_of))
+    if (outcome->status != TARN_OK) tarn_couple_report_finish(&outcome->coupled);
     GIVE(assign, &outcome->assigned);
     GIVE(reorder, &outcome->reordered);
     GIVE(in_place, &outcome->merged);
