@@ -6,11 +6,12 @@
  *                ends here; many blocks are placed by windows first (improve.c)
  *     bound      raised, if it can be: perhaps this was the best plan already
  *     exact      complete search at the aim, briefly: if blocks are few and it is tight
- *     coarse     exact search, cores, bands and folding (fold.h) in coarse sizes, if most bytes are
- *                in multiples of one size (coarse.h)
+ *     coarse     exact search, cores, bands, folding (fold.h) and repair (repair.h) in coarse
+ *                sizes, if most bytes are in multiples of one size (coarse.h)
  *     core       exact search for the few blocks that matter (core.h): nearly all others end here
  *     apart      every stream in a band of its own, if that can be lower (apart.h)
- *     baseline   the methods of SOMAS, so that no plan is worse than the best of them
+ *     baseline   the methods of SOMAS, so that no plan is worse than the best of them; left out if
+ *                the work left is reserved for what follows
  *     compact    what all of these have found, pushed together (compact.h)
  *     core   ┐   closer to the aim by 1/2, 1/4, 1/8 of the distance, then at the aim, with other
  *     local  ┘   random numbers; from the best plan so far; both in rounds that grow, up to the
@@ -98,10 +99,12 @@ static enum tarn_status run_round(struct tarn_placing *placing, uint64_t steps)
     return status;
 }
 
-/* Limits the first search by cores, which is at the aim. */
+/* Limits the first search by cores, which is at the aim. If little is left, it may do a quarter of
+ * that. */
 static uint64_t reserve_of_core(const struct tarn_placing *placing)
 {
     uint64_t most = placing->request.improve.work_max / CORE_SHARE, left = placing->work_left;
+    if (left <= placing->reserve) return left - left / 4;
     return left > most && left - most > placing->reserve ? left - most : placing->reserve;
 }
 

@@ -69,18 +69,23 @@ static bool is_aligned(const struct tarn_blocks *blocks, uint64_t unit)
     return true;
 }
 
-uint64_t tarn_repair_estimate(const struct tarn_problem *problem, uint64_t aim)
+enum tarn_status tarn_repair_estimate(const struct tarn_problem *problem, uint64_t aim,
+                                      uint64_t *work)
 {
     const struct tarn_blocks *blocks = &problem->blocks;
     uint64_t unit = divisor_of(blocks), pairs;
-    if (unit == 0 || blocks->count < 2 || blocks->count != blocks->storages_count) return 0;
-    if (aim / unit >= CELLS_MAX / blocks->count || !is_aligned(blocks, unit)) return 0;
-    for (uint32_t b = 0; b < blocks->count; b++)
-        if (tarn_block_at(blocks, b).size > aim) return 0;
-    if (tarn_conflicts_pairs(&problem->conflicts, &pairs) != TARN_OK || pairs > PAIRS_MAX / 2)
-        return 0;
+    *work = 0;
+    if (unit == 0 || blocks->count < 2 || blocks->count != blocks->storages_count) return TARN_OK;
+    if (aim / unit >= CELLS_MAX / blocks->count || !is_aligned(blocks, unit)) return TARN_OK;
+    for (uint32_t b = 0; b < blocks->count; b++) {
+        uint64_t size = tarn_block_at(blocks, b).size;
+        if (size == 0 || size > aim) return TARN_OK;
+    }
+    enum tarn_status status = tarn_conflicts_pairs(&problem->conflicts, &pairs);
+    if (status != TARN_OK || pairs > PAIRS_MAX / 2) return status;
     uint64_t mask = (uint64_t)TARN_WORK_EXACT_CONFLICT * problem->conflicts.words_count;
-    return 2 * (mask + TARN_WORK_MAKE) * blocks->count + 2 * TARN_WORK_REPAIR_PAIR * pairs;
+    *work = 2 * (mask + TARN_WORK_MAKE) * blocks->count + 2 * TARN_WORK_REPAIR_PAIR * pairs;
+    return TARN_OK;
 }
 
 /* ---- Making ---- */
@@ -225,15 +230,18 @@ static bool meet(struct run a, struct run b)
 
 static void fill_table(struct repair *repair)
 {
+    uint64_t cells = 0;
     for (uint32_t i = 0; i < repair->count; i++) {
         for (uint32_t e = repair->begin[i]; e < repair->begin[i + 1]; e++) {
             struct run other = run_of(repair, repair->neighbour[e]);
             charge_item(repair, i, other, repair->weight[e]);
+            cells += (uint32_t)(repair->size[i] + other.size);
             if (meet(run_of(repair, i), other)) repair->paid[i] += repair->weight[e];
         }
         repair->at[i] = TARN_NONE;
         note_open(repair, i);
     }
+    repair->work += cells / TARN_WORK_REPAIR_PLACES;
 }
 
 /* Items from the given offsets; those that are too high are lowered. */
@@ -392,6 +400,7 @@ static void gain(struct repair *repair)
             repair->paid[k]++;
             charge_item(repair, i, other, 1);
             charge_item(repair, k, own, 1);
+            repair->work += (uint32_t)(own.size + other.size) / TARN_WORK_REPAIR_PLACES;
         }
         repair->work += (uint64_t)TARN_WORK_OBSTACLE * (repair->begin[i + 1] - repair->begin[i]);
     }
@@ -414,12 +423,12 @@ enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
 {
     const struct tarn_blocks *blocks = &problem->blocks;
     struct tarn_region region = {.chunks = NULL};
-    struct repair repair = {.problem = problem,
-                            .unit = divisor_of(blocks),
-                            .random = options->seed,
-                            .work = tarn_repair_estimate(problem, options->aim)};
+    struct repair repair = {
+        .problem = problem, .unit = divisor_of(blocks), .random = options->seed};
     *found = false;
     *work = 0;
+    enum tarn_status status = tarn_repair_estimate(problem, options->aim, &repair.work);
+    if (status != TARN_OK) return status;
     if (repair.work == 0 || (options->work_max > 0 && repair.work >= options->work_max))
         return TARN_OK;
     assert(problem->conflicts.row);

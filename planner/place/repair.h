@@ -16,15 +16,17 @@ struct tarn_repair_options {
 
 /* offset: by storage, any offsets, from which the search starts; then those at which it ended.
  * *found: no two storages in conflict share bytes there, and none ends above the aim. It does
- * nothing if tarn_repair_estimate is 0 or as much as the work allowed. The problem has its rows.
+ * nothing if tarn_repair_estimate is 0 or at least as much as the work allowed. The problem has its
+ * rows.
  * *work: what it took. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
                                    const struct tarn_repair_options *options, uint64_t *offset,
                                    bool *found, uint64_t *work);
 
-/* The work before the first move, from above; 0: the problem is not for this search, since blocks
- * have several members or alignments that their sizes are no multiples of, or are too many or too
- * large. */
-uint64_t tarn_repair_estimate(const struct tarn_problem *problem, uint64_t aim);
+/* *work: of listing the pairs, from above; the table comes after it. 0: the problem is not for this
+ * search, since blocks have several members, no bytes, or alignments that their sizes are no
+ * multiples of, or are too many or too large. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_repair_estimate(const struct tarn_problem *problem, uint64_t aim,
+                                      uint64_t *work);
 
 #endif

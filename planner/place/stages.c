@@ -42,12 +42,12 @@ enum { APART_PLACEMENTS = 8 };
  * fine, 1/REFINE_SHARE of the work is kept. */
 enum { COARSE_SHARE = 2, REFINE_SHARE = 8, COARSE_BLOCKS_MAX = 16384 };
 
-/* Search by repair leaves 1/REPAIR_LEAVES of all work, and is not begun if its making takes more
- * than 1/REPAIR_MAKES. What repeats is folded to REPAIR_PERIODS periods with half of the work, if
- * this removes 1/REPAIR_SHARE of the blocks. REPAIR_PLANS coarse plans at the bound are made fine.
- */
-enum { REPAIR_LEAVES = 4, REPAIR_MAKES = 8, REPAIR_PERIODS = 12, REPAIR_SHARE = 3 };
-enum { REPAIR_PLANS = 4 };
+/* Search by repair leaves 1/REPAIR_LEAVES of all work to the stages after it, and is not begun if
+ * its making takes more than 1/REPAIR_MAKES of its own. If that removes 1/REPAIR_SHARE of the
+ * blocks, what repeats is folded to REPAIR_PERIODS periods first, with half of the work.
+ * REPAIR_PLANS coarse plans at the bound are made fine. */
+enum { REPAIR_LEAVES = 4, REPAIR_MAKES = 8 };
+enum { REPAIR_PERIODS = 12, REPAIR_SHARE = 3, REPAIR_PLANS = 4 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -449,6 +449,7 @@ static enum tarn_status repair(struct repairing *repairing, const uint32_t *lead
 {
     struct tarn_placing *placing = repairing->placing;
     struct tarn_repair_options options = repairing->options;
+    struct tarn_compact_options compact = *repairing->compact;
     size_t count = repairing->coarse->fine->blocks.storages_count;
     uint64_t least = UINT64_MAX, work = 0;
     repairing->options.seed++;
@@ -456,9 +457,10 @@ static enum tarn_status repair(struct repairing *repairing, const uint32_t *lead
     options.work_max = work_max + 1;
     enum tarn_status status =
         tarn_repair_place(&placing->problem, &options, repairing->coarse_offset, found, &work);
-    placing->work_left = tarn_work_less(placing->work_left, work > 0 ? work : options.work_max);
+    placing->work_left = tarn_work_less(placing->work_left, work);
     if (status != TARN_OK || !*found) return status;
-    status = tarn_coarse_refine(repairing->coarse, repairing->coarse_offset, repairing->compact,
+    compact.work_max = placing->work_left + 1; /* 0: no limit */
+    status = tarn_coarse_refine(repairing->coarse, repairing->coarse_offset, &compact,
                                 repairing->tried, &least, &work);
     placing->work_left = tarn_work_less(placing->work_left, work);
     if (status != TARN_OK || least >= repairing->footprint) return status;
@@ -471,7 +473,7 @@ static enum tarn_status repair(struct repairing *repairing, const uint32_t *lead
 static void scatter(struct repairing *repairing)
 {
     const struct tarn_blocks *blocks = &repairing->placing->problem.blocks;
-    uint64_t grain = repairing->coarse->grain, random = repairing->options.seed;
+    uint64_t grain = repairing->coarse->grain, random = ~repairing->options.seed;
     for (uint32_t a = 0; a < blocks->storages_count; a++) {
         uint64_t places = (repairing->options.aim - blocks->reserved[a]) / grain + 1;
         repairing->coarse_offset[a] = grain * tarn_random_below(&random, (uint32_t)places);
@@ -538,7 +540,8 @@ static enum tarn_status repair_coarse(struct tarn_placing *own, const struct tar
                                       const struct tarn_compact_options *compact, uint64_t *offset,
                                       uint64_t *footprint)
 {
-    uint64_t make = tarn_repair_estimate(&own->problem, own->result->footprint);
+    uint64_t make;
+    enum tarn_status status = tarn_repair_estimate(&own->problem, coarse->bound, &make);
     size_t fine_count = coarse->fine->blocks.storages_count;
     struct repairing repairing = {.coarse = coarse,
                                   .compact = compact,
@@ -549,10 +552,11 @@ static enum tarn_status repair_coarse(struct tarn_placing *own, const struct tar
                                   .coarse_offset = own->result->offset,
                                   .offset = offset,
                                   .footprint = *footprint};
-    if (make == 0 || own->work_left / REPAIR_MAKES < make || *footprint <= compact->aim)
-        return TARN_OK;
+    if (status != TARN_OK || make == 0 || own->work_left / REPAIR_MAKES < make ||
+        *footprint <= compact->aim)
+        return status;
     repairing.tried = tarn_region_take(own->region, fine_count, sizeof *repairing.tried);
-    enum tarn_status status = repairing.tried ? make_rows(own) : TARN_SYSTEM;
+    status = repairing.tried ? make_rows(own) : TARN_SYSTEM;
     if (status == TARN_OK) status = lead(own, &repairing.leader);
     if (status == TARN_OK) status = repair_at_bound(&repairing);
     *footprint = repairing.footprint;
@@ -591,7 +595,6 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
     status = tarn_coarse_refine(coarse, result.offset, &compact, offset, footprint, &work);
     spend(placing, 0, work);
     uint64_t leaves = improve->work_max / REPAIR_LEAVES;
-    compact.work_max = 0;
     own.work_left = work_max == 0 ? TARN_WORK_DEFAULT / REPAIR_MAKES
                                   : tarn_work_less(placing->work_left, leaves);
     begun = own.work_left;

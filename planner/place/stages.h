@@ -48,8 +48,8 @@ enum tarn_status tarn_stage_exact(struct tarn_placing *placing, uint64_t nodes);
 enum tarn_status tarn_stage_exact_briefly(struct tarn_placing *placing);
 /* Compacts the present plan (compact.h) with 1/`share` of the remaining work. */
 enum tarn_status tarn_stage_compact(struct tarn_placing *placing, uint64_t share);
-/* Exact search, cores, bands, folds and compaction for the problem in coarse sizes (coarse.h), if
- * there is one; its plan, made fine, becomes the result if that is lower. */
+/* Exact search, cores, bands, folds, repair and compaction for the problem in coarse sizes
+ * (coarse.h), if there is one; its plan, made fine, becomes the result if that is lower. */
 enum tarn_status tarn_stage_coarse(struct tarn_placing *placing, uint64_t visits);
 /* Places each stream in a band of its own (apart.h), with all but 1/`kept` of the remaining work;
  * 0: with all of it. This plan is set aside: search continues from the present plan, and the lower

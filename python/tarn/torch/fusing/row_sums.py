@@ -6,9 +6,10 @@ launches for 16,384 rows of 768 numbers on an H100. Here an index is put in orde
 use it (a layer of experts reads words by the index by which it adds them up), and one kernel makes
 all of the result, several rows at a time.
 
-`rows_in_order` returns where the rows of each index lie: `places` are the positions of the index,
-sorted by what they hold, those that hold j are places[starts[j + rows] : starts[j + rows + 1]]
-(j >= -rows: an index may count from the end)."""
+`rows_in_order` sorts an index: `places` are its positions, sorted by what they hold; `starts` has
+2 * rows + 1 entries: the positions whose index is j are places[starts[j + rows] : starts[j + rows + 1]]
+for j from -rows (an index may count from the end) to rows - 1. Both stay alive from the first use of
+an index to the last, as 8 bytes a position and 4 a row are little beside the rows."""
 from __future__ import annotations
 
 import math
@@ -18,7 +19,8 @@ import torch
 
 aten = torch.ops.aten
 
-NARROW = 32  # numbers: rows of fewer are left to index_put
+NARROW, WIDE = 32, 1 << 26  # numbers of a row; others are left to index_put
+MOST = 1 << 29  # rows likewise: the kernel counts to twice as many in 32 bits
 DEVICES = ("cuda",)
 SUMS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _VIEWS = (aten.reshape.default, aten.view.default, aten.squeeze.dim, aten.unsqueeze.default)
@@ -30,12 +32,10 @@ _library.define("sum_of_rows(Tensor? base, Tensor values, Tensor places, Tensor 
 
 
 def _in_order(index: torch.Tensor, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-    small = torch.int16 if rows < 1 << 15 else torch.int32 if rows < 1 << 31 else torch.int64
-    keys = index.flatten()
-    if small != torch.int64:  # a sort of few bits takes less; what is out of range stays so
-        keys = keys.clamp(-rows - 1, rows).to(small)
+    key_type = torch.int16 if rows < 1 << 15 else torch.int32  # a sort of few bits takes less
+    keys = index.flatten().clamp(-rows - 1, rows).to(key_type)  # what is out of range stays so
     keys, places = keys.sort(stable=True)
-    bounds = torch.arange(-rows, rows + 1, device=keys.device, dtype=small)
+    bounds = torch.arange(-rows, rows + 1, device=keys.device, dtype=key_type)
     return places, torch.searchsorted(keys, bounds, out_int32=index.numel() < 1 << 31)
 
 
@@ -73,7 +73,8 @@ def index_put(base: Any, indices: Sequence[Any], values: Any, accumulate: bool =
             or index is None or index.dtype != torch.int64
             or values.dtype != base.dtype
             or tuple(values.shape) != (*index.shape, *base.shape[1:])
-            or not index.numel() or math.prod(base.shape[1:]) < NARROW):
+            or index.device != base.device or not index.numel() or base.shape[0] > MOST
+            or not NARROW <= math.prod(base.shape[1:]) <= WIDE):
         return NotImplemented
     places, starts = torch.ops.tarn.rows_in_order(index, base.shape[0])
     flat = values.reshape(index.numel(), *base.shape[1:])
