@@ -13,7 +13,7 @@ struct tarn_keep {
 };
 
 /* Reads the plan, and finds its storages in the graph: by their names if the plan's graph is known,
- * else by their ids; storages whose size, kind or name differs are left out. */
+ * else by their ids; storages whose size or name differs, or that are not planned, are left out. */
 enum tarn_status tarn_keep_load(struct tarn_keep *keep, const struct tarn_load_options *load,
                                 const struct tarn_graph *graph, struct tarn_error *error);
 /* Prints how many storages kept their offset and how many did not. */

@@ -1,4 +1,4 @@
-/* Reads list files line by line. */
+/* Reads lists of graphs: files with the path of a graph in each line. */
 #include "list.h"
 
 #include <errno.h>
@@ -24,12 +24,13 @@ const char *tarn_list_next(struct tarn_graph_list *list)
             list->line[--length] = '\0';
         if (length > 0) return list->line;
     }
+    list->failed = !feof(list->file);
     return NULL;
 }
 
 enum tarn_status tarn_list_close(struct tarn_graph_list *list)
 {
-    enum tarn_status status = ferror(list->file) ? TARN_SYSTEM : TARN_OK;
+    enum tarn_status status = list->failed || ferror(list->file) ? TARN_SYSTEM : TARN_OK;
     if (status != TARN_OK) tarn_say("%s: cannot be read: %s", list->path, strerror(errno));
     free(list->line);
     if (list->file != stdin) fclose(list->file);

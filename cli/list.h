@@ -10,6 +10,7 @@ struct tarn_graph_list {
     FILE *file;
     char *line;
     size_t room;
+    bool failed; /* a line could not be read, or there was no memory for it */
 };
 
 /* Says why not if it cannot. */

@@ -1,5 +1,6 @@
-/* Planning a final graph: order, bound, place. Each is a step of its own on the plan that the steps
- * before it have filled in. Cost: the placement's, see place/; everything else is near-linear. */
+/* Planning a final graph, space by space as spaces.c calls it: order, bound, place. Each is a step
+ * of its own on the plan that the steps before it have filled in. Cost: the placement's, see
+ * place/; everything else is near-linear. */
 #include "plan_graph.h"
 
 #include <assert.h>

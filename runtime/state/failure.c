@@ -99,8 +99,9 @@ enum tarn_status tarn_session_was_cancelled(struct tarn_error *error)
 
 enum tarn_status tarn_session_forsaken(const struct tarn_session *session, struct tarn_error *error)
 {
-    return tarn_error_set(error, TARN_DEVICE,
-                          "a session that graph %s comes after on their arena has stopped before "
-                          "the work that is waited for",
-                          tarn_quote(session->graph->name).text);
+    return tarn_error_set(
+        error, TARN_DEVICE,
+        "graph %s waits for an earlier session of the same arena, which has stopped "
+        "before it finished that work",
+        tarn_quote(session->graph->name).text);
 }

@@ -14,7 +14,7 @@
  * An antichain that would weigh too little even with all its gaps empty is skipped. Every block
  * begins and ends at a multiple of the plan's alignment, so the bound is rounded up to such a
  * multiple.
- * Cost: about twice the effort in steps of a few nanoseconds. */
+ * Cost: about 2 x effort steps of a few nanoseconds each. */
 #include "gap_bound.h"
 
 #include <assert.h>
@@ -25,6 +25,8 @@
 #include "streams/base/checked.h"
 #include "streams/base/region.h"
 
+/* WALK: thresholds that a walk passes in one direction. TRY_WORK: of one antichain, for each
+ * storage on each stream. */
 enum { WALK = 16, TRY_WORK = 8 };
 
 struct search {

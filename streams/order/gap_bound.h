@@ -14,7 +14,7 @@ struct tarn_reserve {
 };
 
 /* The certificate: thresholds, which name an antichain as in antichain.h, and gaps, each by the
- * storage that is its first member. The proof is in gap_bound.c. */
+ * storage that is its first member. The proof is in gaps.c. */
 struct tarn_gap_bound {
     uint64_t bound; /* a multiple of the alignment, as every footprint is */
     uint32_t streams_count;

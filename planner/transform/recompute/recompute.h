@@ -100,8 +100,8 @@ struct tarn_recompute_model {
     uint32_t *tensor_version; /* tensor -> version that it names; TARN_NONE: persistent */
 };
 
-/* Wherever the passes are: before the primary op of `place` the version is dropped, or, if `again`,
- * there, computed again if it has been dropped. */
+/* Wherever the passes are: before the primary op of `place` the version is dropped, or, with
+ * `again`, computed again if it is missing. */
 struct tarn_cut {
     uint32_t place, version;
     bool again;

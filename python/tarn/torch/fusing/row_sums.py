@@ -7,9 +7,10 @@ use it (a layer of experts reads words by the index by which it adds them up), a
 all of the result, several rows at a time.
 
 `rows_in_order` sorts an index: `places` are its positions, sorted by what they hold; `starts` has
-2 * rows + 1 entries: the positions whose index is j are places[starts[j + rows] : starts[j + rows + 1]]
-for j from -rows (an index may count from the end) to rows - 1. Both stay alive from the first use of
-an index to the last, as 8 bytes a position and 4 a row are little beside the rows."""
+2 * rows + 1 entries: the positions whose index is j are
+places[starts[j + rows] : starts[j + rows + 1]],
+for j from -rows (an index may count from the end) to rows - 1. Both stay alive from the first use
+of an index to the last: 8 bytes a position and 8 a row are little beside the rows."""
 from __future__ import annotations
 
 import math
