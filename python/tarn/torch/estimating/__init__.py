@@ -150,6 +150,7 @@ class _Step:
     """A step on its way to a graph; also what updates.py wants to know of one."""
 
     clips_over = updates_over = ""  # as stepping.Step has them
+    wire = None
 
     def __init__(self, model: Any, optimizer: Any, loss_fn: Any, batch: Any, target: Device,
                  ranks: int, limit: int, clip: Any) -> None:
@@ -167,6 +168,9 @@ class _Step:
 
     def parameter(self, tensor: Any) -> Any:
         return tensor
+
+    def disagreement(self, name: str) -> str:
+        return name  # nothing runs
 
     def buckets(self, parameters: Any) -> Any:
         if self._ranks > 1:
