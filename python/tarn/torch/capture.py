@@ -28,25 +28,30 @@ class Captured(NamedTuple):
 
 def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: Dict[int, str],
             joint: Container[int] = (), as_they_lie: bool = False,
-            summed_in: Mapping[int, Any] = MappingProxyType({})) -> Captured:
+            grad_dtypes: Mapping[int, Any] = MappingProxyType({})) -> Captured:
     """Traces loss(*inputs) and the backward pass of its first result. loss: as Dynamo has traced
     it, with detached results. names: of the inputs that belong to the model, by id; the others are
     called as in the trace. joint: inputs that share storages; all others have one each. Inputs may be
     DTensors: what these communicate is a part of the trace. as_they_lie: sums that a DTensor has left
-    to who reads a gradient are left to them; else they are made here, in the type that summed_in has
-    by the id of the input."""
+    to who reads a gradient are left to them; else they are made here. grad_dtypes: by the id of the
+    input, the type to which the gradient of each of its uses is cast before these are summed up; None:
+    as they are."""
     again = [node for part in loss.modules() if isinstance(part, torch.fx.GraphModule)
              for node in part.graph.find_nodes(op="call_function", target=CHECKPOINT)]
     if any(node.kwargs.get("use_reentrant") is not False for node in again):
         raise ValueError("checkpoint with use_reentrant=True trains otherwise than its trace: pass "
                          "use_reentrant=False")
+    for tensor in inputs:
+        if (tensor.requires_grad and tensor.is_leaf
+                and getattr(tensor, "grad_dtype", tensor.dtype) != tensor.dtype):
+            raise ValueError(f"{names.get(id(tensor), 'an input')} has a grad_dtype of its own")
     _keep_history(loss)
     traces = []
     for function in (_once, _twice) if again else (None,):
         for node in again:
             node.target = function
             node.graph.owning_module.recompile()
-        traces.append(_trace(loss, inputs, joint, as_they_lie, summed_in))
+        traces.append(_trace(loss, inputs, joint, as_they_lie, grad_dtypes))
     if len({sum(map(is_random, trace[0].graph.nodes)) for trace in traces}) > 1:
         traces.pop()  # random numbers would be drawn again
     module, trained, specs, lying = traces[-1]
@@ -100,7 +105,7 @@ def _is_plain(tensor: Any) -> Any:
             and not (tensor.is_conj() or tensor.is_neg()))
 
 
-def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool, summed_in: Any) -> Any:
+def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool, grad_dtypes: Any) -> Any:
     trained: list[int] = []
     lying: list[Any] = []
     specs: list[Any] = []
@@ -109,12 +114,14 @@ def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool, summed_in: Any
         first: dict[int, int] = {}  # of the inputs that are one tensor
         own = [as_part(tensors[first.setdefault(id(t), i)].detach(), t).requires_grad_(t.requires_grad)
                for i, t in enumerate(inputs)]
+        for i in first.values():
+            if inputs[i].requires_grad and id(inputs[i]) in grad_dtypes:
+                own[i].grad_dtype = grad_dtypes[id(inputs[i])]
         with torch.enable_grad():
             results = torch.fx.Interpreter(loss).run(*(own[first[id(t)]] for t in inputs))
             leaves = [i for i in first.values() if inputs[i].requires_grad]
             made = torch.autograd.grad(results[0], [own[i] for i in leaves], allow_unused=True)
-        found = {i: gradient if as_they_lie else
-                 _as_parameter(gradient, inputs[i], summed_in.get(id(inputs[i])))
+        found = {i: gradient if as_they_lie else _as_parameter(gradient, inputs[i])
                  for i, gradient in zip(leaves, made) if gradient is not None}
         gradients = {i: local(gradient) for i, gradient in found.items()}
         trained.extend(gradients)
@@ -137,12 +144,11 @@ def _lying(gradient: Any, parameter: Any) -> Any:
     return gradient._spec
 
 
-def _as_parameter(gradient: Any, parameter: Any, dtype: Any) -> Any:
+def _as_parameter(gradient: Any, parameter: Any) -> Any:
     """A gradient that lies as its parameter does. (Sums that DTensor has left to whoever reads the
     gradient, which is the optimizer, are made here.)"""
     if _lying(gradient, parameter) is None:
         return gradient
-    gradient = gradient.to(dtype) if dtype else gradient
     return gradient.redistribute(placements=parameter.placements)
 
 
@@ -173,7 +179,7 @@ def accumulated(gradients: Any, tensors: Any, results: Any) -> Any:
         storage = gradient.untyped_storage()
         if (storage._cdata in seen or storage.nbytes() != gradient.nbytes
                 or gradient.stride() != tensors[i].stride()):
-            gradient = torch.empty_like(tensors[i]).copy_(gradient)
+            gradient = torch.empty_like(tensors[i], dtype=gradient.dtype).copy_(gradient)
         seen.add(gradient.untyped_storage()._cdata)
         owned.append(gradient)
     return owned

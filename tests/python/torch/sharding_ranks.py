@@ -79,7 +79,7 @@ def clip_norm(parameters):
 def compared(network, wrap=wrapped, optimizer=adam, steps=4, change=None, batches=None, more=(), **options):
     """Trains by FSDP2 and by planned steps. Returns the planned step and model."""
     base, batch = network()
-    one = wrapped(copy.deepcopy(base), **dict(more))
+    one = wrap(copy.deepcopy(base), **dict(more))
     two = wrap(copy.deepcopy(base), **dict(more))
     theirs, ours = optimizer(one.parameters()), optimizer(two.parameters())
     torch.manual_seed(100 + dist.get_rank())
@@ -134,6 +134,39 @@ def mixed_precision_and_clipping():
         return
     step, *_ = compared(transformer, more={"mp_policy": MixedPrecisionPolicy(reduce_dtype=torch.float16, output_dtype=torch.float32)})
     assert step.reason is None, step.reason
+
+
+class Uses(nn.Module):
+    """A weight that is read several times."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.out = nn.Parameter(torch.ones(32)), nn.Linear(32, 3)
+
+    def forward(self, x):
+        for _ in range(4):
+            x = F.silu(self.scale * x)
+        return self.out(x)
+
+
+def alone(model, **options):
+    return fully_shard(model, **options)
+
+
+def several_uses():
+    """The types in which gradients are summed up on a rank, and in which ranks reduce them. Nothing is run eagerly
+    first: sums in other types may agree by chance in two steps."""
+    bf16, half = torch.bfloat16, torch.float16
+    policies = ((None, bf16), (bf16, None), (bf16, torch.float32), (bf16, half), (None, half), (half, bf16))
+
+    def make():
+        torch.manual_seed(0)
+        return Uses(), lambda: (torch.randn(6, 32), torch.randint(0, 3, (6,)))
+
+    for param, reduce in policies if IS_LONG else policies[:2]:
+        policy = MixedPrecisionPolicy(param_dtype=param, reduce_dtype=reduce, output_dtype=torch.float32)
+        step, *_ = compared(make, wrap=alone, steps=2, more={"mp_policy": policy}, compare=False)
+        assert step.reason is None, (policy, step.reason)
 
 
 def odd_sizes():
@@ -473,7 +506,7 @@ def dying():
 
 
 CASES = {function.__name__: function for function in (
-    plain, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, models_and_options, replicas_with_options, accumulated, large_worlds,
+    plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, models_and_options, replicas_with_options, accumulated, large_worlds,
     eager_ranks, other_shapes, refused, failing, hanging, dying)}
 
 

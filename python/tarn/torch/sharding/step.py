@@ -212,9 +212,10 @@ class ShardedStep(JointStep):
         owners = [self._shard(tensor) for tensor in inputs]
         wholes = [owner.stand_in if owner else tensor for owner, tensor in zip(owners, inputs)]
         named = {**names, **{id(o.stand_in): o.name for o in owners if o}}
-        dtypes = {id(shard.stand_in): shard.summed_in for shard in self._whole.shards}
+        dtypes = {key: dtype for unit in self._whole.units
+                  for key, dtype in unit.grad_dtypes().items()}
         with without_regions():
-            return sharded(capture(loss, wholes, named, joint, summed_in=dtypes),
+            return sharded(capture(loss, wholes, named, joint, grad_dtypes=dtypes),
                            self._whole.units, owners)
 
     def marks(self, inputs: Any) -> Any:

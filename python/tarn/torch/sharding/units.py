@@ -35,6 +35,8 @@ class Shard:
             raise Refused("parameters are offloaded to the host")
         if hasattr(local(found.sharded_param), "fsdp_pre_all_gather"):
             raise Refused("a parameter is gathered by an extension (fsdp_pre_all_gather)")
+        if getattr(found, "_has_sharded_grad_dtype_override", False):
+            raise Refused("a parameter has a grad_dtype of its own")
         self.dimension = place.dim
         self.size = found._orig_size
         self.dtype = found.param_dtype or found.orig_dtype  # as it computes
@@ -56,10 +58,13 @@ class Shard:
         return self._found._sharded_param_data
 
     @property
-    def summed_in(self) -> Any:
-        """The type in which sums over an inner mesh are made; None: in that of the gradient, as
-        before PyTorch 2.15."""
+    def grad_dtype(self) -> Any:
+        """The type in which FSDP2 reduces the gradient since PyTorch 2.15; None: before that."""
         return getattr(self._found, "unsharded_grad_dtype", None)
+
+    def is_in(self, others: Any) -> bool:
+        """Is it one of these FSDPParams?"""
+        return any(other is self._found for other in others)
 
     @property
     def name(self) -> str:
@@ -103,8 +108,10 @@ def _reduction(group: Any, ranks: int) -> Reduction:
     """As _get_gradient_divide_factors of FSDP2 has it."""
     if group.gradient_divide_factor is not None:
         raise Refused("set_gradient_divide_factor is in use")
-    dtype = group._reduce_dtype
-    given = dtype or group.fsdp_params[0].param_dtype or group.fsdp_params[0].orig_dtype
+    first = next((p for p in group.fsdp_params if p.sharded_param.requires_grad),
+                 group.fsdp_params[0])
+    dtype = group._reduce_dtype or getattr(first, "unsharded_grad_dtype", None)
+    given = dtype or first.param_dtype or first.orig_dtype
     narrow = given not in (torch.float32, torch.bfloat16)
     if not narrow and not group.force_sum_reduction_for_comms:
         return Reduction(dtype, None, "avg" if ranks > 1 else "sum", None)
@@ -144,6 +151,14 @@ class Unit:
             raise Refused("gradients are not reduced in this step")
         if self._group._partial_reduce_output is not None:
             raise Refused("gradients of another backward pass wait for their reduction")
+
+    def grad_dtypes(self) -> dict[int, Any]:
+        """By the id of a stand-in, the type to which FSDP2 has the gradient of each use cast before they
+        are summed up: that of the reduction, since PyTorch 2.15, unless it is a wider one, to which
+        the sum is cast (None)."""
+        wider = getattr(self._group, "_fsdp_params_with_wider_grad_dtype", ())
+        return {id(shard.stand_in): None if shard.is_in(wider) else shard.grad_dtype
+                for shard in self.shards if shard.grad_dtype is not None}
 
     def reshard(self) -> None:
         """Where an evaluation has left it gathered."""
