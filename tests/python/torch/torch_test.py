@@ -428,6 +428,11 @@ def what_cannot_be_captured_runs_eagerly_and_says_why():
     assert torch.equal(step(*batch), expected) and "captured" in step.reason
     assert step.graph is None and "captured" in str(step.report())
     assert same(list(one.parameters()), list(two.parameters()))
+    if hasattr(batch[0], "grad_dtype"):
+        (_, _, _), (two, planned, _), _ = small_pair()
+        next(two.parameters()).grad_dtype = torch.bfloat16
+        step = tarn.torch.step(two, planned, loss_of, batch)
+        assert "grad_dtype of its own" in step.reason, step.reason
 
 
 def making_a_step_and_its_report_changes_nothing():

@@ -236,9 +236,9 @@ class JointStep(Step):
 
 def _without(loss: Any, others: dict[int, Any]) -> Any:
     """The same loss, with what is no tensor (meshes) as attributes."""
-    made = torch.fx.GraphModule(loss, torch.fx.Graph())
-    made.graph = torch.fx.Graph()
-    made.graph.output(made.graph.graph_copy(loss.graph, {}))
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(loss.graph, {}))
+    made = torch.fx.GraphModule(loss, graph)  # with the parts of the loss that its graph names
     holders = made.graph.find_nodes(op="placeholder")
     for i, value in others.items():
         name = f"tarn_other{i}"
