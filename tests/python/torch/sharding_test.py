@@ -85,7 +85,7 @@ def a_window_is_registered_once_and_given_up_before_its_memory():
 
 
 # The short version has each kind of case; the long one all of them, with more options, on four ranks, too.
-SHORT = [named("two_ranks_have_the_bits_of_fsdp2", 2, "plain", "mixed_precision_and_clipping", "within_a_budget", "symmetric",
+SHORT = [named("two_ranks_have_the_bits_of_fsdp2", 2, "plain", "several_uses", "mixed_precision_and_clipping", "within_a_budget", "symmetric",
                "eager_ranks", "refused"),
          a_window_is_registered_once_and_given_up_before_its_memory,
          named("a_rank_that_fails_takes_the_others_along", 2, "failing"),
