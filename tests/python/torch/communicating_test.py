@@ -4,11 +4,13 @@
     tests/with_torch.sh tests/python/torch/communicating_test.py [NAMES...]"""
 from pathlib import Path
 
+import torch
 from cases import run
 from sharding_ranks import IS_LONG
 from sharding_test import named
 
 from tarn.torch.sharding.coalescing import unit_of
+from tarn.torch.sharding.joint import JointStep
 
 RANKS = Path(__file__).with_name("communicating_ranks.py")
 
@@ -21,12 +23,24 @@ def a_unit_is_an_entry_of_the_outermost_list_or_a_module():
         assert unit_of(name) == unit, (name, unit_of(name))
 
 
+def a_loss_without_its_mesh_keeps_its_parts():
+    """As Dynamo traces an autograd.Function, or a checkpoint: calls that take modules of the trace."""
+    graph = torch.fx.Graph()
+    mesh, x = graph.placeholder("mesh"), graph.placeholder("x")
+    body = graph.get_attr("body_0")
+    graph.output((graph.call_function(lambda part, x, mesh: part(x) * mesh.size, (body, x, mesh)),))
+    loss = torch.fx.GraphModule({"body_0": torch.fx.symbolic_trace(torch.nn.ReLU())}, graph)
+    mesh, x = type("Mesh", (), {"size": 6})(), torch.randn(4)
+    made, tensors = JointStep.of_tensors(type("Step", (), {"_bound": {}})(), loss, [mesh, x])
+    assert tensors[0] is x and torch.equal(made(x)[0], 6 * x.relu())
+
+
 def many(name, count, *cases):
     return named(name, count, *cases, program=RANKS)
 
 
 # The short version has one case of each kind; the long one all of them, on four ranks, too.
-SHORT = [a_unit_is_an_entry_of_the_outermost_list_or_a_module,
+SHORT = [a_unit_is_an_entry_of_the_outermost_list_or_a_module, a_loss_without_its_mesh_keeps_its_parts,
          many("two_ranks_have_the_bits_of_eager_execution", 2, "sequence_parallel", "gathered_again", "functional_collectives",
               "hooks_that_communicate", "hooks_that_keep", "optimizers"),
          many("a_world_that_is_not_here_is_planned", 1, "worlds_that_are_not_here"),
