@@ -85,7 +85,8 @@ static enum tarn_status in_place(const struct stage_call *call, struct tarn_grap
 }
 
 /* If another order is asked for, the budget's result is reordered, too. If moves are asked for
- * without a budget, only moves for which no op waits are made. */
+ * without a budget, only moves for which no op waits are made, as long as that keeps to the
+ * capacity. */
 static enum tarn_status budget(const struct stage_call *call, struct tarn_graph *graph,
                                struct tarn_planned *result)
 {
@@ -108,8 +109,7 @@ static enum tarn_status budget(const struct stage_call *call, struct tarn_graph 
     offload.report = &call->outcome->offloaded;
     offload.report_size = sizeof call->outcome->offloaded;
     planning.seconds = control.seconds;
-    return tarn_offloading_run(graph, planning.budget ? &budget : NULL, &offload, &planning, result,
-                               call->error);
+    return tarn_offloading_run(graph, &budget, &offload, &planning, result, call->error);
 }
 
 struct stage {

@@ -101,10 +101,11 @@ struct tarn_plan_options {
     uint64_t alignment;
     /* Bytes that the footprint must not exceed; 0: no limit. The plan is the one without a
      * capacity, or TARN_DOES_NOT_FIT, so a larger capacity never makes it larger, but: couple's
-     * waits and `keep` use what a capacity leaves; the method "exact" looks for a plan within it;
-     * and with `seconds` and no effort the search ends at the first plan that fits after the
-     * default effort. With several memory spaces it applies to the first one; the graph gives the
-     * capacity of the others. */
+     * waits and `keep` use what a capacity leaves; moves without a budget may make ops wait, or run
+     * again, to keep to it (also to that of the graph's first space); the method "exact" looks for
+     * a plan within it; and with `seconds` and no effort the search ends at the first plan that
+     * fits after the default effort. With several memory spaces it applies to the first one; the
+     * graph gives the capacity of the others. */
     uint64_t capacity;
     /* NULL or "all": every method until one reaches the bound. "baseline" or "somas": the methods
      * of the SOMAS paper, best footprint wins. "lowest": lowest-offset-first and local search.

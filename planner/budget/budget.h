@@ -28,9 +28,11 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     struct tarn_planned *result, struct tarn_error *error);
 
 /* Does what tarn_budgeting_run does, with moves (struct tarn_offload_options), whose options are
- * complete. `budget` NULL: makes only moves for which no op waits. The report of the budget is
- * filled in, too. TARN_DOES_NOT_FIT: neither moves, nor recomputation, nor both together keep to
- * the budget. */
+ * complete. Without `planning->budget` it makes only moves for which no op waits, and no plan; if
+ * they do not keep to the capacity of `planning` and of the graph's first memory space, it goes on
+ * as with a budget of what the capacity leaves. `budget`: the options of either budget, complete,
+ * whose report is filled in. TARN_DOES_NOT_FIT: neither moves, nor recomputation, nor both together
+ * keep to the budget. */
 enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
                                      const struct tarn_budget_options *budget,
                                      const struct tarn_offload_options *offload,

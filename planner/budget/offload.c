@@ -15,6 +15,7 @@
  * the budget leaves are spent on earlier triggers and later releases, if this costs no time. Cost:
  * some searches for a budget, each with some searches for moves. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "attempt.h"
@@ -68,8 +69,9 @@ struct offloading {
     uint64_t before, before_ns;
     uint64_t no_less_ns, no_way_less_ns;
     struct found best;
-    uint64_t least; /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
-    bool is_brief;  /* that it fits is all that counts */
+    uint64_t least;  /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
+    bool is_brief;   /* that it fits is all that counts */
+    bool has_budget; /* else the capacity is one, if moves for which no op waits do not do */
     struct tarn_error *error;
 };
 
@@ -561,7 +563,10 @@ static enum tarn_status find_least(struct offloading *offloading)
 /* ---- Without a budget ---- */
 
 /* Builds the graph with the moves. *result stays NULL if it takes longer than without them: the
- * model's clock follows a list of all ops, and streams side by side may meet otherwise. */
+ * model's clock follows a list of all ops, and streams side by side may meet otherwise. On 2,000
+ * random graphs model and graph agreed for all moves for which no op waits; where ops wait, in
+ * several streams, the graph took longer for some (seed 1726 of offload_test: 25,485 ns instead of
+ * 19,967), for a reason that is not known yet. */
 static enum tarn_status build_if_free(const struct offloading *offloading,
                                       const struct tarn_offload_model *model,
                                       const struct tarn_offload_choice *choice,
@@ -612,6 +617,31 @@ static enum tarn_status move_free(struct offloading *offloading, struct tarn_gra
     if (status == TARN_OK && !*result && activations > 0 && activations != all)
         status = move_free_of(offloading, activations, result);
     if (status == TARN_OK && !*result) *result = tarn_graph_retain(offloading->graph);
+    return status;
+}
+
+/* Can the arena be placed within the capacity that the caller, and that the graph gives its first
+ * memory space? */
+static enum tarn_status find_whether_it_fits(const struct offloading *offloading,
+                                             struct tarn_graph *graph, bool *fits)
+{
+    struct offloading within = *offloading;
+    uint64_t own = graph->spaces_count > 0 ? graph->spaces[0].capacity : 0, missing;
+    struct tarn_plan *plan;
+    *fits = true;
+    within.bytes = offloading->planning->capacity;
+    if (within.bytes == 0 && own == 0) return TARN_OK;
+    enum tarn_status status = plan_quickly(offloading, graph, &plan);
+    if (status != TARN_OK) return status;
+    uint64_t persistent = own > 0 ? plan->spaces[0].persistent : 0;
+    uint64_t left = own > persistent ? own - persistent : 1;
+    if (own > 0 && (within.bytes == 0 || left < within.bytes)) within.bytes = left;
+    *fits = tarn_plan_footprint(plan) <= within.bytes;
+    tarn_plan_destroy(plan);
+    if (*fits) return TARN_OK;
+    status = place(&within, graph, &plan, &missing);
+    *fits = plan != NULL;
+    tarn_plan_destroy(plan);
     return status;
 }
 
@@ -746,6 +776,8 @@ static enum tarn_status look_at_given(struct offloading *offloading)
     if (status != TARN_OK) return status;
     offloading->before = tarn_plan_footprint(quick);
     offloading->bytes = offloading->budget.budget > 0 ? offloading->budget.budget : UNLIMITED;
+    if (!offloading->has_budget && offloading->planning->capacity > 0)
+        offloading->bytes = offloading->planning->capacity;
     keep_to_capacity(offloading, quick);
     tarn_plan_destroy(quick);
     return TARN_OK;
@@ -753,21 +785,22 @@ static enum tarn_status look_at_given(struct offloading *offloading)
 
 static enum tarn_status refuse(struct offloading *offloading)
 {
+    char limit[96];
+    snprintf(limit, sizeof limit,
+             offloading->has_budget ? "the budget of %llu bytes"
+                                    : "the limit of %llu bytes, all that the capacity leaves,",
+             (unsigned long long)offloading->bytes);
     if (is_over(offloading))
         return tarn_error_set(offloading->error, TARN_DEADLINE,
-                              "the time was over before a way to keep to the budget of %llu bytes "
-                              "was found",
-                              (unsigned long long)offloading->bytes);
+                              "the time was over before a way to keep to %s was found", limit);
     if (offloading->least == UINT64_MAX)
-        return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
-                              "the budget of %llu bytes cannot be met by moves: too little of what "
-                              "is alive at once idles long enough, or is %llu bytes or more",
-                              (unsigned long long)offloading->bytes,
-                              (unsigned long long)offloading->terms.bytes_min);
+        return tarn_error_set(
+            offloading->error, TARN_DOES_NOT_FIT,
+            "%s cannot be met by moves: too little of what is alive at once idles "
+            "long enough, or is %llu bytes or more",
+            limit, (unsigned long long)offloading->terms.bytes_min);
     return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
-                          "the budget of %llu bytes cannot be met: the least footprint found is "
-                          "%llu bytes%s",
-                          (unsigned long long)offloading->bytes,
+                          "%s cannot be met: the least footprint found is %llu bytes%s", limit,
                           (unsigned long long)offloading->least,
                           always_moves(offloading)
                               ? "; what persists and moves takes bytes of the arena around its uses"
@@ -804,6 +837,20 @@ static enum tarn_status run_within(struct offloading *offloading, struct tarn_pl
     return TARN_OK;
 }
 
+/* Moves for which no op waits; if they do not keep to the capacity, as with a budget of what it
+ * leaves. */
+static enum tarn_status run_without(struct offloading *offloading, struct tarn_planned *result)
+{
+    bool fits = false;
+    if (find_time(offloading->graph, &offloading->before_ns) != TARN_OK)
+        return tarn_error_no_memory(offloading->error);
+    enum tarn_status status = move_free(offloading, &result->graph);
+    if (status == TARN_OK) status = find_whether_it_fits(offloading, result->graph, &fits);
+    if (status != TARN_OK || fits) return status;
+    tarn_planned_finish(result);
+    return run_within(offloading, result);
+}
+
 enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
                                      const struct tarn_budget_options *budget,
                                      const struct tarn_offload_options *offload,
@@ -811,23 +858,19 @@ enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
                                      struct tarn_planned *result, struct tarn_error *error)
 {
     struct offloading offloading = {.graph = graph,
+                                    .budget = *budget,
                                     .options = *offload,
                                     .planning = planning,
                                     .least = UINT64_MAX,
+                                    .has_budget = planning->budget != NULL,
                                     .error = error};
     *result = (struct tarn_planned){0};
     tarn_error_clear(error);
     enum tarn_status status = take_terms(&offloading, planning->alignment);
     if (status != TARN_OK) return status;
     offloading.deadline = tarn_deadline_in((const atomic_bool *)planning->stop, planning->seconds);
-    if (budget) {
-        offloading.budget = *budget;
-        status = run_within(&offloading, result);
-    } else {
-        if (find_time(graph, &offloading.before_ns) != TARN_OK)
-            status = tarn_error_no_memory(error);
-        if (status == TARN_OK) status = move_free(&offloading, &result->graph);
-    }
+    status =
+        offloading.has_budget ? run_within(&offloading, result) : run_without(&offloading, result);
     if (status == TARN_OK) status = give_report(&offloading, result);
     if (status != TARN_OK) tarn_planned_finish(result);
     return status;

@@ -998,6 +998,77 @@ static void the_capacity_limits_a_budget_with_moves(void **state)
     }
 }
 
+static enum tarn_status within_capacity(struct tarn_graph *graph, uint64_t capacity,
+                                        uint64_t budget_bytes, struct tarn_offload_options offload,
+                                        struct tarn_offload_report *report,
+                                        struct tarn_error *error)
+{
+    struct tarn_plan *plan;
+    const struct tarn_budget_options budget = {.struct_size = sizeof budget,
+                                               .budget = budget_bytes};
+    offload.report = report;
+    offload.report_size = sizeof *report;
+    enum tarn_status status = tarn_plan_create(
+        graph,
+        TARN_PLAN_OPTIONS(.alignment = 16, .capacity = capacity, .offload = &offload,
+                          .budget = budget_bytes > 0 ? &budget : NULL),
+        &plan, error);
+    if (status == TARN_DOES_NOT_FIT) return status;
+    require_ok(status, error);
+    if (capacity > 0) assert_true(footprint_of(plan) <= capacity);
+    tarn_plan_destroy(plan);
+    return status;
+}
+
+/* Returns whether the capacity is kept to. `own`: it is that of the graph's first space, of which
+ * the arena has `bytes`. */
+static bool require_as_within_budget(struct tarn_graph *graph, bool own, uint64_t bytes,
+                                     const struct tarn_offload_options *offload, uint64_t *waiting)
+{
+    struct tarn_offload_report alone = {0}, budgeted = {0};
+    struct tarn_error error, ignored;
+    enum tarn_status by_budget = within_capacity(graph, 0, bytes, *offload, &budgeted, &ignored);
+    enum tarn_status status = within_capacity(graph, own ? 0 : bytes, 0, *offload, &alone, &error);
+    if (by_budget == TARN_OK && status != TARN_OK) fail_msg("%s", error.text);
+    if (status == TARN_DOES_NOT_FIT) assert_non_null(strstr(error.text, "capacity"));
+    if (status != TARN_OK) return false;
+    if (alone.time_ns > alone.time_before_ns) assert_int_equal(alone.time_ns, budgeted.time_ns);
+    *waiting += alone.time_ns > alone.time_before_ns;
+    return true;
+}
+
+/* Moves that make ops wait are taken where those that do not are not enough: as with a budget of
+ * what the capacity leaves. */
+static void a_capacity_is_kept_to_without_a_budget(void **state)
+{
+    (void)state;
+    const uint64_t tensor = 1 << 17;
+    uint64_t waiting = 0;
+    for (uint64_t rate = 1; rate <= 16; rate *= 4) {
+        for (uint64_t tensors = rate == 1 ? 2 : 3; tensors <= 5; tensors++) {
+            const struct tarn_offload_options offload = {.struct_size = sizeof offload,
+                                                         .out_bytes_per_second = rate * 1000000000,
+                                                         .space = 1,
+                                                         .bytes_min = 1,
+                                                         .effort = 5};
+            struct tarn_graph *graph = chip_net(tensors * tensor + tensor / 2);
+            bool keeps =
+                require_as_within_budget(graph, true, tensors * tensor, &offload, &waiting);
+            assert_int_equal(keeps, tensors >= 3);
+            tarn_graph_destroy(graph);
+        }
+    }
+    assert_true(waiting > 3);
+    for (uint64_t seed = 0; seed < DRAWS(6); seed++) {
+        struct tarn_graph *graph = draw_graph(seed + 3000, 6, 1 + (uint32_t)(seed % 3));
+        struct tarn_offload_options offload = draw_offload(seed);
+        uint64_t bytes = budget_footprint_of(graph) / 20 * (13 + seed % 6);
+        offload.kinds = seed % 4 == 3 ? TARN_OFFLOAD_ACTIVATIONS | TARN_OFFLOAD_STATES : 0;
+        require_as_within_budget(graph, false, bytes, &offload, &waiting);
+        tarn_graph_destroy(graph);
+    }
+}
+
 static void wrong_options_are_refused(void **state)
 {
     (void)state;
@@ -1036,6 +1107,7 @@ int main(void)
         cmocka_unit_test(the_least_that_is_told_can_be_kept),
         cmocka_unit_test(the_joint_choice_is_near_the_best_of_all),
         cmocka_unit_test(the_capacity_limits_a_budget_with_moves),
+        cmocka_unit_test(a_capacity_is_kept_to_without_a_budget),
         cmocka_unit_test(wrong_options_are_refused),
     };
     /* a pattern of names: the time is for these alone */

@@ -286,21 +286,15 @@ static void add_into(struct building *building, uint32_t g, uint32_t place)
     }
 }
 
-/* Lets the op at a release wait for the copy, and for all other users of the storage. */
-static void add_release(struct building *building, uint32_t g, uint32_t p, uint32_t op)
+/* Lets the op at a release wait for the copy, and for users of the storage in other streams. */
+static void add_release(struct building *building, uint32_t g, uint32_t op)
 {
     const struct tarn_offload_model *model = building->model;
     const struct tarn_graph *graph = building->graph;
     const struct tarn_offload_gap *gap = &model->gaps[g];
-    const struct tarn_storage *storage = &graph->storages[gap->storage];
-    const uint32_t *users = tarn_storage_users(graph, storage);
     if (gap->has_out) wait_for(building, op, building->out_op[gap->copy]);
-    for (uint32_t k = 0; k < storage->users_count; k++) {
-        uint32_t place = graph->rank[users[k]];
-        if (place <= gap->left && model->stream[place] != model->main &&
-            building->trial.end[place] <= building->trial.start[p])
-            wait_for(building, op, building->new_op[users[k]]);
-    }
+    for (uint32_t i = 0; i < gap->others_count; i++)
+        wait_for(building, op, building->new_op[graph->order[model->others[gap->others + i]]]);
 }
 
 static bool reads(const uint32_t *inputs, uint32_t count, uint32_t tensor)
@@ -330,7 +324,7 @@ static void add_op(struct building *building, uint32_t p, const uint32_t *inputs
         if (!reads(inputs, graph->ops[v].inputs_count, building->again[g]))
             wait_for(building, op, building->into_op[g]);
     for (uint32_t g = trial->release_head[p]; g != TARN_NONE; g = trial->release_next[g])
-        add_release(building, g, p, op);
+        add_release(building, g, op);
 }
 
 /* In every other stream, the first op after the place that begins no earlier than the release waits

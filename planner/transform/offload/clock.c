@@ -26,8 +26,8 @@ enum tarn_status tarn_offload_trial_init(struct tarn_offload_trial *trial,
                         &trial->release_next, &trial->right_next};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         *ids[i] = tarn_region_take(region, gaps, sizeof **ids[i]);
-    int64_t **numbers[] = {&trial->out_end, &trial->into_start, &trial->written, &trial->copy_end,
-                           &trial->into_end};
+    int64_t **numbers[] = {&trial->out_end, &trial->free_at,  &trial->into_start,
+                           &trial->written, &trial->copy_end, &trial->into_end};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i] = tarn_region_take(region, gaps, sizeof **numbers[i]);
     int64_t **times[] = {&trial->start, &trial->end, &trial->delay, &trial->starts, &trial->ends};
@@ -86,6 +86,16 @@ enum tarn_status tarn_offload_clock(const struct tarn_offload_model *model, cons
     *time_ns = (uint64_t)last;
     tarn_region_release(model->region, mark);
     return TARN_OK;
+}
+
+int64_t tarn_offload_freed_at(const struct tarn_offload_model *model, uint32_t g, int64_t copy_end,
+                              const int64_t *end)
+{
+    const struct tarn_offload_gap *gap = &model->gaps[g];
+    int64_t at = copy_end;
+    for (uint32_t i = 0; i < gap->others_count; i++)
+        at = larger(at, end[model->others[gap->others + i]]);
+    return at + (int64_t)model->terms.wait_ns;
 }
 
 /* ---- Just in time ---- */
@@ -190,7 +200,8 @@ void tarn_offload_place(struct tarn_offload_trial *trial, const int64_t *start, 
             trial->rank[g] = trial->after[g] = 0;
             trial->out_end[g] = -wait;
         }
-        uint32_t k = search(trial->starts, count, trial->out_end[g] + wait, false);
+        trial->free_at[g] = tarn_offload_freed_at(model, g, trial->out_end[g], end);
+        uint32_t k = search(trial->starts, count, trial->free_at[g], false);
         uint32_t m = tarn_offload_main_from(model, last_before_release(trial, g), true);
         if (m > k) k = m;
         trial->release[g] = gap->is_first ? 0 : k < count ? model->main_ops[k] : model->count;
@@ -273,7 +284,7 @@ static bool find_forced(struct tarn_offload_trial *trial, size_t q, const int64_
         uint32_t trigger = is_in ? trial->trigger[g] : there;
         if (gap->is_first ? release > 0 : release <= last_before_release(trial, g)) continue;
         if (trigger >= gap->right || release > trigger) continue;
-        int64_t stall = larger(0, larger(trial->out_end[g] + wait - start[release],
+        int64_t stall = larger(0, larger(trial->free_at[g] - start[release],
                                          end[trigger] + wait - trial->into_start[g]));
         double part = (double)stall / (double)gap->size;
         if (found && part >= best->stall) continue;
@@ -330,8 +341,9 @@ void tarn_offload_tidy(struct tarn_offload_trial *trial)
         uint32_t g = trial->outs[i];
         uint32_t k = tarn_offload_main_from(model, last_before_release(trial, g), true);
         uint32_t first = k < model->main_count ? model->main_ops[k] : model->count;
-        if (trial->release[g] > next) trial->release[g] = next > first ? next : first;
-        next = trial->release[g];
+        bool is_implied = model->gaps[g].others_count == 0; /* it waits for the copy alone */
+        if (trial->release[g] > next && is_implied) trial->release[g] = next > first ? next : first;
+        if (trial->release[g] < next) next = trial->release[g];
     }
     uint32_t latest = TARN_NONE;
     for (uint32_t i = 0; i < model->gaps_count; i++) {
@@ -402,7 +414,8 @@ int64_t tarn_offload_simulate(struct tarn_offload_trial *trial)
         int64_t at = ready(model, p, trial->stream_end, trial->end);
         for (uint32_t g = trial->release_head[p]; g != TARN_NONE; g = trial->release_next[g]) {
             assert(trial->copy_end[gaps[g].copy] >= 0 || !gaps[g].has_out);
-            at = larger(at, trial->copy_end[gaps[g].copy] + wait);
+            at = larger(at,
+                        tarn_offload_freed_at(model, g, trial->copy_end[gaps[g].copy], trial->end));
         }
         for (uint32_t g = trial->right_head[p]; g != TARN_NONE; g = trial->right_next[g])
             at = larger(at, trial->into_end[g] + wait);

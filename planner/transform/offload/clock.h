@@ -14,6 +14,8 @@ struct tarn_offload_trial {
     uint32_t *release;      /* by gap, like all arrays up to `after`: a place, or count: none */
     uint32_t *trigger;      /* a place, or TARN_NONE: before all */
     int64_t *out_end;       /* when its copy to the other memory ends */
+    int64_t *free_at;       /* when a release may begin: the copy, and users of other streams, have
+                               ended */
     int64_t *into_start;    /* when its copy back has to begin */
     uint32_t *rank, *after; /* of its copy in the stream of outs, see struct tarn_offload_arcs */
     int64_t *profile;       /* by slot */
@@ -71,6 +73,11 @@ enum tarn_status tarn_offload_clock(const struct tarn_offload_model *model, cons
 /* Places copies just in time by this clock: each copy out as soon as its stream is free, each copy
  * back as late as the next use allows. No op waits. */
 void tarn_offload_place(struct tarn_offload_trial *trial, const int64_t *start, const int64_t *end);
+
+/* When a release of the gap may begin whose copy to the other memory ends then, by the ends of the
+ * ops: users of other streams have to end, too. */
+int64_t tarn_offload_freed_at(const struct tarn_offload_model *model, uint32_t g, int64_t copy_end,
+                              const int64_t *end);
 
 /* Is the gap in the trial, with its bytes away at some time? */
 static inline bool tarn_offload_frees(const struct tarn_offload_trial *trial, uint32_t g)

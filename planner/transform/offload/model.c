@@ -16,7 +16,7 @@ static int64_t *take_numbers(struct tarn_region *region, size_t count)
     return tarn_region_take(region, count, sizeof(int64_t));
 }
 
-static bool take_room(struct tarn_offload_model *model, uint32_t gaps_max)
+static bool take_room(struct tarn_offload_model *model, uint32_t gaps_max, size_t others_max)
 {
     struct tarn_region *region = model->region;
     size_t count = model->count;
@@ -29,6 +29,7 @@ static bool take_room(struct tarn_offload_model *model, uint32_t gaps_max)
     model->main_before = tarn_region_take(region, count, sizeof *model->main_before);
     model->gaps = tarn_region_take(region, gaps_max, sizeof *model->gaps);
     model->by_right = tarn_region_take(region, gaps_max, sizeof *model->by_right);
+    model->others = tarn_region_take(region, others_max, sizeof *model->others);
     return !region->is_exhausted;
 }
 
@@ -129,15 +130,22 @@ static uint64_t size_of(const struct tarn_offload_model *model, uint32_t a)
     return (graph->storages[a].size + alignment - 1) & ~(alignment - 1);
 }
 
+/* last: by stream, the storage's last user so far, or TARN_NONE. */
 static void add_gap(struct tarn_offload_model *model, const struct tarn_offload_gap *gap,
-                    uint32_t *copy)
+                    uint32_t *copy, const uint32_t *last)
 {
+    struct tarn_offload_gap *added = &model->gaps[model->gaps_count++];
     if (*copy == TARN_NONE) *copy = model->copies_count++;
-    model->gaps[model->gaps_count] = *gap;
-    model->gaps[model->gaps_count++].copy = *copy;
+    *added = *gap;
+    added->copy = *copy;
+    added->others = model->others_count;
+    for (uint32_t s = 0; s < model->graph->streams_count; s++)
+        if (s != model->main && last[s] != TARN_NONE)
+            model->others[model->others_count++] = last[s];
+    added->others_count = model->others_count - added->others;
 }
 
-static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *places)
+static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *places, uint32_t *last)
 {
     const struct tarn_graph *graph = model->graph;
     const struct tarn_storage *storage = &graph->storages[a];
@@ -146,6 +154,7 @@ static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *pla
     uint32_t copy = TARN_NONE, count = storage->users_count;
     for (uint32_t k = 0; k < count; k++) places[k] = place_of(model, users[k]);
     qsort(places, count, sizeof *places, compare_places);
+    for (uint32_t s = 0; s < graph->streams_count; s++) last[s] = TARN_NONE;
     struct tarn_offload_gap gap = {
         .storage = a,
         .size = size_of(model, a),
@@ -156,7 +165,7 @@ static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *pla
     if (storage->persistent) {
         gap.right = places[0];
         gap.is_first = gap.is_forced = true;
-        add_gap(model, &gap, &copy);
+        add_gap(model, &gap, &copy, last);
         gap.is_first = gap.is_forced = false;
     }
     for (uint32_t k = 0; k < count; k++) {
@@ -165,11 +174,13 @@ static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *pla
             gap.has_out = true;
             copy = TARN_NONE;
         }
+        if (!graph->ops[graph->order[places[k]]].view) last[model->stream[places[k]]] = places[k];
         gap.left = places[k];
         gap.right = k + 1 < count ? places[k + 1] : model->count;
         gap.is_forced = storage->persistent && k + 1 == count;
         gap.has_into = k + 1 < count;
-        if (gap.is_forced || (gap.has_into && is_long(model, &gap))) add_gap(model, &gap, &copy);
+        if (gap.is_forced || (gap.has_into && is_long(model, &gap)))
+            add_gap(model, &gap, &copy, last);
     }
 }
 
@@ -196,9 +207,10 @@ static enum tarn_status find_gaps(struct tarn_offload_model *model, uint32_t use
     struct tarn_region *region = model->region;
     struct tarn_region_mark mark = tarn_region_mark(region);
     uint32_t *places = tarn_region_take(region, users_most, sizeof *places);
-    if (!places) return TARN_SYSTEM;
+    uint32_t *last = tarn_region_take(region, model->graph->streams_count, sizeof *last);
+    if (!places || !last) return TARN_SYSTEM;
     for (uint32_t a = 0; a < model->graph->storages_count; a++)
-        if (tarn_offload_may_move(model, a)) add_gaps(model, a, places);
+        if (tarn_offload_may_move(model, a)) add_gaps(model, a, places, last);
     qsort(model->gaps, model->gaps_count, sizeof *model->gaps, compare_left);
     struct right *rights = tarn_region_take(region, model->gaps_count, sizeof *rights);
     if (!rights) return TARN_SYSTEM;
@@ -247,13 +259,17 @@ enum tarn_status tarn_offload_model_init(struct tarn_offload_model *model,
     enum tarn_status status =
         tarn_reserved_sizes(&model->reserved, region, graph, terms->alignment, error);
     if (status != TARN_OK) return status;
-    uint32_t gaps_max = 0, users_most = 0;
+    uint32_t gaps_max = 0, users_most = 0, others = graph->streams_count - 1;
+    size_t others_max = 0;
     for (uint32_t a = 0; a < graph->storages_count; a++) {
         uint32_t users = graph->storages[a].users_count;
-        if (tarn_offload_may_move(model, a)) gaps_max += users + 1;
+        if (tarn_offload_may_move(model, a)) {
+            gaps_max += users + 1;
+            others_max += (size_t)(users + 1) * (users < others ? users : others);
+        }
         if (users > users_most) users_most = users;
     }
-    if (!take_room(model, gaps_max)) return tarn_error_no_memory(error);
+    if (!take_room(model, gaps_max, others_max)) return tarn_error_no_memory(error);
     for (uint32_t p = 0; p < model->count; p++) {
         const struct tarn_graph_op *op = &graph->ops[graph->order[p]];
         model->stream[p] = op->stream;

@@ -52,6 +52,8 @@ struct tarn_offload_gap {
     uint32_t write, left, right;
     uint64_t size; /* reserved bytes */
     uint64_t out_ns, into_ns;
+    uint32_t others, others_count; /* in `others` of the model: the last user of each other stream
+                                      up to `left`, for which a release waits, too */
     bool has_out,
         has_into;   /* else nothing is to be copied out of it, or it ends with the iteration */
     bool is_first;  /* it begins with the iteration */
@@ -91,6 +93,8 @@ struct tarn_offload_model {
     struct tarn_offload_gap *gaps; /* by left, then storage */
     uint32_t gaps_count, copies_count;
     uint32_t *by_right; /* gaps by right, then left, then storage */
+    uint32_t *others;   /* places; see struct tarn_offload_gap */
+    uint32_t others_count;
     uint64_t peak0, time0_ns;
 };
 

@@ -277,15 +277,15 @@ static void look_for_option(struct search *search, size_t q, bool is_first, stru
         if (trial->in[g]) {
             bool is_in = trial->trigger[g] != TARN_NONE && trial->trigger[g] >= needed;
             if (trial->release[g] <= p && is_in) continue;
-            out = trial->out_end[g];
+            out = trial->free_at[g];
             into = trial->into_start[g];
         } else {
             int64_t by = start[gap->right] - wait;
             out = larger(last_out, end[gap->write] + wait) + (int64_t)gap->out_ns;
-            if (!gap->has_out) out = 0;
+            out = tarn_offload_freed_at(model, g, gap->has_out ? out : -wait, end);
             into = (first_in < by ? first_in : by) - (int64_t)gap->into_ns;
         }
-        struct option option = {.ahead = larger(0, out + wait - start[here]),
+        struct option option = {.ahead = larger(0, out - start[here]),
                                 .behind = larger(0, end[there] + wait - into),
                                 .gap = g,
                                 .here = here,
