@@ -25,6 +25,7 @@
 #include "planner/budget/budget.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
+#include "streams/base/memory.h"
 #include "streams/base/options.h"
 
 enum { CANDIDATES_MAX = 12 };
@@ -233,13 +234,18 @@ static enum tarn_status try_candidate(struct search *search,
     return offer(search, &outcome, error);
 }
 
-/* The reports that the caller wants. Rows are the caller's only if there is a plan. */
+/* The reports that the caller wants. Without a plan they have no rows, which would have to be
+ * freed. */
 static void give_reports(const struct tarn_plan_settings *settings, struct tarn_outcome *outcome)
 {
 #define GIVE(options, report_of)                                                         \
     tarn_report_give(settings->options.report, settings->options.report_size, report_of, \
                      sizeof *(report_of))
-    if (outcome->status != TARN_OK) tarn_couple_report_finish(&outcome->coupled);
+    if (outcome->status != TARN_OK) {
+        tarn_free(outcome->coupled.rows);
+        outcome->coupled.rows = NULL;
+        outcome->coupled.rows_count = 0;
+    }
     GIVE(assign, &outcome->assigned);
     GIVE(reorder, &outcome->reordered);
     GIVE(in_place, &outcome->merged);

@@ -388,8 +388,8 @@ struct tarn_couple_options {
     double slowdown_max; /* share by which the modelled critical path may grow; 0: not at all; more
                             never leads to a higher bound */
     uint32_t wait_ns;    /* that an event wait takes in the model; 0: TARN_WAIT_NS */
-    struct tarn_couple_report *report; /* filled in if the call succeeds, and then finished by the
-                                          caller; NULL: not wanted */
+    struct tarn_couple_report *report; /* filled in, the caller finishes it; has no rows if the call
+                                          fails; NULL: not wanted */
     const struct tarn_transform_control *control; /* NULL: to the end, silently */
     size_t report_size; /* sizeof(struct tarn_couple_report); 0: that of version 0.1 */
 };
