@@ -87,8 +87,7 @@ static void with_too_little_work_nothing_changes(void **state)
     }
 }
 
-/* Without repair 2.339, 2.102 and 0.538 % above their bounds before coarse sizes, and 1.171, 1.501
- * and 0.334 % with them. */
+/* Without repair 1.171, 1.501 and 0.334 % above their bounds. */
 static void pipelines_come_within_what_was_rounded_off(void **state)
 {
     const struct pipeline_graph_options pipelines[] = {{PIPELINE_INTERLEAVED, 2, 40, 1},
