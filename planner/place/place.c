@@ -99,12 +99,10 @@ static enum tarn_status run_round(struct tarn_placing *placing, uint64_t steps)
     return status;
 }
 
-/* Limits the first search by cores, which is at the aim. If little is left, it may do a quarter of
- * that. */
+/* Limits the first search by cores, which is at the aim. */
 static uint64_t reserve_of_core(const struct tarn_placing *placing)
 {
     uint64_t most = placing->request.improve.work_max / CORE_SHARE, left = placing->work_left;
-    if (left <= placing->reserve) return left - left / 4;
     return left > most && left - most > placing->reserve ? left - most : placing->reserve;
 }
 
