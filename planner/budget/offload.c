@@ -40,10 +40,10 @@ enum { ASKED_MAX = 10, ASKED_BRIEFLY = 3, LESS = 200 };
 enum { HALVES = 8, BRIEF_PART = 32 };
 /* Steps of placing, unless the caller says how many. */
 enum { PLACE_STEPS = 300 };
-/* How often slack is shared out, each time one part in RELAXED_PART less of the budget. */
 /* Percent of their modelled time that copies may take without making an op wait, if that is
  * free. */
 enum { SLOWER = 125 };
+/* How often slack is shared out, each time one part in RELAXED_PART less of the budget. */
 enum { RELAXED_MAX = 4, RELAXED_PART = 32 };
 #define UNLIMITED (UINT64_MAX / 4) /* bytes to which anything keeps */
 #define LATENCY_NS 5000
@@ -69,9 +69,10 @@ struct offloading {
     uint64_t before, before_ns;
     uint64_t no_less_ns, no_way_less_ns;
     struct found best;
-    uint64_t least;  /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
-    bool is_brief;   /* that it fits is all that counts */
-    bool has_budget; /* else the capacity is one, if moves for which no op waits do not do */
+    uint64_t least;       /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
+    uint64_t least_again; /* that of a refusal without moves */
+    bool is_brief;        /* that it fits is all that counts */
+    bool has_budget;      /* else the capacity is one, if moves for which no op waits do not do */
     struct tarn_error *error;
 };
 
@@ -386,6 +387,7 @@ static enum tarn_status try_budget(struct offloading *offloading)
     uint64_t least, missing, time_ns;
     enum tarn_status status =
         ask_budget(offloading, offloading->graph, offloading->bytes, &made, &report, &least);
+    offloading->least_again = least;
     if (least < offloading->least) offloading->least = least;
     if (status == TARN_OK && made.graph && !made.plan)
         status = place(offloading, made.graph, &made.plan, &missing);
@@ -395,19 +397,24 @@ static enum tarn_status try_budget(struct offloading *offloading)
     return status;
 }
 
-/* Recomputing to a multiple of the budget, and moving from there. *fits: there was something to
- * move from. */
-static enum tarn_status try_above(struct offloading *offloading, double multiple)
+/* Recomputing to that many bytes, and moving from there. */
+static enum tarn_status try_above(struct offloading *offloading, uint64_t bytes)
 {
     struct tarn_planned made = {0};
     struct tarn_budget_report report;
-    uint64_t least, bytes = (uint64_t)((double)offloading->bytes * multiple);
+    uint64_t least, refused = offloading->least_again;
     if (bytes >= offloading->before || is_over(offloading)) return TARN_OK;
+    if (refused != UINT64_MAX && bytes < refused) return TARN_OK;
     enum tarn_status status =
         ask_budget(offloading, offloading->graph, bytes, &made, &report, &least);
     if (status == TARN_OK && made.graph) status = try_moves(offloading, made.graph, &report);
     tarn_planned_finish(&made);
     return status;
+}
+
+static enum tarn_status try_multiple(struct offloading *offloading, double multiple)
+{
+    return try_above(offloading, (uint64_t)((double)offloading->bytes * multiple));
 }
 
 static enum tarn_status try_multiples(struct offloading *offloading)
@@ -417,19 +424,19 @@ static enum tarn_status try_multiples(struct offloading *offloading)
     uint64_t best_ns = UINT64_MAX;
     double best = 0;
     enum tarn_status status = TARN_OK;
-    if (offloading->least != UINT64_MAX)
-        status = try_above(offloading, (double)offloading->least / (double)offloading->bytes);
+    if (offloading->least_again != UINT64_MAX)
+        status = try_above(offloading, offloading->least_again);
     for (size_t i = 0; i < COUNT && status == TARN_OK; i++) {
         uint64_t before = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX;
-        status = try_above(offloading, multiples[i]);
+        status = try_multiple(offloading, multiples[i]);
         uint64_t now = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX;
         if (now >= before) continue;
         best = multiples[i];
         best_ns = now;
     }
     if (status != TARN_OK || best_ns == UINT64_MAX) return status;
-    status = try_above(offloading, best + 0.1);
-    return status != TARN_OK ? status : try_above(offloading, best - 0.07);
+    status = try_multiple(offloading, best + 0.1);
+    return status != TARN_OK ? status : try_multiple(offloading, best - 0.07);
 }
 
 /* Moves storages for which no op waits, and recomputes from there. */
@@ -470,7 +477,7 @@ static enum tarn_status try_below(struct offloading *offloading)
     enum tarn_status status = TARN_OK;
     for (size_t i = 0; i < sizeof multiples / sizeof *multiples && status == TARN_OK; i++) {
         if (offloading->best.made.graph) break;
-        status = try_above(offloading, multiples[i]);
+        status = try_multiple(offloading, multiples[i]);
     }
     return status;
 }
@@ -535,9 +542,9 @@ static enum tarn_status find_least(struct offloading *offloading)
     struct tarn_planned again = {0};
     struct tarn_budget_report report = {0};
     struct found least = {.time_ns = 0};
-    uint64_t bytes = UINT64_MAX;
     enum tarn_status status = TARN_OK;
-    if (offloading->budget.method != TARN_BUDGET_OFFLOAD)
+    uint64_t bytes = offloading->least_again;
+    if (offloading->budget.method != TARN_BUDGET_OFFLOAD && bytes == UINT64_MAX)
         status = ask_budget(offloading, offloading->graph, 1, &again, &report, &bytes);
     if (status == TARN_OK && bytes != UINT64_MAX)
         status = ask_budget(offloading, offloading->graph, bytes, &again, &report, &bytes);
@@ -862,6 +869,7 @@ enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
                                     .options = *offload,
                                     .planning = planning,
                                     .least = UINT64_MAX,
+                                    .least_again = UINT64_MAX,
                                     .has_budget = planning->budget != NULL,
                                     .error = error};
     *result = (struct tarn_planned){0};
