@@ -4,6 +4,9 @@
  *     last    streams that no other waits for run at the end; their components, which do not wait
  *             for each other, one after another, those with the fewest bytes of their own first
  *     first   an op that uses the most bytes, and all that it waits for, run first
+ *     fence   all that need not come after such an op runs before it, and not beside it: the op of
+ *             each other stream for which the op's own stream waits last is chosen to have the
+ *             fewest bytes after it. The same with the arcs turned round, and from where the op is
  *     noise   every op is moved by a random distance, as far as the arcs allow
  *
  * Cost: the rounds for one stream and the search for several, for each start; the number of starts
@@ -45,6 +48,10 @@ struct restarts {
     uint64_t *key;               /* op -> what it is sorted by */
     uint32_t *waits;             /* op -> ops that it still waits for */
     uint32_t *items;             /* of a heap */
+    uint32_t *base;              /* of ops: what a fence is put into */
+    uint32_t *group;             /* op -> its part of a fenced order, the last is 0 */
+    uint32_t *level;             /* stream -> the part that its last op for which others wait is in */
+    uint64_t *most;              /* op -> the most bytes that it, or an op after it, uses */
     uint32_t *root;              /* op -> an op of its component */
     uint64_t *own;               /* op -> bytes of the storages that it uses */
     uint64_t *temporary;         /* op -> of those, bytes that only its own stream uses */
@@ -182,6 +189,132 @@ static enum tarn_status begin_first(struct restarts *restarts, const uint32_t *b
     return begin(restarts, restarts->effort, better);
 }
 
+/* ---- Fence ---- */
+
+enum { FREE = UINT32_MAX }; /* the part of what is in front of all fences */
+
+struct fence {
+    const struct tarn_arcs *before, *after; /* in the direction at hand */
+    uint32_t op;
+    bool from_here; /* what the base has after the op stays there, even if it could come before */
+};
+
+/* Adds what comes after v to the part, or leaves it in a later one. The base is searched from v's
+ * place. */
+static void mark_after(struct restarts *restarts, const struct fence *fence, uint32_t v,
+                       uint32_t part)
+{
+    const struct tarn_arcs *before = fence->before;
+    uint32_t count = restarts->graph->ops_count, i = 0;
+    restarts->group[v] = part;
+    while (restarts->base[i] != v) i++;
+    for (i++; i < count; i++) {
+        uint32_t u = restarts->base[i];
+        for (uint32_t k = before->begin[u]; k < before->begin[u + 1]; k++)
+            if (restarts->group[before->ops[k]] == part && restarts->group[u] > part)
+                restarts->group[u] = part;
+    }
+}
+
+static void find_most(struct restarts *restarts, const struct fence *fence)
+{
+    const struct tarn_arcs *after = fence->after;
+    for (uint32_t i = restarts->graph->ops_count; i-- > 0;) {
+        uint32_t v = restarts->base[i];
+        restarts->most[v] = restarts->own[v];
+        for (uint32_t k = after->begin[v]; k < after->begin[v + 1]; k++) {
+            uint32_t u = after->ops[k];
+            if (restarts->group[u] > 0 && restarts->most[u] > restarts->most[v])
+                restarts->most[v] = restarts->most[u];
+        }
+    }
+}
+
+/* Does something in a stream of part `part` - 1, which comes before that stream's fence, wait for
+ * v? */
+static bool is_waited_for(const struct restarts *restarts, const struct fence *fence, uint32_t v,
+                          uint32_t part)
+{
+    const struct tarn_arcs *after = fence->after;
+    for (uint32_t k = after->begin[v]; k < after->begin[v + 1]; k++) {
+        uint32_t u = after->ops[k];
+        if (restarts->group[u] >= part && restarts->level[restarts->graph->ops[u].stream] == part - 1)
+            return true;
+    }
+    return false;
+}
+
+/* Fences of the streams that can have one in this part. False: there is none. */
+static bool add_part(struct restarts *restarts, const struct fence *fence, uint32_t part)
+{
+    const struct tarn_graph *graph = restarts->graph;
+    bool any = false;
+    for (uint32_t s = 0; s < graph->streams_count; s++) {
+        uint32_t least = TARN_NONE;
+        if (restarts->level[s] < part) continue;
+        for (uint32_t i = graph->ops_count; i-- > 0;) {
+            uint32_t v = restarts->base[i];
+            if (graph->ops[v].stream != s || restarts->group[v] < part) continue;
+            if (least != TARN_NONE && restarts->most[v] >= restarts->most[least]) continue;
+            if (is_waited_for(restarts, fence, v, part)) least = v;
+        }
+        if (least == TARN_NONE) continue;
+        restarts->level[s] = part;
+        mark_after(restarts, fence, least, part);
+        any = true;
+    }
+    return any;
+}
+
+/* Puts fences into the base, which is in the direction at hand. */
+static void put_fences(struct restarts *restarts, const struct fence *fence)
+{
+    const struct tarn_graph *graph = restarts->graph;
+    uint32_t ops = graph->ops_count, count = 0, parts = 1;
+    bool is_after = false;
+    for (uint32_t v = 0; v < ops; v++) restarts->group[v] = FREE;
+    for (uint32_t s = 0; s < graph->streams_count; s++) restarts->level[s] = FREE;
+    restarts->level[graph->ops[fence->op].stream] = 0;
+    mark_after(restarts, fence, fence->op, 0);
+    for (uint32_t i = 0; i < ops && fence->from_here; i++) {
+        is_after |= restarts->base[i] == fence->op;
+        if (is_after) restarts->group[restarts->base[i]] = 0;
+    }
+    find_most(restarts, fence);
+    while (add_part(restarts, fence, parts)) parts++;
+    for (uint32_t i = 0; i < ops; i++)
+        if (restarts->group[restarts->base[i]] == FREE) restarts->order[count++] = restarts->base[i];
+    for (uint32_t part = parts; part-- > 0;)
+        for (uint32_t i = 0; i < ops; i++)
+            if (restarts->group[restarts->base[i]] == part)
+                restarts->order[count++] = restarts->base[i];
+    assert(count == ops);
+}
+
+static void turn(uint32_t *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count / 2; i++) {
+        uint32_t v = list[i];
+        list[i] = list[count - 1 - i];
+        list[count - 1 - i] = v;
+    }
+}
+
+static enum tarn_status begin_fence(struct restarts *restarts, const uint32_t *base, uint32_t op,
+                                    bool turned, bool from_here, bool *better)
+{
+    const struct tarn_constraints *constraints = &restarts->search->weighing.constraints;
+    const struct tarn_arcs *before = &constraints->predecessors, *after = &constraints->successors;
+    uint32_t ops = restarts->graph->ops_count;
+    struct fence fence = {
+        turned ? after : before, turned ? before : after, .op = op, .from_here = from_here};
+    memcpy(restarts->base, base, ops * sizeof *base);
+    if (turned) turn(restarts->base, ops);
+    put_fences(restarts, &fence);
+    if (turned) turn(restarts->order, ops);
+    return begin(restarts, restarts->effort, better);
+}
+
 /* ---- Noise ---- */
 
 static enum tarn_status begin_noise(struct restarts *restarts, const uint32_t *base,
@@ -227,6 +360,10 @@ static enum tarn_status run(struct restarts *restarts)
         for (uint32_t i = 0; i < restarts->heaviest_count && status == TARN_OK; i++)
             status = begin_first(restarts, base_of(restarts, k), restarts->heaviest[i], &better);
     }
+    for (uint32_t k = 0; k < 8 && status == TARN_OK; k++)
+        for (uint32_t i = 0; i < restarts->heaviest_count && status == TARN_OK; i++)
+            status = begin_fence(restarts, base_of(restarts, k), restarts->heaviest[i], k >> 1 & 1,
+                                 k >> 2 & 1, &better);
     for (uint32_t k = 0; status == TARN_OK && !is_over(restarts); k++) {
         uint32_t distance = distances[k / 2 % (sizeof distances / sizeof *distances)];
         uint32_t rounds = k % 4 == 0 ? 0 : NOISE_ROUNDS;
@@ -289,6 +426,10 @@ enum tarn_status tarn_reorder_restarts(struct tarn_reordering *reordering,
         .key = tarn_region_take(region, count, sizeof *restarts.key),
         .waits = tarn_region_take(region, count, sizeof *restarts.waits),
         .items = tarn_region_take(region, count, sizeof *restarts.items),
+        .base = tarn_region_take(region, count, sizeof *restarts.base),
+        .group = tarn_region_take(region, count, sizeof *restarts.group),
+        .level = tarn_region_take(region, graph->streams_count, sizeof *restarts.level),
+        .most = tarn_region_take(region, count, sizeof *restarts.most),
         .root = tarn_region_take(region, count, sizeof *restarts.root),
         .own = tarn_region_take(region, count, sizeof *restarts.own),
         .temporary = tarn_region_take(region, count, sizeof *restarts.temporary),
