@@ -292,6 +292,72 @@ static void checker_accepts_bounds_only(void **state)
     assert_true(refused > accepted && accepted > 0);
 }
 
+/* ---- Fences ---- */
+
+enum { UPDATES = 100, LINKS = 8, STREAMS = 4, HEAVY = 1 << 20 };
+
+static tarn_tensor tensor(struct tarn_builder *b, uint64_t size)
+{
+    return tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = size});
+}
+
+static void run(struct tarn_builder *b, uint32_t stream, const tarn_tensor *inputs, uint32_t count,
+                tarn_tensor output)
+{
+    tarn_builder_op(b, &(struct tarn_op_info){.stream = stream,
+                                              .inputs = {inputs, count},
+                                              .outputs = TARN_TENSORS(output)});
+}
+
+/* A gradient after another in stream 0, and updates by them whose ops are in any streams. Before
+ * them a heavy tensor is made, after them another one, and their sum in stream 1. Updates that are
+ * done before the sum need not lie beside the three, if each stream runs an op last for which the
+ * sum's stream waits. */
+static struct tarn_graph *sum_after_updates(uint64_t seed)
+{
+    struct tarn_graph *graph;
+    struct random_source source = {seed};
+    struct tarn_builder *b = tarn_builder_create("sum after updates");
+    for (uint32_t s = 0; s < STREAMS; s++) tarn_builder_stream(b, NULL);
+    tarn_tensor first = tensor(b, HEAVY), gradient[UPDATES + 1], link[UPDATES];
+    run(b, 0, NULL, 0, first);
+    for (uint32_t i = 0; i <= UPDATES; i++) {
+        gradient[i] = tensor(b, i < UPDATES ? HEAVY / 64 : HEAVY);
+        run(b, i < UPDATES ? 0 : 1, i > 0 ? &gradient[i - 1] : NULL, i > 0, gradient[i]);
+    }
+    tarn_tensor sum = tensor(b, HEAVY), end = tensor(b, 1);
+    const tarn_tensor parts[] = {first, gradient[UPDATES]};
+    for (uint32_t k = 0; k < LINKS; k++)
+        for (uint32_t i = 0; i < UPDATES; i++) {
+            uint64_t size = i % 8 == 0 ? 64 : HEAVY / 64;
+            uint32_t stream = random_below(&source, STREAMS);
+            tarn_tensor next = tensor(b, size);
+            run(b, stream, k > 0 ? &link[i] : &gradient[i], 1, next);
+            link[i] = next;
+        }
+    run(b, 1, parts, 2, sum);
+    run(b, 0, &sum, 1, end);
+    assert_int_equal(tarn_builder_finish(b, &graph, NULL), TARN_OK);
+    return graph;
+}
+
+static void updates_do_not_lie_beside_a_heavy_sum(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct tarn_graph *graph = sum_after_updates(seed), *result;
+        struct tarn_reorder_report report;
+        assert_int_equal(tarn_graph_reorder(graph,
+                                            TARN_REORDER_OPTIONS(.alignment = 1, .report = &report),
+                                            &result, NULL),
+                         TARN_OK);
+        assert_true(report.bound >= 3 * HEAVY);
+        assert_true(report.peak_after <= report.bound + HEAVY / 1024);
+        tarn_graph_destroy(result);
+        tarn_graph_destroy(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +365,7 @@ int main(void)
         cmocka_unit_test(what_comes_before_in_some_order_is_found),
         cmocka_unit_test(other_starts_find_the_lightest_order),
         cmocka_unit_test(checker_accepts_bounds_only),
+        cmocka_unit_test(updates_do_not_lie_beside_a_heavy_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

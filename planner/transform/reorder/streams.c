@@ -252,3 +252,11 @@ enum tarn_status tarn_reorder_streams_run(struct tarn_reorder_streams *search,
     memcpy(search->kept, search->best, search->weighing.graph.ops_count * sizeof *search->kept);
     return status;
 }
+
+enum tarn_status tarn_reorder_streams_find_members(struct tarn_reorder_streams *search)
+{
+    uint64_t weight;
+    enum tarn_status status = tarn_weighing_weigh(&search->weighing, search->kept, &weight);
+    if (status == TARN_OK) find_members(search);
+    return status;
+}

@@ -99,4 +99,8 @@ void tarn_reorder_streams_finish(struct tarn_reorder_streams *search);
 enum tarn_status tarn_reorder_streams_run(struct tarn_reorder_streams *search,
                                           const uint32_t *const order[2], bool *better);
 
+/* Fills in the members of the heaviest antichain of the best order of all. TARN_SYSTEM: no memory.
+ */
+enum tarn_status tarn_reorder_streams_find_members(struct tarn_reorder_streams *search);
+
 #endif
