@@ -30,7 +30,7 @@ from torch.utils.checkpoint import checkpoint
 import tarn
 import tarn.torch
 from tarn.torch import stepping
-from tarn.torch.sharding.agreement import Council
+from tarn.torch.agreement import Council
 from tarn.torch.sharding.communicating import members
 from tarn.torch.tensors import local
 
