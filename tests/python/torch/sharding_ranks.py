@@ -3,7 +3,9 @@
     sharding_ranks.py WORLD STORE CASES..."""
 import copy
 import os
+import shutil
 import sys
+import tempfile
 import time
 import warnings
 
@@ -221,6 +223,105 @@ def replicas():
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
     step, *_ = compared(transformer, more={"mesh": mesh})
     assert step.reason is None, step.reason
+
+
+# ---- Checkpoints ----
+
+class Trained:
+    """A model of fully_shard and its optimizer, with what DCP saves and loads of them."""
+
+    def __init__(self, network, group=None, **wrapping):
+        base, self.batch = network()
+        self.model, self.group = wrapped(base, **wrapping), group
+        self.optimizer = adam(self.model.parameters())
+        self.step = None
+
+    def plan(self, **options):
+        self.step = tarn.torch.fsdp(self.model, self.optimizer, loss_of, self.batch(), process_group=self.group, **options)
+        return self
+
+    def state(self):
+        from torch.distributed.checkpoint.state_dict import get_state_dict
+        return dict(zip(("model", "optimizer"), get_state_dict(self.model, self.optimizer)))
+
+    def load(self, folder):
+        import torch.distributed.checkpoint as dcp
+        from torch.distributed.checkpoint.state_dict import set_state_dict
+        state = self.state()
+        dcp.load(state, checkpoint_id=folder, process_group=self.group)
+        set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+        return self
+
+    def train(self, steps):
+        """The steps of these numbers; what each has made."""
+        made = []
+        for number in steps:
+            torch.manual_seed(number + 100 * dist.get_rank())
+            own = self.batch()
+            loss = self.step(*own) if self.step else eager_step(self.model, self.optimizer, *own)
+            assert not self.step or self.step.reason is None, self.step.reason
+            made.append([loss, *parts(self.model, self.optimizer)])
+        return made
+
+
+def agreed(value):
+    """The first rank's."""
+    values = [value]
+    dist.broadcast_object_list(values, 0)
+    return values[0]
+
+
+def alike(one, two):
+    return len(one) == len(two) and all(map(same, one, two))
+
+
+def saved_and_loaded():
+    """By DCP after three planned steps, at once and while the next ones run; loaded into models that go on eagerly, by a plan
+    made then, and by one that has run before."""
+    import torch.distributed.checkpoint as dcp
+    writer = dist.new_group()  # what is saved meanwhile communicates beside the steps
+    several = ((transformer, {"budget": 0.7, "effort": 1}), (NETWORKS["uneven"], {"symmetric": True}), (NETWORKS["groups"], {"streams": 2}))
+    for network, options in several if IS_LONG else several[1:2]:
+        folder = agreed(tempfile.mkdtemp() if dist.get_rank() == 0 else None)
+        trained = Trained(network).plan(**options)
+        eager = Trained(network)
+        assert alike(trained.train(range(3)), eager.train(range(3)))
+        dcp.save(trained.state(), checkpoint_id=f"{folder}/one")
+        writing = dcp.async_save(trained.state(), checkpoint_id=f"{folder}/two", process_group=writer)
+        expected = trained.train(range(3, 6))
+        writing.result()
+        assert alike(eager.train(range(3, 6)), expected)
+        for name in ("one", "two"):
+            assert alike(Trained(network).load(f"{folder}/{name}").train(range(3, 6)), expected), name
+            assert alike(Trained(network).load(f"{folder}/{name}").plan(**options).train(range(3, 6)), expected), name
+        used = Trained(network).plan(**options)
+        used.train(range(7, 11))
+        assert alike(used.load(f"{folder}/two").train(range(3, 6)), expected)
+        assert alike(used.load(f"{folder}/one").train(range(3, 6)), expected)
+        dist.barrier()
+        if dist.get_rank() == 0:
+            shutil.rmtree(folder)
+
+
+def loaded_by_fewer_ranks():
+    """Saved by four ranks, loaded by two of them."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.device_mesh import DeviceMesh
+    folder, pair = agreed(tempfile.mkdtemp() if dist.get_rank() == 0 else None), dist.new_group([0, 1])
+    trained = Trained(transformer).plan()
+    trained.train(range(3))
+    dcp.save(trained.state(), checkpoint_id=folder)
+    whole = [p.full_tensor() for p in trained.model.parameters()]
+    if dist.get_rank() < 2:
+        def fresh():
+            return Trained(transformer, pair, mesh=DeviceMesh.from_group(pair, "cpu")).load(folder)
+        one, two = fresh(), fresh()
+        assert same(whole, [p.full_tensor() for p in two.model.parameters()])
+        assert alike(one.train(range(3, 6)), two.plan().train(range(3, 6)))
+        assert two.step.report().gathers == 4
+    dist.barrier()
+    if dist.get_rank() == 0:
+        shutil.rmtree(folder)
 
 
 # ---- Models and options ----
@@ -506,7 +607,7 @@ def dying():
 
 
 CASES = {function.__name__: function for function in (
-    plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, models_and_options, replicas_with_options, accumulated, large_worlds,
+    plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, saved_and_loaded, loaded_by_fewer_ranks, models_and_options, replicas_with_options, accumulated, large_worlds,
     eager_ranks, other_shapes, refused, failing, hanging, dying)}
 
 
