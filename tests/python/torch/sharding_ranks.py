@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from networks import Transformer, eager_step, loss_of
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 from torch.utils.checkpoint import checkpoint
 
 import tarn
@@ -533,15 +533,53 @@ def other_shapes():
     del loss
 
 
+def hooked_reduction(model):
+    wrapped(model).set_all_reduce_hook(lambda tensor: None)
+
+
+def divided(model):
+    wrapped(model).set_gradient_divide_factor(3.0)
+    model.set_force_sum_reduction_for_comms(True)  # gloo has no other one
+
+
+def extended(model):
+    """A parameter that is gathered as its type of tensor wants it."""
+    part = wrapped(model).blocks[1].up.weight._local_tensor
+    part.fsdp_pre_all_gather = lambda mesh: ((part,), None)
+    part.fsdp_post_all_gather = lambda outputs, metadata, dtype, out=None: None if out is not None else (outputs[0], outputs)
+
+
+def typed(model):
+    """A parameter that says of which type its gradient is."""
+    model.blocks[1].up.weight.grad_dtype = torch.float32
+    wrapped(model)
+
+
+def of_several_modules(model):
+    fully_shard([model.blocks[0], model.blocks[1]])
+    fully_shard(model)
+
+
+REFUSED = {"there is an all-reduce hook": hooked_reduction, "set_gradient_divide_factor": divided, "gathered by an extension": extended,
+           "a grad_dtype of its own": typed, "made of several modules": of_several_modules,
+           "offloaded to the host": lambda model: wrapped(model, offload_policy=CPUOffloadPolicy(pin_memory=False)),
+           "wrapped no module": lambda model: None}
+
+
 def refused():
-    """What is not planned yet runs as FSDP2 does."""
+    """What is not planned yet runs as FSDP2 does, on all ranks, and goes on if only one of them refuses."""
     base, batch = transformer()
-    model = wrapped(copy.deepcopy(base))
-    model.set_all_reduce_hook(lambda tensor: None)
-    own = batch()
-    step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, own)
-    assert "all-reduce hook" in step.reason and step.plan is None and step.report().arena is None, step.reason
-    assert step(*own).isfinite() and "all-reduce hook" in step.reason
+    for word, wrap in REFUSED.items():
+        if wrap is typed and not hasattr(torch.Tensor, "_has_grad_dtype_override"):
+            continue  # before PyTorch 2.15
+        one, two = copy.deepcopy(base), copy.deepcopy(base)
+        wrap(one), wrap(two)
+        theirs, ours = adam(one.parameters()), adam(two.parameters())
+        own = batch()
+        step = tarn.torch.fsdp(two, ours, loss_of, own)
+        assert word in step.reason and step.plan is None and step.report().arena is None, step.reason
+        assert torch.equal(step(*own), eager_step(one, theirs, *own)) and word in step.reason, step.reason
+        assert same(parts(one, theirs), parts(two, ours)), word
 
 
 class Failing(Exception):

@@ -4,7 +4,7 @@ fastest plan that fits is taken. One of them is FSDP2's."""
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import tarn
 
@@ -154,9 +154,9 @@ def _before(lowered: Any, ops: Any, casts: Any, place: int) -> Any:
     return sorted(found)
 
 
-def ahead(lowered: Any, ops: Any, distance: int) -> Schedule:
+def ahead(lowered: Any, ops: Any, distance: Union[int, Callable[[Any], int]]) -> Schedule:
     """A gather begins when the unit `distance` before it is read first, and what a reduction has read
-    is free when the one behind it is done: as FSDP2 prefetches."""
+    is free when the one behind it is done: as FSDP2 prefetches. distance: or that of each gather."""
     inner = any(op.kind.startswith("c10d.") for op in ops)  # of units: others are inside of them
     reads = [set(_roots(lowered, op.inputs)) for op in ops]
     compute = [i for i, op in enumerate(ops) if op.stream == 0]
@@ -171,7 +171,8 @@ def ahead(lowered: Any, ops: Any, distance: int) -> Schedule:
     chains.sort()
     starts: dict[int, list[Any]] = {}
     for number, (_, chain) in enumerate(chains):
-        start = chains[number - distance][0] if number >= distance else 0
+        far = distance if isinstance(distance, int) else distance(ops[chain[-1]])
+        start = chains[number - far][0] if number >= far else 0
         starts.setdefault(start, []).append(chain)
     moved = {i for _, chain in chains for i in chain}
     made: list[Any] = []
