@@ -57,26 +57,13 @@ def every(lowered):
     twice = schedules.gathered_twice(lowered, source)
     again = [op.name for op in twice if op.name.endswith("'") and op.gathers]
     for ways in itertools.product(range(-1, FARTHEST + 1), repeat=len(again)):
-        ops = kept(lowered, twice, {name for name, way in zip(again, ways) if way < 0})
+        ops = schedules.without(lowered, twice, {name for name, way in zip(again, ways) if way < 0})
         distances = {name: way for name, way in zip(again, ways) if way >= 0}
         schedule = schedules.ahead(lowered, ops, lambda op: distances.get(op.name, len(source)))  # noqa: B023
         lowered.ops = schedule.ops
         plan = tarn.plan(lowered.graph("step", STREAMS, (), schedule.control), alignment=ALIGNMENT)
         yield plan.footprint, schedules.modelled(plan), ways
     lowered.ops = source
-
-
-def kept(lowered, ops, names):
-    """Without the second gathers of these names, and the casts for them."""
-    back = {}
-    for op in ops:
-        if op.name in names:
-            back.update((r, lowered.twins[r]) for r in schedules._roots(lowered, op.outputs))
-    import dataclasses
-    made = [dataclasses.replace(op, inputs=[back.get(lowered.storages[s].root, s) for s in op.inputs])
-            for op in ops if op.name not in names]
-    read = {r for op in made for r in schedules._roots(lowered, op.inputs)}
-    return [op for op in made if not (op.name.endswith("'") and op.prepares and not read & set(schedules._roots(lowered, op.outputs)))]
 
 
 def main(model, ranks):
