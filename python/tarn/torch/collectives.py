@@ -119,11 +119,14 @@ def divide(lowered: Any, streams: Any) -> Any:
 
 class Wire:
     """What a step's collectives do beside communicating; a step of several ranks that agree has one
-    of its own (sharding/agreement.py)."""
+    of its own (agreement.py)."""
 
     def wait(self, work: Any, op: str) -> None:
         """Until `work`, of the op of that name, is done."""
         work.wait()
+
+    def failed(self, error: BaseException) -> None:
+        """This rank has left a step in the middle: the others need not wait for it."""
 
 
 def stand_in(target: Any, args: Any, kwargs: Any, value: Any) -> Any:

@@ -1,16 +1,22 @@
 """tarn.torch.ddp: data-parallel steps whose gradients are reduced where they lie."""
 from __future__ import annotations
 
+import hashlib
 from functools import partial
-from typing import Any
+from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
 
 import tarn
 
-from .stepping import COMPARED, Step, kind_of, of_optimizer
-from .updates import as_they_come
+from .agreement import council
+from .stepping import Step, of_optimizer
+from .tracing import NotRun, reason
+from .updates import as_they_come, divided
+
+EAGER, FAILED = -2, -1  # votes; others say what is reduced
+COALESCED = 250 << 20  # bytes of buffers that are sent as one, as DistributedDataParallel sends them
 
 
 def _flat(tensor: Any) -> Any:
@@ -18,19 +24,28 @@ def _flat(tensor: Any) -> Any:
     return tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
 
 
-def _reduce(group: Any, whole: Any) -> None:
+def _wait(wire: Any, work: Any, device: Any, op: str) -> None:
+    """Until a collective is done; on a GPU streams wait, and the host does not."""
+    if device.type == "cpu":
+        wire.wait(work, op)
+    else:
+        work.wait()
+
+
+def _reduce(group: Any, wire: Any, whole: Any, op: str) -> None:
     """The mean over all ranks, as DistributedDataParallel makes it."""
-    dist.all_reduce(whole.div_(dist.get_world_size(group)), group=group)
+    work = dist.all_reduce(whole.div_(dist.get_world_size(group)), group=group, async_op=True)
+    _wait(wire, work, whole.device, op)
 
 
-def _reduction(group: Any, *gradients: Any) -> Any:
+def _reduction(group: Any, wire: Any, op: str, *gradients: Any) -> Any:
     """What to call for one all_reduce over gradients that lie back to back."""
     first, end = gradients[0], gradients[0].data_ptr()
     for gradient in gradients:
         assert gradient.data_ptr() == end and gradient.dtype == first.dtype
         end += gradient.nbytes
     whole = first.as_strided((sum(g.numel() for g in gradients),), (1,), first.storage_offset())
-    return partial(_reduce, group, whole)
+    return partial(_reduce, group, wire, whole, op)
 
 
 class DistributedStep(Step):
@@ -41,53 +56,143 @@ class DistributedStep(Step):
 
     Gradients of a bucket lie back to back in the arena and are reduced there by one call, on a
     stream beside the backward pass; nothing is copied. All ranks reduce the same buckets in the
-    same order, whatever each of them plans and runs. They compare the plans of the example."""
+    same order, whatever each of them plans. They compare the plans of the example, and before each
+    step they say what they would reduce: if one of them has to run eagerly, or they differ, all run
+    eagerly. What one of them raises, all raise, with its number. timeout: seconds that a rank waits
+    for the others."""
 
     streams = ("compute", "communication")
 
     def __init__(self, model: Any, *arguments: Any, process_group: Any = None, bucket_mb: Any = 25,
-                 **options: Any) -> None:
+                 timeout: float = 600, **options: Any) -> None:
         if options.get("seconds"):
             raise ValueError("each rank plans, and ranks that are ended by the clock would find "
                              "other plans; give effort, which is counted, instead of seconds")
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
-        self._calls = self._talks = 0
+        self._talks, self._voted, self._reduced = 0, True, 0
+        self._is_told = False  # do all ranks know of the error that this one raises?
+        self._warned: set[str] = set()  # of what: each is told once
+        self.wire = council(process_group, timeout)
         held = [*model.named_parameters(), *model.named_buffers()]
-        models = self._told([(name, tuple(t.shape), t.dtype, t.requires_grad) for name, t in held])
+        mine = [(name, tuple(t.shape), t.dtype, t.requires_grad) for name, t in held]
+        models = self.wire.told((mine, self._limit), "the comparison of models")
         if any(other != models[0] for other in models):
             raise tarn.Rejected("the ranks' models differ in names, shapes, types or what is "
-                                "trained")
+                                "trained, or they are given other buckets")
         for _, tensor in held:
             dist.broadcast(tensor.detach(), group=process_group, group_src=0)
-        self.reduction = partial(_reduction, process_group)
+        self.reduction = partial(_reduction, process_group, self.wire)
         try:
             super().__init__(model, *arguments, **options)
-        finally:
+        except BaseException as error:
             while self._talks < 2:  # the others wait for what this rank has not captured
-                self._captured(None)
+                try:
+                    self._captured(None, error)
+                except (tarn.TarnError, ValueError):
+                    pass
+            raise
+        while self._talks < 2:
+            self._captured(None)
 
     def __call__(self, *batch: Any) -> Any:
-        buffers = list(self.model.buffers())
-        if buffers and self.model.training:  # as DistributedDataParallel does
-            group = self._group or dist.group.WORLD
-            dist._broadcast_coalesced(group, buffers, 250 << 20, 0)
-        self._alike = self._calls < COMPARED and all(  # all ranks compare, or none
-            self._told(self.plan and kind_of(batch) == kind_of(self.example)))
-        self._calls += 1
-        return super().__call__(*batch)
+        self._voted = self._is_told = False
+        try:
+            if self.model.training:  # as DistributedDataParallel does
+                self._send_buffers()
+            return super().__call__(*batch)
+        except BaseException as error:
+            if not self._is_told:
+                self.wire.failed(error)
+            raise
+
+    def _send_buffers(self) -> None:
+        """Of the first rank to the others."""
+        buffers = sorted((b.detach() for b in self.model.buffers()), key=lambda b: str(b.dtype))
+        for some in divided(buffers, COALESCED, COALESCED):
+            flat = torch.cat([buffer.reshape(-1) for buffer in some])
+            work = dist.broadcast(flat, group=self._group, group_src=0, async_op=True)
+            _wait(self.wire, work, flat.device, "the broadcast of buffers")
+            for buffer, sent in zip(some, flat.split([b.numel() for b in some])):
+                buffer.copy_(sent.view(buffer.shape))
+
+    # ---- All ranks, or none ----
+
+    def _vote(self, mine: int) -> Any:
+        """What each rank would run; once in each call. Raises NotRun where others run eagerly."""
+        if self._voted:
+            return []
+        self._voted = True
+        votes = self.wire.votes(mine)
+        if EAGER in votes and mine != EAGER:
+            ranks = [rank for rank, vote in zip(self.wire.members, votes) if vote == EAGER]
+            self._not_run(f"ranks {ranks} run eagerly")
+        return votes
+
+    def _not_run(self, why: str) -> None:
+        if why not in self._warned:
+            self._warned.add(why)
+            self._warning = f"it runs eagerly: {why}"
+        raise NotRun(why)
 
     def rehearses(self, variant: Any) -> Any:
+        """All ranks compare, or none. This is where they meet that can run a plan."""
         own = super().rehearses(variant) and variant is self._first
-        return self._alike and all(self._told(own))
+        votes = self._vote(variant.reduced << 1 | bool(own))
+        if len({vote >> 1 for vote in votes}) > 1:
+            self._not_run("the ranks have gradients of different parameters")
+        return all(vote & 1 for vote in votes)
 
-    def _told(self, mine: Any) -> Any:
-        """What each rank says."""
-        everybodys = [None] * dist.get_world_size(self._group)
-        dist.all_gather_object(everybodys, mine, group=self._group)
-        return everybodys
+    def _run(self, variant: Any) -> None:
+        try:
+            super()._run(variant)
+        except BaseException as error:
+            self.wire.failed(error)
+            raise
+
+    def eager(self, *batch: Any) -> Any:
+        self._vote(EAGER)
+        self._is_before = True
+        try:
+            return super().eager(*batch)
+        except Exception as error:
+            if self._is_before:
+                self._meet([], error)
+            raise
+
+    def _meet(self, parameters: Any, error: Optional[Exception] = None) -> None:
+        """Before the reductions of an eager step: all ranks have gradients of these, or all raise."""
+        self._is_before = False
+        mine = FAILED if error else self._number(parameters)
+        votes = self.wire.votes(mine, "the reductions of a step")
+        if FAILED not in votes and len(set(votes)) == 1:
+            return
+        names = {id(p): name for name, p in self.model.named_parameters()}
+        said = (f"{type(error).__name__}: {error}" if error else "",
+                [names.get(id(p), "") for p in parameters])
+        told = self.wire.told(said, "the reductions of a step")
+        self._is_told = True
+        for parameter in self._known():  # of a step that is none
+            parameter.grad = None
+        for rank, (text, _) in zip(self.wire.members, told):
+            if text and not error:
+                raise tarn.Rejected(f"rank {rank} has failed in an eager step: {text}")
+        if not error:
+            every = dict.fromkeys(name for _, those in told for name in those)
+            missing = [f"rank {rank} has none of {next(n for n in every if n not in those)}"
+                       for rank, (_, those) in zip(self.wire.members, told)
+                       if set(those) != set(every)]
+            raise tarn.Rejected("the ranks have gradients of different parameters, which cannot be "
+                                f"reduced: {'; '.join(missing)}")
+
+    def _number(self, parameters: Any) -> int:
+        """Equal where gradients of the same parameters are reduced."""
+        own = set(map(id, parameters))
+        places = [i for i, p in enumerate(self._known()) if id(p) in own]
+        return int.from_bytes(hashlib.sha256(str(places).encode()).digest()[:7], "little")
 
     def _differs(self, loss: Any, batch: Any) -> str:
-        return next(filter(None, self._told(super()._differs(loss, batch))), "")
+        told = self.wire.told(super()._differs(loss, batch), "the comparison with eager execution")
+        return next(filter(None, told), "")
 
     def _noise(self, variant: Any, batch: Any) -> dict[str, float]:
         """Not measured: all ranks would have to take part in its steps."""
@@ -95,20 +200,26 @@ class DistributedStep(Step):
 
     # ---- Buckets ----
 
-    def buckets(self, parameters: Any) -> Any:
+    def _known(self) -> list[Any]:
+        """All parameters, in one order on all ranks."""
         known = [*self.model.parameters(), *of_optimizer(self.optimizer)]
-        return as_they_come(parameters, known, self._limit)
+        return list({id(p): p for p in known}.values())
+
+    def buckets(self, parameters: Any) -> Any:
+        self._reduced = self._number(parameters)
+        return as_they_come(parameters, self._known(), self._limit)
 
     def reduce(self) -> None:
-        known = {id(p): p for p in [*self.model.parameters(), *of_optimizer(self.optimizer)]}
-        for bucket in self.buckets([p for p in known.values() if p.grad is not None]):
+        trained = [p for p in self._known() if p.grad is not None]
+        self._meet(trained)
+        for number, bucket in enumerate(self.buckets(trained)):
             gradients = [_flat(p.grad) for p in bucket]
             whole = torch.cat(gradients)
-            _reduce(self._group, whole)
+            _reduce(self._group, self.wire, whole, f"all_reduce{number}")
             for gradient, mean in zip(gradients, whole.split([g.numel() for g in gradients])):
                 gradient.copy_(mean)
 
-    # ---- The example's capture ----
+    # ---- Captures ----
 
     def agree(self, lowered: Any) -> None:
         """Times differ from rank to rank; plans must not: those of the first rank hold."""
@@ -119,16 +230,23 @@ class DistributedStep(Step):
 
     def _capture(self, loss: Any, inputs: Any) -> Any:
         variant = super()._capture(loss, inputs)
+        variant.reduced = self._reduced
         if self._is_example:
             identities = self._captured(variant.plan.identity)
             if len(set(identities)) > 1:
                 raise tarn.Rejected(f"the ranks' plans differ: {identities}")
         return variant
 
-    def _captured(self, mine: Any) -> Any:
-        """What each rank has captured; all ranks call this twice, with None where they have not."""
+    def _captured(self, mine: Any, error: Optional[BaseException] = None) -> Any:
+        """What each rank has captured; all ranks call this twice, with None where they have not.
+        error: what the constructor raises on this rank, which the others raise, too."""
         self._talks += 1
-        everybodys = self._told(mine)
-        if mine is not None and None in everybodys:
-            raise ValueError("another rank has not captured it")
-        return everybodys
+        told = self.wire.told((mine, reason(error) if error else self.reason or "", bool(error),
+                               isinstance(error, tarn.DoesNotFit)), "a capture")
+        for rank, (_, why, raises, large) in zip(self.wire.members, told):
+            if raises and not error:
+                raise (tarn.DoesNotFit if large else tarn.Rejected)(f"on rank {rank} {why}")
+        for rank, (theirs, why, *_) in zip(self.wire.members, told):
+            if theirs is None and mine is not None:
+                raise ValueError(f"on rank {rank} {why or 'it was not captured'}")
+        return [theirs for theirs, *_ in told]

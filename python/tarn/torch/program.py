@@ -354,11 +354,16 @@ class Program:
         return self._own
 
     def _open(self) -> tarn.Session:
-        calls, keepers = self.calls, self.keepers
+        calls, keepers, wire = self.calls, self.keepers, self.lowered.wire
 
         def kernel(call: tarn.Call) -> None:
-            with torch.no_grad():  # of each thread
-                calls[call.op]()
+            try:
+                with torch.no_grad():  # of each thread
+                    calls[call.op]()
+            except BaseException as error:
+                if wire:  # a thread of this rank may wait for the others, who do not come
+                    wire.failed(error)
+                raise
             if keepers:
                 raise RuntimeError(f"{keepers[0]} has kept memory that was its workspace")
 

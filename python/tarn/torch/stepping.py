@@ -156,6 +156,7 @@ class Variant:
         self.program: Any = None
         self.plan: Any = None
         self.misses = 0
+        self.reduced = 0  # a number of the parameters whose gradients are reduced (distributed.py)
         self.noise: dict[str, float] = {}  # see Report
         self.optimizer = step.optimizer
         self.to_compare = COMPARED if step.compares is True else 0
@@ -316,7 +317,7 @@ class Step:
     last step did, or ran without what was asked for, or is None. `graph` and `plan` are those of the first capture: of the example."""
 
     streams: tuple[str, ...] = ("compute",)
-    reduction: Any = None  # given gradients, returns what to call for their mean over all ranks
+    reduction: Any = None  # given a name and gradients, returns what to call for their mean over ranks
     clips_over: Sequence[str] = ()  # communicators that `clip` and hooks may use beside the loss's
     updates_over: Sequence[str] = ()  # the same, if the optimizer may use them, too
     wire: Any = None  # a collectives.Wire
@@ -751,6 +752,11 @@ class Step:
 
     # ---- Where there are other ranks ----
 
+    @property
+    def agrees(self) -> bool:
+        """Do the ranks agree on what the loss, hooks and the optimizer communicate?"""
+        return self.wire is not None and self.reduction is None
+
     def meet(self, key: Any) -> None:
         """Before a variant runs, or is captured. Raises NotRun where other ranks run eagerly."""
 
@@ -761,7 +767,7 @@ class Step:
 
     def check(self, lowered: Any) -> None:
         """Raises ValueError where it communicates and the ranks do not agree on that."""
-        name = "" if self.wire else meeting(lowered)
+        name = "" if self.agrees else meeting(lowered)
         if name:
             raise ValueError(self.disagreement(name))
 

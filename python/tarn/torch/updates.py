@@ -431,7 +431,7 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
         op = Op(name, kind, [lowered.latest[r] for r in gradients | written],
                 [lowered.write(r, name) for r in written], run=run,
                 arguments=[item.node for item in items], **more)
-        if isinstance(run, (Edit, Update)) and not step.wire and may_communicate():
+        if isinstance(run, (Edit, Update)) and not step.agrees and may_communicate():
             run.refuses = partial(Refusing, step.disagreement)
         added[at].append(op)
         return op
@@ -444,7 +444,8 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
     if step.reduction:
         lowered.communication, available = [1], list(itertools.accumulate(available, max))
         for i, (bucket, at) in enumerate(zip(buckets, available)):
-            add(f"all_reduce{i}", "comm.all_reduce", step.reduction, bucket, at, stream=1,
+            name = f"all_reduce{i}"
+            add(name, "comm.all_reduce", partial(step.reduction, name), bucket, at, stream=1,
                 cost=sum(item.parameter.nbytes for item in bucket))
     if step.clip and ready:
         items = [given[id(p)] for p in step.parameters() if id(p) in given]

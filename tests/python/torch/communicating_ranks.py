@@ -30,7 +30,7 @@ from torch.utils.checkpoint import checkpoint
 import tarn
 import tarn.torch
 from tarn.torch import stepping
-from tarn.torch.sharding.agreement import Council
+from tarn.torch.agreement import Council
 from tarn.torch.sharding.communicating import members
 from tarn.torch.tensors import local
 
@@ -255,7 +255,8 @@ def gathered_again():
     step, *_ = compared(network, gathered_where_used, same_data=False, budget=0.7, effort=1, steps=3)
     report = step.report()
     assert step.reason is None and report.arena <= step.budget and report.gathered_again, (step.reason, report)
-    assert set(report.gathered_again) <= {"gather_blocks_0", "gather_blocks_1"}, report
+    gathers = {op.name for op in collectives(step)}  # which of them depends on what ops take here
+    assert set(report.gathered_again) <= gathers & {"gather_word", "gather_blocks_0", "gather_blocks_1", "gather_norm", "gather_out"}, report
     one_stream_each(step)
 
 

@@ -3,7 +3,9 @@
     sharding_ranks.py WORLD STORE CASES..."""
 import copy
 import os
+import shutil
 import sys
+import tempfile
 import time
 import warnings
 
@@ -13,7 +15,7 @@ import torch.nn.functional as F
 from networks import Transformer, eager_step, loss_of
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 from torch.utils.checkpoint import checkpoint
 
 import tarn
@@ -221,6 +223,105 @@ def replicas():
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
     step, *_ = compared(transformer, more={"mesh": mesh})
     assert step.reason is None, step.reason
+
+
+# ---- Checkpoints ----
+
+class Trained:
+    """A model of fully_shard and its optimizer, with what DCP saves and loads of them."""
+
+    def __init__(self, network, group=None, **wrapping):
+        base, self.batch = network()
+        self.model, self.group = wrapped(base, **wrapping), group
+        self.optimizer = adam(self.model.parameters())
+        self.step = None
+
+    def plan(self, **options):
+        self.step = tarn.torch.fsdp(self.model, self.optimizer, loss_of, self.batch(), process_group=self.group, **options)
+        return self
+
+    def state(self):
+        from torch.distributed.checkpoint.state_dict import get_state_dict
+        return dict(zip(("model", "optimizer"), get_state_dict(self.model, self.optimizer)))
+
+    def load(self, folder):
+        import torch.distributed.checkpoint as dcp
+        from torch.distributed.checkpoint.state_dict import set_state_dict
+        state = self.state()
+        dcp.load(state, checkpoint_id=folder, process_group=self.group)
+        set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+        return self
+
+    def train(self, steps):
+        """The steps of these numbers; what each has made."""
+        made = []
+        for number in steps:
+            torch.manual_seed(number + 100 * dist.get_rank())
+            own = self.batch()
+            loss = self.step(*own) if self.step else eager_step(self.model, self.optimizer, *own)
+            assert not self.step or self.step.reason is None, self.step.reason
+            made.append([loss, *parts(self.model, self.optimizer)])
+        return made
+
+
+def agreed(value):
+    """The first rank's."""
+    values = [value]
+    dist.broadcast_object_list(values, 0)
+    return values[0]
+
+
+def alike(one, two):
+    return len(one) == len(two) and all(map(same, one, two))
+
+
+def saved_and_loaded():
+    """By DCP after three planned steps, at once and while the next ones run; loaded into models that go on eagerly, by a plan
+    made then, and by one that has run before."""
+    import torch.distributed.checkpoint as dcp
+    writer = dist.new_group()  # what is saved meanwhile communicates beside the steps
+    several = ((transformer, {"budget": 0.7, "effort": 1}), (NETWORKS["uneven"], {"symmetric": True}), (NETWORKS["groups"], {"streams": 2}))
+    for network, options in several if IS_LONG else several[1:2]:
+        folder = agreed(tempfile.mkdtemp() if dist.get_rank() == 0 else None)
+        trained = Trained(network).plan(**options)
+        eager = Trained(network)
+        assert alike(trained.train(range(3)), eager.train(range(3)))
+        dcp.save(trained.state(), checkpoint_id=f"{folder}/one")
+        writing = dcp.async_save(trained.state(), checkpoint_id=f"{folder}/two", process_group=writer)
+        expected = trained.train(range(3, 6))
+        writing.result()
+        assert alike(eager.train(range(3, 6)), expected)
+        for name in ("one", "two"):
+            assert alike(Trained(network).load(f"{folder}/{name}").train(range(3, 6)), expected), name
+            assert alike(Trained(network).load(f"{folder}/{name}").plan(**options).train(range(3, 6)), expected), name
+        used = Trained(network).plan(**options)
+        used.train(range(7, 11))
+        assert alike(used.load(f"{folder}/two").train(range(3, 6)), expected)
+        assert alike(used.load(f"{folder}/one").train(range(3, 6)), expected)
+        dist.barrier()
+        if dist.get_rank() == 0:
+            shutil.rmtree(folder)
+
+
+def loaded_by_fewer_ranks():
+    """Saved by four ranks, loaded by two of them."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.device_mesh import DeviceMesh
+    folder, pair = agreed(tempfile.mkdtemp() if dist.get_rank() == 0 else None), dist.new_group([0, 1])
+    trained = Trained(transformer).plan()
+    trained.train(range(3))
+    dcp.save(trained.state(), checkpoint_id=folder)
+    whole = [p.full_tensor() for p in trained.model.parameters()]
+    if dist.get_rank() < 2:
+        def fresh():
+            return Trained(transformer, pair, mesh=DeviceMesh.from_group(pair, "cpu")).load(folder)
+        one, two = fresh(), fresh()
+        assert same(whole, [p.full_tensor() for p in two.model.parameters()])
+        assert alike(one.train(range(3, 6)), two.plan().train(range(3, 6)))
+        assert two.step.report().gathers == 4
+    dist.barrier()
+    if dist.get_rank() == 0:
+        shutil.rmtree(folder)
 
 
 # ---- Models and options ----
@@ -432,15 +533,53 @@ def other_shapes():
     del loss
 
 
+def hooked_reduction(model):
+    wrapped(model).set_all_reduce_hook(lambda tensor: None)
+
+
+def divided(model):
+    wrapped(model).set_gradient_divide_factor(3.0)
+    model.set_force_sum_reduction_for_comms(True)  # gloo has no other one
+
+
+def extended(model):
+    """A parameter that is gathered as its type of tensor wants it."""
+    part = wrapped(model).blocks[1].up.weight._local_tensor
+    part.fsdp_pre_all_gather = lambda mesh: ((part,), None)
+    part.fsdp_post_all_gather = lambda outputs, metadata, dtype, out=None: None if out is not None else (outputs[0], outputs)
+
+
+def typed(model):
+    """A parameter that says of which type its gradient is."""
+    model.blocks[1].up.weight.grad_dtype = torch.float32
+    wrapped(model)
+
+
+def of_several_modules(model):
+    fully_shard([model.blocks[0], model.blocks[1]])
+    fully_shard(model)
+
+
+REFUSED = {"there is an all-reduce hook": hooked_reduction, "set_gradient_divide_factor": divided, "gathered by an extension": extended,
+           "a grad_dtype of its own": typed, "made of several modules": of_several_modules,
+           "offloaded to the host": lambda model: wrapped(model, offload_policy=CPUOffloadPolicy(pin_memory=False)),
+           "wrapped no module": lambda model: None}
+
+
 def refused():
-    """What is not planned yet runs as FSDP2 does."""
+    """What is not planned yet runs as FSDP2 does, on all ranks, and goes on if only one of them refuses."""
     base, batch = transformer()
-    model = wrapped(copy.deepcopy(base))
-    model.set_all_reduce_hook(lambda tensor: None)
-    own = batch()
-    step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, own)
-    assert "all-reduce hook" in step.reason and step.plan is None and step.report().arena is None, step.reason
-    assert step(*own).isfinite() and "all-reduce hook" in step.reason
+    for word, wrap in REFUSED.items():
+        if wrap is typed and not hasattr(torch.Tensor, "_has_grad_dtype_override"):
+            continue  # before PyTorch 2.15
+        one, two = copy.deepcopy(base), copy.deepcopy(base)
+        wrap(one), wrap(two)
+        theirs, ours = adam(one.parameters()), adam(two.parameters())
+        own = batch()
+        step = tarn.torch.fsdp(two, ours, loss_of, own)
+        assert word in step.reason and step.plan is None and step.report().arena is None, step.reason
+        assert torch.equal(step(*own), eager_step(one, theirs, *own)) and word in step.reason, step.reason
+        assert same(parts(one, theirs), parts(two, ours)), word
 
 
 class Failing(Exception):
@@ -506,7 +645,7 @@ def dying():
 
 
 CASES = {function.__name__: function for function in (
-    plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, models_and_options, replicas_with_options, accumulated, large_worlds,
+    plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, saved_and_loaded, loaded_by_fewer_ranks, models_and_options, replicas_with_options, accumulated, large_worlds,
     eager_ranks, other_shapes, refused, failing, hanging, dying)}
 
 

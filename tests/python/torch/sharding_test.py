@@ -86,12 +86,13 @@ def a_window_is_registered_once_and_given_up_before_its_memory():
 
 # The short version has each kind of case; the long one all of them, with more options, on four ranks, too.
 SHORT = [named("two_ranks_have_the_bits_of_fsdp2", 2, "plain", "several_uses", "mixed_precision_and_clipping", "within_a_budget", "symmetric",
-               "eager_ranks", "refused"),
+               "saved_and_loaded", "eager_ranks", "refused"),
          a_window_is_registered_once_and_given_up_before_its_memory,
          named("a_rank_that_fails_takes_the_others_along", 2, "failing"),
          named("a_world_that_is_not_here_is_planned", 1, "large_worlds")]
 LONG = [named("four_ranks_have_the_bits_of_fsdp2", 4, "odd_sizes", "later_dimensions", "replicas", "replicas_with_options", "symmetric"),
         named("models_and_options_have_the_bits_of_fsdp2", 2, "models_and_options", "accumulated", seconds=600),
+        named("four_ranks_save_and_two_load", 4, "saved_and_loaded", "loaded_by_fewer_ranks", seconds=600),
         named("models_are_wrapped_here", 2, "wrapped_here"),
         named("other_shapes_are_planned_on_all_ranks", 2, "other_shapes"),
         named("a_rank_that_hangs_is_named", 2, "hanging"),

@@ -150,7 +150,7 @@ class _Step:
     """A step on its way to a graph; also what updates.py wants to know of one."""
 
     clips_over = updates_over = ""  # as stepping.Step has them
-    wire = None
+    agrees = False
 
     def __init__(self, model: Any, optimizer: Any, loss_fn: Any, batch: Any, target: Device,
                  ranks: int, limit: int, clip: Any) -> None:

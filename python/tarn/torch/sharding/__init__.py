@@ -1,7 +1,7 @@
 """tarn.torch.fsdp: models that fully_shard (FSDP2) has wrapped train by planned steps, in which the
 plan decides what is gathered again. `units` reads what FSDP2 has made, `gathering` writes the capture
-of the whole model as one of shards, `step` runs it on all ranks or on none, which `agreement` sees to;
-`network` has the costs."""
+of the whole model as one of shards, `step` runs it on all ranks or on none, which `..agreement` sees
+to; `network` has the costs."""
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence, Union

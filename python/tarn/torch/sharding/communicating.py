@@ -8,12 +8,12 @@ from typing import Any, Optional, Sequence
 
 import torch.distributed as dist
 
+from ..agreement import council
 from ..capture import capture
 from ..collectives import divide
 from ..stepping import Step, of_optimizer
 from ..tensors import dtensor, local
 from ..updates import hooked, looks_at_several
-from .agreement import council
 from .coalescing import coalesced
 from .joint import JointStep, check_options, without_regions
 from .network import Network, measured

@@ -11,9 +11,9 @@ import torch
 import tarn
 
 from .. import collectives
+from ..agreement import Alone
 from ..stepping import Report, Step
 from ..tracing import NotRun, reason
-from .agreement import Alone
 from .network import Network
 from .schedules import fastest
 

@@ -8,12 +8,12 @@ import torch
 
 import tarn
 
+from ..agreement import council
 from ..capture import capture
 from ..memory import Arena
 from ..tracing import NotRun, Traced
 from ..updates import hooked, looks_at_several
 from ..window import Memory, Nccl, communicators
-from .agreement import council
 from .gathering import sharded
 from .joint import JointStep, check_options, without_regions
 from .kernels import Cast, Pack

@@ -16,7 +16,7 @@ from torch.distributed.distributed_c10d import AllgatherOptions, _get_default_st
 
 import tarn
 
-from ..collectives import Wire
+from .collectives import Wire
 
 SLICE = 1.0  # seconds that a rank waits before it looks whether another one has failed
 GRACE = 3.0  # seconds that ranks have to say where they wait, once one has waited too long
@@ -33,11 +33,8 @@ class Alone(Wire):
     def told(self, mine: Any, what: str = "") -> Any:
         return [mine] * self.ranks
 
-    def votes(self, mine: int) -> Any:
+    def votes(self, mine: int, what: str = "") -> Any:
         return [mine] * self.ranks
-
-    def failed(self, error: BaseException) -> None:
-        """This rank has left a step in the middle."""
 
 
 class Council(Alone):
@@ -90,6 +87,7 @@ class Council(Alone):
             told = self._failure()
             if told:
                 raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {told}")
+            self._say_where(op)
             if time.monotonic() - begin > self._timeout:
                 self._end(op, "", begin)
 
@@ -98,6 +96,14 @@ class Council(Alone):
             return self._store.get("failed").decode() if self._store.check(["failed"]) else ""
         except RuntimeError:  # the store is gone with the rank that had it
             return "the rank that has the store is gone"
+
+    def _say_where(self, op: str) -> None:
+        """This rank waits, if another one asks."""
+        try:
+            if self._store.check(["ends"]):
+                self._store.set(f"waits/{self._rank}", op)
+        except RuntimeError:
+            pass
 
     def failed(self, error: BaseException) -> None:
         text = (str(error) or type(error).__name__).splitlines()[0]
@@ -112,6 +118,7 @@ class Council(Alone):
         """Raises what says which ranks wait where, and which ones have not come."""
         places: dict[int, Optional[str]] = {}
         try:
+            self._store.set("ends", op)
             self._store.set(f"waits/{self._rank}", op)
             until = time.monotonic() + GRACE
             while len(places) < self.ranks and time.monotonic() < until:
