@@ -338,7 +338,7 @@ static enum tarn_status begin_fences_at(struct restarts *restarts, const uint32_
 {
     bool better;
     enum tarn_status status = TARN_OK;
-    for (uint32_t k = 0; k < 4 && status == TARN_OK; k++) {
+    for (uint32_t k = 0; k < 4 && status == TARN_OK && !is_over(restarts); k++) {
         status = begin_fence(restarts, base, op, k & 1, k & 2, &better);
         *any |= better;
     }
@@ -433,14 +433,16 @@ static enum tarn_status run(struct restarts *restarts)
         for (uint32_t i = 0; i < restarts->heaviest_count && status == TARN_OK; i++)
             status = begin_first(restarts, base_of(restarts, k), restarts->heaviest[i], &better);
     }
-    uint32_t starts = restarts->starts;
+    uint32_t starts = restarts->starts, starts_max = restarts->starts_max;
     uint64_t visits = visits_of(restarts);
     memcpy(restarts->aside, search->kept, restarts->graph->ops_count * sizeof *restarts->aside);
     restarts->aside_weight = search->weights->after;
+    restarts->starts_max = UINT32_MAX;
     if (status == TARN_OK) status = begin_fences_at_heaviest(restarts);
+    restarts->starts_max =
+        (uint32_t)tarn_smaller((uint64_t)starts_max + restarts->starts - starts, UINT32_MAX);
     if (status != TARN_OK || is_over(restarts)) return status;
     exchange_aside(restarts);
-    restarts->starts_max += restarts->starts - starts;
     restarts->visits_max += visits_of(restarts) - visits;
     for (uint32_t k = 0; status == TARN_OK && !is_over(restarts); k++) {
         uint32_t distance = distances[k / 2 % (sizeof distances / sizeof *distances)];

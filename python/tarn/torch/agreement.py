@@ -81,9 +81,14 @@ class Council(Alone):
             try:
                 work.wait(datetime.timedelta(seconds=SLICE))
                 return
-            except RuntimeError as error:
-                if work.is_completed():  # it has failed: a rank is gone, or gives other sizes
-                    self._end(op, f"{str(error).splitlines()[0]}", begin)
+            except RuntimeError:
+                ended = work.is_completed()
+            if ended:
+                try:
+                    work.wait()
+                    return  # it has ended after the time was over
+                except RuntimeError as error:  # a rank is gone, or gives other sizes
+                    self._end(op, str(error).splitlines()[0], begin)
             told = self._failure()
             if told:
                 raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {told}")

@@ -57,9 +57,8 @@ class DistributedStep(Step):
     Gradients of a bucket lie back to back in the arena and are reduced there by one call, on a
     stream beside the backward pass; nothing is copied. All ranks reduce the same buckets in the
     same order, whatever each of them plans. They compare the plans of the example, and before each
-    step they say what they would reduce: if one of them has to run eagerly, or they differ, all run
-    eagerly. What one of them raises, all raise, with its number. timeout: seconds that a rank waits
-    for the others."""
+    step they say what they would reduce: if one of them has to run eagerly, all do. What one of
+    them raises, all raise, with its number. timeout: seconds that a rank waits for the others."""
 
     streams = ("compute", "communication")
 
@@ -84,15 +83,18 @@ class DistributedStep(Step):
         self.reduction = partial(_reduction, process_group, self.wire)
         try:
             super().__init__(model, *arguments, **options)
+            while self._talks < 2:
+                self._captured(None)
         except BaseException as error:
+            if not isinstance(error, Exception):  # the user ends it
+                self.wire.failed(error)
+                raise
             while self._talks < 2:  # the others wait for what this rank has not captured
                 try:
                     self._captured(None, error)
                 except (tarn.TarnError, ValueError):
                     pass
             raise
-        while self._talks < 2:
-            self._captured(None)
 
     def __call__(self, *batch: Any) -> Any:
         self._voted = self._is_told = False
@@ -107,7 +109,7 @@ class DistributedStep(Step):
 
     def _send_buffers(self) -> None:
         """Of the first rank to the others."""
-        buffers = sorted((b.detach() for b in self.model.buffers()), key=lambda b: str(b.dtype))
+        buffers = sorted((b.detach() for b in self.model.buffers()), key=lambda b: f"{b.device} {b.dtype}")
         for some in divided(buffers, COALESCED, COALESCED):
             flat = torch.cat([buffer.reshape(-1) for buffer in some])
             work = dist.broadcast(flat, group=self._group, group_src=0, async_op=True)
@@ -146,6 +148,15 @@ class DistributedStep(Step):
         try:
             super()._run(variant)
         except BaseException as error:
+            self.wire.failed(error)
+            raise
+
+    def _rehearse(self, variant: Any) -> None:
+        try:
+            super()._rehearse(variant)
+        except NotRun:
+            raise
+        except BaseException as error:  # of what is kept beside the run: the others are in it
             self.wire.failed(error)
             raise
 

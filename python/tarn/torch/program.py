@@ -360,12 +360,12 @@ class Program:
             try:
                 with torch.no_grad():  # of each thread
                     calls[call.op]()
+                if keepers:
+                    raise RuntimeError(f"{keepers[0]} has kept memory that was its workspace")
             except BaseException as error:
                 if wire:  # a thread of this rank may wait for the others, who do not come
                     wire.failed(error)
                 raise
-            if keepers:
-                raise RuntimeError(f"{keepers[0]} has kept memory that was its workspace")
 
         host = self.arena.host
         memory = [(self.arena.base, self.arena.size), *([(host.base, host.size)] if host else [])]

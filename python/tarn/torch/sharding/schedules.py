@@ -11,6 +11,7 @@ import tarn
 ALIKE = 0.002  # a share of the time by which plans are as fast as others
 WAIT = 2000  # nanoseconds of an event's wait
 KEPT = -1
+PLANS_MAX = 96  # while it is decided for each unit apart
 LESS = (0.98, 0.96, 0.94, 0.92)  # shares of a budget that are tried, too
 
 
@@ -68,9 +69,14 @@ def without(lowered: Any, ops: Any, names: Any) -> list[Any]:
             for root in _roots(lowered, op.outputs)}
     made = [dataclasses.replace(op, inputs=[back.get(root, s) for s, root in zip(
         op.inputs, _roots(lowered, op.inputs))]) for op in ops if op.name not in names]
-    read = {root for op in made for root in _roots(lowered, op.inputs)}
-    return [op for op in made if not (op.prepares and op.name.endswith("'"))
-            or read.intersection(_roots(lowered, op.outputs))]
+    kept: list[Any] = []
+    read: set[Any] = set()
+    for op in reversed(made):  # what a cast reads counts only if the cast is kept
+        if not (op.prepares and op.name.endswith("'")) or read.intersection(
+                _roots(lowered, op.outputs)):
+            kept.append(op)
+            read.update(_roots(lowered, op.inputs))
+    return kept[::-1]
 
 
 class _Again:
@@ -280,16 +286,17 @@ def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
         except tarn.DoesNotFit:
             break
     if budget is not None and min(way.time for way in found) > (1 + ALIKE) * free:
-        found += _one_by_one(lowered, budget, planned)
+        found += _one_by_one(lowered, budget, planned, int((1 + ALIKE) * free))
     limit = min(way.time for way in found) * (1 + (ALIKE if budget is None else 0))
     chosen = min((way for way in found if way.time <= limit), key=lambda way: way.size)
     return chosen.plan, chosen.ops, chosen.ids
 
 
-def _one_by_one(lowered: Any, budget: int, planned: Any) -> list[_Way]:
+def _one_by_one(lowered: Any, budget: int, planned: Any, enough: int) -> list[_Way]:
     """Units gathered again, each as far ahead as is best within the budget, or kept: all of them one
-    unit ahead, and then, from the last one to the first, what makes the step faster. In the forward
-    pass they are gathered as early as can be."""
+    unit ahead, and then, from the last one to the first, what makes the step faster, until it takes
+    `enough` ns or less. Neighbours are decided together where units are so many that there would be
+    more than PLANS_MAX plans. In the forward pass they are gathered as early as can be."""
     source = list(lowered.ops)
     twice = gathered_twice(lowered, source)
     again = [op.name for op in twice if op.gathers and op.name.endswith("'")]
@@ -304,14 +311,20 @@ def _one_by_one(lowered: Any, budget: int, planned: Any) -> list[_Way]:
     best = way()
     if best.size > budget:
         return []
-    for name in reversed(again):
-        for far in (KEPT, 0, 2, 3):
-            before, farther[name] = farther[name], far
+    distances = (KEPT, 0, 2, 3)
+    together = -(-len(again) * len(distances) // PLANS_MAX)
+    for end in range(len(again), 0, -together):
+        for far in distances:
+            if best.time <= enough:
+                return [best]
+            before = dict(farther)
+            farther.update(dict.fromkeys(again[max(0, end - together):end], far))
             other = way()
             if other.size <= budget and other[:2] < best[:2]:
                 best = other
             else:
-                farther[name] = before
+                farther.clear()
+                farther.update(before)
     return [best]
 
 
