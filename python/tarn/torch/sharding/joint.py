@@ -110,6 +110,15 @@ class JointStep(Step):
     def rehearses(self, variant: Any) -> Any:
         return variant.to_compare > 0
 
+    def _rehearse(self, variant: Any) -> None:
+        try:
+            super()._rehearse(variant)
+        except NotRun:
+            raise
+        except BaseException as error:  # of what is kept beside the run: the others are in it
+            self.wire.failed(error)
+            raise
+
     def _differs(self, loss: Any, batch: Any) -> str:
         told = self.wire.told(super()._differs(loss, batch), "the comparison with eager execution")
         return next(filter(None, told), "")
