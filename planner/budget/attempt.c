@@ -55,6 +55,15 @@ enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budget
     return tarn_plan_make(graph, &quick, TARN_ALL_UNLIMITED, plan, budgeting->error);
 }
 
+uint64_t tarn_budgeting_room(const struct tarn_plan *plan, uint64_t leaving)
+{
+    uint64_t capacity = plan->spaces ? plan->graph->spaces[0].capacity : 0;
+    if (capacity == 0) return UINT64_MAX;
+    uint64_t persistent = plan->spaces[0].persistent;
+    persistent = persistent > leaving ? persistent - leaving : 0;
+    return capacity > persistent ? capacity - persistent : 1;
+}
+
 struct tarn_plan_options tarn_budgeting_placing(const struct tarn_plan_options *planning,
                                                 uint64_t alignment, uint64_t capacity,
                                                 uint64_t steps,

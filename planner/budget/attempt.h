@@ -92,6 +92,11 @@ struct tarn_plan_options tarn_budgeting_placing(const struct tarn_plan_options *
                                                 uint64_t steps,
                                                 const struct tarn_deadline *deadline);
 
+/* Bytes that the capacity of the plan's first memory space leaves to the arena, at least 1, if
+ * `leaving` bytes of its persistent part go elsewhere; UINT64_MAX: the graph gives it no capacity.
+ */
+uint64_t tarn_budgeting_room(const struct tarn_plan *plan, uint64_t leaving);
+
 /* A plan without any search, whatever the capacities of the graph's memory spaces are. The caller
  * destroys it. */
 enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,

@@ -144,9 +144,8 @@ static void set_budget(struct tarn_budgeting *budgeting, uint64_t budget)
  * persistent part. */
 static void keep_to_capacity(struct tarn_budgeting *budgeting, const struct tarn_plan *plan)
 {
-    uint64_t capacity = plan->spaces ? plan->graph->spaces[0].capacity : 0, left = 1;
-    if (capacity == 0 || budgeting->ignores_capacity) return;
-    if (capacity > plan->spaces[0].persistent) left = capacity - plan->spaces[0].persistent;
+    uint64_t left = tarn_budgeting_room(plan, 0);
+    if (budgeting->ignores_capacity) return;
     budgeting->is_lowered = left < budgeting->asked;
     if (budgeting->is_lowered) set_budget(budgeting, left);
 }

@@ -24,6 +24,7 @@
 #include "planner/transform/heartbeat.h"
 #include "planner/transform/offload/offload.h"
 #include "planner/transform/recipe.h"
+#include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -633,16 +634,14 @@ static enum tarn_status find_whether_it_fits(const struct offloading *offloading
                                              struct tarn_graph *graph, bool *fits)
 {
     struct offloading within = *offloading;
-    uint64_t own = graph->spaces_count > 0 ? graph->spaces[0].capacity : 0, missing;
+    uint64_t capacity = offloading->planning->capacity, missing;
     struct tarn_plan *plan;
     *fits = true;
-    within.bytes = offloading->planning->capacity;
-    if (within.bytes == 0 && own == 0) return TARN_OK;
+    if (capacity == 0 && !(graph->spaces_count > 0 && graph->spaces[0].capacity > 0))
+        return TARN_OK;
     enum tarn_status status = plan_quickly(offloading, graph, &plan);
     if (status != TARN_OK) return status;
-    uint64_t persistent = own > 0 ? plan->spaces[0].persistent : 0;
-    uint64_t left = own > persistent ? own - persistent : 1;
-    if (own > 0 && (within.bytes == 0 || left < within.bytes)) within.bytes = left;
+    within.bytes = tarn_smaller(capacity > 0 ? capacity : UINT64_MAX, tarn_budgeting_room(plan, 0));
     *fits = tarn_plan_footprint(plan) <= within.bytes;
     tarn_plan_destroy(plan);
     if (*fits) return TARN_OK;
@@ -766,12 +765,8 @@ static uint64_t leaving_bytes(const struct offloading *offloading)
  * persistent part leaves. */
 static void keep_to_capacity(struct offloading *offloading, const struct tarn_plan *quick)
 {
-    uint64_t capacity = quick->spaces ? offloading->graph->spaces[0].capacity : 0, left = 1;
-    if (capacity == 0) return;
-    uint64_t persistent = quick->spaces[0].persistent, leaving = leaving_bytes(offloading);
-    persistent = persistent > leaving ? persistent - leaving : 0;
-    if (capacity > persistent) left = capacity - persistent;
-    if (left < offloading->bytes) offloading->bytes = left;
+    uint64_t room = tarn_budgeting_room(quick, leaving_bytes(offloading));
+    offloading->bytes = tarn_smaller(offloading->bytes, room);
 }
 
 static enum tarn_status look_at_given(struct offloading *offloading)
