@@ -339,12 +339,13 @@ def _call_hooks(parameters: Any) -> None:
 
 
 def divided(parameters: Any, limit: Any, others: Any) -> Iterator[Any]:
-    """Buckets of neighbours of one type: the first of `limit` bytes at least, and those behind it
+    """Buckets of neighbours of one type on one device: the first of `limit` bytes at least, and those behind it
     of `others`."""
     bucket: list[Any] = []
     size = 0
     for parameter in parameters:
-        if bucket and (size >= limit or bucket[-1].dtype != parameter.dtype):
+        if bucket and (size >= limit or bucket[-1].dtype != parameter.dtype
+                       or bucket[-1].device != parameter.device):
             yield bucket
             bucket, size, limit = [], 0, others
         bucket.append(parameter)
