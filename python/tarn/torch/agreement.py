@@ -1,6 +1,6 @@
 """What the ranks of a step say to each other beside its collectives: which of them runs what, that one
 has failed, where one waits. Over a process group of the host's of its own, so that nothing of this is
-mistaken for a part of the step."""
+mistaken for a part of the step. And the step that all of them run, or none (AgreeingStep)."""
 from __future__ import annotations
 
 import datetime
@@ -8,7 +8,9 @@ import hashlib
 import pickle
 import time
 from collections import Counter
+from contextlib import contextmanager
 from typing import Any, Optional, Sequence
+from collections.abc import Iterator
 
 import torch
 import torch.distributed as dist
@@ -17,9 +19,12 @@ from torch.distributed.distributed_c10d import AllgatherOptions, _get_default_st
 import tarn
 
 from .collectives import Wire
+from .stepping import Step
+from .tracing import NotRun
 
 SLICE = 1.0  # seconds that a rank waits before it looks whether another one has failed
 GRACE = 3.0  # seconds that ranks have to say where they wait, once one has waited too long
+EAGER = -2  # a rank's vote to run eagerly
 _made: Counter[tuple[int, ...]] = Counter()  # councils of these ranks; equal on all of them
 
 
@@ -153,3 +158,49 @@ def council(group: Any, timeout: float, members: Optional[Sequence[int]] = None)
     if len(members) == 1 or dist.get_backend(group) == "fake":
         return Alone(members)
     return Council(members, timeout)
+
+
+class AgreeingStep(Step):
+    """A step of several ranks, which run it as planned or eagerly, all of them. Subclasses set `wire`
+    before Step's __init__."""
+
+    wire: Alone
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._warned: set[str] = set()  # of what: each is told once
+        super().__init__(*arguments, **options)
+
+    def _eager_ranks(self, votes: Any) -> str:
+        """Says which ranks run eagerly, or is empty."""
+        eager = [rank for rank, vote in zip(self.wire.members, votes) if vote == EAGER]
+        return f"ranks {eager} run eagerly" if eager else ""
+
+    def _not_run(self, why: str) -> None:
+        """Raises NotRun, with a warning the first time."""
+        if why not in self._warned:
+            self._warned.add(why)
+            self._warning = f"it runs eagerly: {why}"
+        raise NotRun(why)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What this rank raises inside, in the middle of a step, the others are told."""
+        try:
+            yield
+        except NotRun:
+            raise
+        except BaseException as error:
+            self.wire.failed(error)
+            raise
+
+    def _run(self, variant: Any) -> None:
+        with self._telling():
+            super()._run(variant)
+
+    def _rehearse(self, variant: Any) -> None:
+        with self._telling():  # of what is kept beside the run, too
+            super()._rehearse(variant)
+
+    def _differs(self, loss: Any, batch: Any) -> str:
+        told = self.wire.told(super()._differs(loss, batch), "the comparison with eager execution")
+        return next(filter(None, told), "")

@@ -10,12 +10,12 @@ import torch.distributed as dist
 
 import tarn
 
-from .agreement import council
-from .stepping import Step, of_optimizer
-from .tracing import NotRun, reason
+from .agreement import EAGER, AgreeingStep, council
+from .stepping import of_optimizer
+from .tracing import reason
 from .updates import as_they_come, divided
 
-EAGER, FAILED = -2, -1  # votes; others say what is reduced
+FAILED = -1  # a vote, as EAGER; others say what is reduced
 COALESCED = 250 << 20  # bytes of buffers that are sent as one, as DistributedDataParallel sends them
 
 
@@ -48,7 +48,7 @@ def _reduction(group: Any, wire: Any, op: str, *gradients: Any) -> Any:
     return partial(_reduce, group, wire, whole, op)
 
 
-class DistributedStep(Step):
+class DistributedStep(AgreeingStep):
     """tarn.torch.ddp: a Step on every rank of a process group, gradients averaged over the ranks.
     All ranks make it with the same shapes, and call it and `report` together; shapes of later
     batches may differ. options: those of tarn.torch.step but `streams`, and no `seconds`: each rank
@@ -70,7 +70,6 @@ class DistributedStep(Step):
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
         self._talks, self._voted, self._reduced = 0, True, 0
         self._is_told = False  # do all ranks know of the error that this one raises?
-        self._warned: set[str] = set()  # of what: each is told once
         self.wire = council(process_group, timeout)
         held = [*model.named_parameters(), *model.named_buffers()]
         mine = [(name, tuple(t.shape), t.dtype, t.requires_grad) for name, t in held]
@@ -126,15 +125,8 @@ class DistributedStep(Step):
         self._voted = True
         votes = self.wire.votes(mine)
         if EAGER in votes and mine != EAGER:
-            ranks = [rank for rank, vote in zip(self.wire.members, votes) if vote == EAGER]
-            self._not_run(f"ranks {ranks} run eagerly")
+            self._not_run(self._eager_ranks(votes))
         return votes
-
-    def _not_run(self, why: str) -> None:
-        if why not in self._warned:
-            self._warned.add(why)
-            self._warning = f"it runs eagerly: {why}"
-        raise NotRun(why)
 
     def rehearses(self, variant: Any) -> Any:
         """All ranks compare, or none. This is where they meet that can run a plan."""
@@ -143,22 +135,6 @@ class DistributedStep(Step):
         if len({vote >> 1 for vote in votes}) > 1:
             self._not_run("the ranks have gradients of different parameters")
         return all(vote & 1 for vote in votes)
-
-    def _run(self, variant: Any) -> None:
-        try:
-            super()._run(variant)
-        except BaseException as error:
-            self.wire.failed(error)
-            raise
-
-    def _rehearse(self, variant: Any) -> None:
-        try:
-            super()._rehearse(variant)
-        except NotRun:
-            raise
-        except BaseException as error:  # of what is kept beside the run: the others are in it
-            self.wire.failed(error)
-            raise
 
     def eager(self, *batch: Any) -> Any:
         self._vote(EAGER)
@@ -200,10 +176,6 @@ class DistributedStep(Step):
         own = set(map(id, parameters))
         places = [i for i, p in enumerate(self._known()) if id(p) in own]
         return int.from_bytes(hashlib.sha256(str(places).encode()).digest()[:7], "little")
-
-    def _differs(self, loss: Any, batch: Any) -> str:
-        told = self.wire.told(super()._differs(loss, batch), "the comparison with eager execution")
-        return next(filter(None, told), "")
 
     def _noise(self, variant: Any, batch: Any) -> dict[str, float]:
         """Not measured: all ranks would have to take part in its steps."""

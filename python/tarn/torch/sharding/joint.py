@@ -11,13 +11,13 @@ import torch
 import tarn
 
 from .. import collectives
-from ..agreement import Alone
-from ..stepping import Report, Step
+from ..agreement import EAGER, AgreeingStep
+from ..stepping import Report
 from ..tracing import NotRun, reason
 from .network import Network
 from .schedules import fastest
 
-NEW, EAGER = -1, -2  # votes; others are numbers of variants
+NEW = -1  # a vote, as EAGER; others are numbers of variants
 
 
 def check_options(options: Any) -> None:
@@ -30,13 +30,12 @@ def check_options(options: Any) -> None:
                          'offload')
 
 
-class JointStep(Step):
+class JointStep(AgreeingStep):
     """Before each call the ranks say which plan they would run; if they differ, or one of them has to
     run eagerly, all run eagerly, and `reason` says why. A plan is made by all ranks or by none, with
     equal costs, and the order of their collectives is compared. Subclasses set `wire` before
     `__init__`, and `network`."""
 
-    wire: Alone
     network: Network
     rounds = 2  # of talks in a capture
     may_differ = False  # other ops than collectives, from rank to rank
@@ -48,7 +47,6 @@ class JointStep(Step):
             raise ValueError("steps of several ranks are no CUDA graphs: leave graph out")
         self._voted, self._talks = True, self.rounds
         self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
-        self._warned: set[str] = set()  # of what: each is told once
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
                          **options)
 
@@ -92,36 +90,10 @@ class JointStep(Step):
         votes = self._vote(mine)
         if len(set(votes)) == 1:
             return
-        eager = [rank for rank, vote in zip(self.wire.members, votes) if vote == EAGER]
-        text = (f"ranks {eager} run eagerly" if eager else
-                "the ranks have batches of different kinds")
-        if text not in self._warned:
-            self._warned.add(text)
-            self._warning = f"it runs eagerly: {text}"
-        raise NotRun(text)
-
-    def _run(self, variant: Any) -> None:
-        try:
-            super()._run(variant)
-        except BaseException as error:
-            self.wire.failed(error)
-            raise
+        self._not_run(self._eager_ranks(votes) or "the ranks have batches of different kinds")
 
     def rehearses(self, variant: Any) -> Any:
         return variant.to_compare > 0
-
-    def _rehearse(self, variant: Any) -> None:
-        try:
-            super()._rehearse(variant)
-        except NotRun:
-            raise
-        except BaseException as error:  # of what is kept beside the run: the others are in it
-            self.wire.failed(error)
-            raise
-
-    def _differs(self, loss: Any, batch: Any) -> str:
-        told = self.wire.told(super()._differs(loss, batch), "the comparison with eager execution")
-        return next(filter(None, told), "")
 
     # ---- Captures: all ranks, or none ----
 

@@ -250,7 +250,8 @@ class _Way(NamedTuple):
 
 def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
     """(plan, ops, ids of tensors) of the fastest schedule that fits; without a budget, the smallest of
-    those that are about as fast. graph_of: makes a graph of waits and the ops that `lowered` has. Raises tarn.DoesNotFit.
+    those that are about as fast. graph_of: makes a graph of waits and the ops that `lowered` has.
+    Raises tarn.DoesNotFit.
 
     A search within fewer bytes may find a faster plan, because what it adds up is not all that the
     streams wait for: of the fastest schedule a few smaller budgets are tried, too. Where the budget
@@ -285,8 +286,9 @@ def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
             found.append(planned(best.ops, best.waits, int(share * budget)))
         except tarn.DoesNotFit:
             break
-    if budget is not None and min(way.time for way in found) > (1 + ALIKE) * free:
-        found += _one_by_one(lowered, budget, planned, int((1 + ALIKE) * free))
+    enough = int((1 + ALIKE) * free)
+    if budget is not None and min(way.time for way in found) > enough:
+        found += _one_by_one(lowered, budget, planned, enough)
     limit = min(way.time for way in found) * (1 + (ALIKE if budget is None else 0))
     chosen = min((way for way in found if way.time <= limit), key=lambda way: way.size)
     return chosen.plan, chosen.ops, chosen.ids
@@ -302,13 +304,13 @@ def _one_by_one(lowered: Any, budget: int, planned: Any, enough: int) -> list[_W
     again = [op.name for op in twice if op.gathers and op.name.endswith("'")]
     farther = {name: 1 for name in again}  # KEPT: it is gathered once
 
-    def way() -> _Way:
+    def way(farther: dict[str, int]) -> _Way:
         ops = without(lowered, twice, {name for name, far in farther.items() if far == KEPT})
         schedule = ahead(lowered, ops, lambda op: farther.get(op.name, len(source)))
         made: _Way = planned(schedule.ops, schedule.control, None)
         return made
 
-    best = way()
+    best = way(farther)
     if best.size > budget:
         return []
     distances = (KEPT, 0, 2, 3)
@@ -317,14 +319,10 @@ def _one_by_one(lowered: Any, budget: int, planned: Any, enough: int) -> list[_W
         for far in distances:
             if best.time <= enough:
                 return [best]
-            before = dict(farther)
-            farther.update(dict.fromkeys(again[max(0, end - together):end], far))
-            other = way()
+            tried = {**farther, **dict.fromkeys(again[max(0, end - together):end], far)}
+            other = way(tried)
             if other.size <= budget and other[:2] < best[:2]:
-                best = other
-            else:
-                farther.clear()
-                farther.update(before)
+                best, farther = other, tried
     return [best]
 
 
