@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "build/examples/train"
 ROUNDS = 4
@@ -187,16 +188,21 @@ def budget_table(folder):
            for row in budget_rows(f"{network}, {shards}", network, options, os.path.join(folder, "graph.json"))])
 
 
+def say(text):
+    print(textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n")
+
+
 def main():
     load = os.getloadavg()[0]
     lines = [line for path in glob.glob(os.path.join(os.path.dirname(__file__), "*.[ch]")) for line in open(path)]
     print("# Training with Tarn, measured\n")
-    print("`examples/train/` trains a convolutional net on digits and a transformer on a text ([its README](../examples/train/README.md)). "
-          "Losses and\nparameters have the same bits in every row of these tables that has the same shards; `tests/project/train_test.sh` holds that for "
-          f"1, 2 and 4 ranks. It has\n{len(lines):,} lines of C, of which {sum(bool(re.search('tarn_|TARN', line)) for line in lines)} name Tarn.\n")
-    print(f"Made by `examples/train/measure.py build/examples/train > docs/training.md` on {os.cpu_count()} cores ({platform.machine()}, "
-          f"virtual machine), load at the\nbegin {load:.1f}. Bytes are the same in every run. Times are not: with a load above 1 other programs take "
-          "part of the cores, and a row\nsays no more than its fastest round.\n")
+    say("`examples/train/` trains a convolutional net on digits and a transformer on a text ([its README](../examples/train/README.md)). "
+        "Losses and parameters have the same bits in every row of these tables that has the same shards; `tests/project/train_test.sh` "
+        f"holds that for 1, 2 and 4 ranks. It has {len(lines):,} lines of C, of which "
+        f"{sum(bool(re.search('tarn_|TARN', line)) for line in lines)} name Tarn.")
+    say(f"Made by `examples/train/measure.py build/examples/train > docs/training.md` on {os.cpu_count()} cores ({platform.machine()}, "
+        f"virtual machine), load at the begin {load:.1f}. Bytes are the same in every run. Times are not: with a load above 1 other "
+        "programs take part of the cores, and a row says no more than its fastest round.")
     with tempfile.TemporaryDirectory() as folder:
         bytes_table()
         time_table()
@@ -204,10 +210,13 @@ def main():
         budget_table(folder)
     print("""## What it says
 
-* The arena needs what freeing at the last use needs, although its streams run side by side, and no allocator is called in a step.
-* A budget works on one forward and backward pass and on several in a row: each shard's forward results are dropped and computed again in
-  its own backward pass. No budget can drop the sums of gradients.
-* Communication hides behind the backward pass as far as gradients are ready early: the last bucket, of the first layers, never does.""")
+* The arena needs what freeing at the last use needs, although its streams run side by side, and no
+  allocator is called in a step.
+* A budget works on one forward and backward pass and on several in a row: each shard's forward
+  results are dropped and computed again in its own backward pass. No budget can drop the sums of
+  gradients.
+* Communication hides behind the backward pass as far as gradients are ready early: the last bucket,
+  of the first layers, never does.""")
 
 
 if __name__ == "__main__":
