@@ -856,7 +856,7 @@ def the_command_has_documented_exit_codes():
 @test
 def commands_of_the_document_on_files_of_these_tests_work():
     with open(os.path.join(SOURCE, "docs/reading.md"), encoding="utf-8") as file:
-        commands = re.findall(r"^    python (-m tarn\.read .*)$", file.read(), re.M)
+        commands = re.findall(r"^    python (-m tarn\.read .*)$", re.sub(r" \\\n\s+", " ", file.read()), re.M)
     assert len(commands) >= 8
     here = [words for words in commands if "tests/data/read" in words]
     assert len(here) >= 3
