@@ -30,10 +30,4 @@ struct tarn_amount tarn_round_amount(uint64_t bytes);
 /* "1,099". */
 struct tarn_amount tarn_grouped(uint64_t number);
 
-/* ---- Text for a page, compressed (pack.c) ---- */
-
-/* Writes the text as gzip in base64, whose letters have no special meaning in HTML. False: no
- * memory. */
-bool tarn_pack(FILE *file, const char *text, size_t size);
-
 #endif

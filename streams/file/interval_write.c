@@ -1,14 +1,18 @@
 /* Interval problems out: the lifetimes of a graph of one stream, under the names that minimalloc
- * and its validator read; see file/interval_read.h. Cost: O(n log n). */
+ * and its validator read; see file/interval_read.h. A plan is written with the offsets as a column,
+ * as the answer to the instance. Cost: O(n log n). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "interval_read.h"
+#include "streams/base/checked.h"
+#include "streams/base/error.h"
 #include "streams/base/escape.h"
 #include "streams/base/memory.h"
 #include "streams/base/utf8.h"
 #include "streams/graph/validate.h"
+#include "streams/plan/plan.h"
 #include "streams/text/csv.h"
 #include "streams/text/text_file.h"
 
@@ -303,4 +307,29 @@ enum tarn_status tarn_interval_give(const struct tarn_graph *graph, const uint64
     if (status == TARN_OK) status = tarn_text_give(writer, print_answer, &answer, error);
     tarn_free(answer.pieces);
     return status;
+}
+
+enum tarn_status tarn_interval_answer(const struct tarn_plan *plan,
+                                      const struct tarn_writer *writer, struct tarn_error *error)
+{
+    if (plan->footprint > TARN_NUMBER_MAX)
+        return tarn_error_set(error, TARN_BAD_INPUT,
+                              "%s: the plan needs more than 2^53 - 1 bytes, which an answer cannot "
+                              "say",
+                              writer->name);
+    uint32_t count = plan->graph->planned_count;
+    uint64_t *offset = tarn_take_zeros((size_t)count + 1, sizeof *offset);
+    if (!offset) return tarn_error_no_memory(error);
+    for (uint32_t a = 0; a < count; a++) offset[a] = tarn_plan_place(plan, a)->offset;
+    enum tarn_status status = tarn_interval_give(plan->graph, offset, writer, error);
+    tarn_free(offset);
+    return status;
+}
+
+enum tarn_status tarn_plan_save_intervals(const struct tarn_plan *plan, const char *path,
+                                          struct tarn_error *error)
+{
+    if (!plan || !path) return tarn_error_null(error, __func__);
+    tarn_error_clear(error);
+    return tarn_interval_answer(plan, &(struct tarn_writer){.name = path}, error);
 }

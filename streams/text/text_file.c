@@ -19,6 +19,7 @@
 #include "file_replace.h"
 #include "streams/base/error.h"
 #include "streams/base/memory.h"
+#include "streams/base/options.h"
 #include "tarn/text.h"
 
 struct buffer {
@@ -395,4 +396,28 @@ enum tarn_status tarn_text_save(const char *path, void (*print)(const void *subj
                                 const void *subject, struct tarn_error *error)
 {
     return tarn_text_give(&(struct tarn_writer){.name = path}, print, subject, error);
+}
+
+enum tarn_status tarn_reader_check(struct tarn_reader *reader, const struct tarn_reader *given,
+                                   const char *function, struct tarn_error *error)
+{
+    if (!given) return tarn_error_null(error, function);
+    enum tarn_status status = tarn_options_take(reader, sizeof *reader, given, "a reader", error);
+    if (status != TARN_OK) return status;
+    if (!reader->name) reader->name = "memory";
+    if (!tarn_reader_is_file(reader)) return TARN_OK;
+    return tarn_error_set(error, TARN_USAGE, "%s: the reader has neither bytes nor a function",
+                          reader->name);
+}
+
+enum tarn_status tarn_writer_check(struct tarn_writer *writer, const struct tarn_writer *given,
+                                   const char *function, struct tarn_error *error)
+{
+    if (!given) return tarn_error_null(error, function);
+    enum tarn_status status = tarn_options_take(writer, sizeof *writer, given, "a writer", error);
+    if (status != TARN_OK) return status;
+    if (!writer->name) writer->name = "memory";
+    if (!tarn_writer_is_file(writer)) return TARN_OK;
+    return tarn_error_set(error, TARN_USAGE, "%s: the writer has neither a function nor room",
+                          writer->name);
 }

@@ -76,7 +76,7 @@ third_party() {
     grep -rlE "#include <$1" include streams planner runtime cli | grep -vE "$2"
 }
 report third_party_headers_stay_in_their_rooms "$(
-    third_party zlib '^(streams/text/text_file|cli/show/pack)\.c$'
+    third_party zlib '^(streams/text/text_file|cli/show/page)\.c$'
     third_party omp '^planner/parallel/'
     third_party hwloc '^runtime/state/machine_hwloc\.c$'
     third_party jansson '^streams/(text/json_write\.h|file/json_read\.c)$|^cli/command/print\.c$'
