@@ -579,12 +579,13 @@ static enum tarn_status check_size(const struct symmetry *symmetry, size_t p, ui
         if (budget > 0 && (limit == 0 || budget < limit)) limit = budget, what = "the budget";
     }
     if (limit == 0 || footprint <= limit) return TARN_OK;
-    return tarn_error_set(
+    tarn_error_set(
         symmetry->error, TARN_DOES_NOT_FIT,
         "the plan of graph %s has %llu bytes by itself, but %llu with the symmetric groups of its "
         "family at the offsets that suit all; %s is %llu",
         tarn_quote(graph->name).text, (unsigned long long)own_footprint(symmetry, p),
         (unsigned long long)footprint, what, (unsigned long long)limit);
+    return tarn_error_found(symmetry->error, TARN_DOES_NOT_FIT, footprint);
 }
 
 /* Planned offsets from the begin of their spaces, or of the arena. */

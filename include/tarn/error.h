@@ -37,11 +37,14 @@ enum tarn_status {
  */
 struct tarn_error {
     enum tarn_status status;
-    int device_code;   /* code of the device or kernel; for files errno; else 0 */
-    uint32_t line;     /* 1-based, in the file, for syntax errors; else 0 */
-    uint32_t column;   /* 1-based; else 0 */
-    uint32_t op;       /* TARN_NONE if no op is concerned */
-    uint32_t tensor;   /* TARN_NONE if no tensor is concerned */
+    int device_code; /* code of the device or kernel; for files errno; else 0 */
+    uint32_t line;   /* 1-based, in the file, for syntax errors; else 0 */
+    uint32_t column; /* 1-based; else 0 */
+    uint32_t op;     /* TARN_NONE if no op is concerned */
+    uint32_t tensor; /* TARN_NONE if no tensor is concerned */
+    /* Bytes of the smallest arena that was found where it is above a capacity or a budget, in the
+     * memory space of the text: what to ask for instead. 0: none was found. */
+    uint64_t footprint;
     char pointer[128]; /* JSON pointer (RFC 6901) into the file, or "" */
     char text[512];
 };

@@ -166,9 +166,9 @@ struct tarn_plan_options {
 #endif
 
 /* Plans a graph. options NULL: defaults. The plan keeps the graph alive.
- * TARN_DOES_NOT_FIT: the best footprint found exceeds the capacity; no plan. TARN_DEADLINE:
- * `seconds` ran out before anything kept to the budget. TARN_USAGE: bad option. TARN_SYSTEM: no
- * memory. Safe to call from several threads. */
+ * TARN_DOES_NOT_FIT: the best footprint found (error->footprint) exceeds the capacity; no plan.
+ * TARN_DEADLINE: `seconds` ran out before anything kept to the budget. TARN_USAGE: bad option.
+ * TARN_SYSTEM: no memory. Safe to call from several threads. */
 TARN_API enum tarn_status tarn_plan_create(struct tarn_graph *graph,
                                            const struct tarn_plan_options *options,
                                            struct tarn_plan **plan, struct tarn_error *error);

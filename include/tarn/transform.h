@@ -198,7 +198,7 @@ struct tarn_budget_options {
     (&(struct tarn_budget_options){.struct_size = sizeof(struct tarn_budget_options), __VA_ARGS__})
 #endif
 
-/* options NULL: defaults. TARN_DOES_NOT_FIT: `error` reports the smallest footprint found, which is
+/* options NULL: defaults. TARN_DOES_NOT_FIT: `error->footprint` is the smallest found, which is
  * a feasible budget and depends only on the graph and the other options. It also reports a lower
  * bound for every choice, with the op that needs so much. TARN_INTERRUPTED, TARN_DEADLINE: the
  * control ended the search before anything fitted. */

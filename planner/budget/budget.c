@@ -35,12 +35,13 @@ static enum tarn_status give_up(const struct tarn_budgeting *budgeting,
                                 const struct tarn_attempt *best)
 {
     bool late = !is_stopped(budgeting);
-    return tarn_error_set(budgeting->error, late ? TARN_DEADLINE : TARN_INTERRUPTED,
-                          "%s before a way to keep to the budget of %llu bytes was found; the "
-                          "least footprint so far is %llu bytes",
-                          late ? "the time was over" : "interrupted",
-                          (unsigned long long)budgeting->asked,
-                          (unsigned long long)best->footprint);
+    enum tarn_status status =
+        tarn_error_set(budgeting->error, late ? TARN_DEADLINE : TARN_INTERRUPTED,
+                       "%s before a way to keep to the budget of %llu bytes was found; the "
+                       "least footprint so far is %llu bytes",
+                       late ? "the time was over" : "interrupted",
+                       (unsigned long long)budgeting->asked, (unsigned long long)best->footprint);
+    return tarn_error_found(budgeting->error, status, best->footprint);
 }
 
 /* Whatever the budget is: says which other memory space is too small. */
@@ -75,7 +76,7 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
         tarn_op_label(budgeting->graph, v).text,
         budgeting->reorder ? "" : ", with what must be kept beside it");
     if (budgeting->error) budgeting->error->op = v;
-    return TARN_DOES_NOT_FIT;
+    return tarn_error_found(budgeting->error, TARN_DOES_NOT_FIT, best->footprint);
 }
 
 /* ---- The transform ---- */

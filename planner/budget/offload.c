@@ -801,12 +801,13 @@ static enum tarn_status refuse(struct offloading *offloading)
             "%s cannot be met by moves: too little of what is alive at once idles "
             "long enough, or is %llu bytes or more",
             limit, (unsigned long long)offloading->terms.bytes_min);
-    return tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
-                          "%s cannot be met: the least footprint found is %llu bytes%s", limit,
-                          (unsigned long long)offloading->least,
-                          always_moves(offloading)
-                              ? "; what persists and moves takes bytes of the arena around its uses"
-                              : "");
+    tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
+                   "%s cannot be met: the least footprint found is %llu bytes%s", limit,
+                   (unsigned long long)offloading->least,
+                   always_moves(offloading)
+                       ? "; what persists and moves takes bytes of the arena around its uses"
+                       : "");
+    return tarn_error_found(offloading->error, TARN_DOES_NOT_FIT, offloading->least);
 }
 
 /* As fast as can be: nothing moves. */

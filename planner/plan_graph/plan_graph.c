@@ -553,19 +553,20 @@ static enum tarn_status check_capacity(struct tarn_planning *planning, struct ta
     if (status != TARN_OK || capacity == 0 || footprint <= capacity) return status;
     planning->needed = footprint;
     if (planning->cannot_fit)
-        return tarn_error_set(error, TARN_DOES_NOT_FIT,
-                              "no plan fits %llu bytes, although the bound is %llu: exact search "
-                              "went through all placements; %s gave the best footprint found, %llu",
-                              (unsigned long long)capacity,
-                              (unsigned long long)planning->bound.bound, planning->plan->method,
-                              (unsigned long long)footprint);
-    return tarn_error_set(error, TARN_DOES_NOT_FIT,
-                          "the graph needs %llu bytes, the capacity is %llu, short by %llu; "
-                          "%s gave the best footprint found%s",
-                          (unsigned long long)footprint, (unsigned long long)capacity,
-                          (unsigned long long)(footprint - capacity), planning->plan->method,
-                          planning->bound.bound < footprint ? "; more effort may find a smaller one"
-                                                            : "");
+        tarn_error_set(error, TARN_DOES_NOT_FIT,
+                       "no plan fits %llu bytes, although the bound is %llu: exact search went "
+                       "through all placements; %s gave the best footprint found, %llu",
+                       (unsigned long long)capacity, (unsigned long long)planning->bound.bound,
+                       planning->plan->method, (unsigned long long)footprint);
+    else
+        tarn_error_set(error, TARN_DOES_NOT_FIT,
+                       "the graph needs %llu bytes, the capacity is %llu, short by %llu; "
+                       "%s gave the best footprint found%s",
+                       (unsigned long long)footprint, (unsigned long long)capacity,
+                       (unsigned long long)(footprint - capacity), planning->plan->method,
+                       planning->bound.bound < footprint ? "; more effort may find a smaller one"
+                                                         : "");
+    return tarn_error_found(error, TARN_DOES_NOT_FIT, footprint);
 }
 
 static enum tarn_status place(struct tarn_planning *planning, struct tarn_error *error)

@@ -55,7 +55,7 @@ def _options(name: str, /, **fields: Any) -> Any:
 
 
 Error = _struct("Error", status=i32, device_code=i32, line=u32, column=u32, op=u32, tensor=u32,
-                pointer=c.c_char * 128, text=c.c_char * 512)
+                footprint=u64, pointer=c.c_char * 128, text=c.c_char * 512)
 List = _struct("List", ids=Ids, count=size)
 Hash = _struct("Hash", word=u64 * 2)
 HashText = _struct("HashText", text=c.c_char * 33)

@@ -37,7 +37,12 @@ class TarnError(Exception):
 
 
 class DoesNotFit(TarnError):
-    """The plan needs more than the capacity or the budget; the text says how much."""
+    """The plan needs more than the capacity or the budget; the text says how much. `least` has the
+    bytes of the smallest arena that was found, which may be asked for instead; None: none was."""
+
+    def __init__(self, text: str, error: Any = None, path: Optional[str] = None):
+        super().__init__(text, error, path)
+        self.least: Optional[int] = error.footprint or None if error else None
 
 
 class UsageError(TarnError, ValueError):

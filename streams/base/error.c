@@ -27,6 +27,13 @@ enum tarn_status tarn_error_set(struct tarn_error *error, enum tarn_status statu
     return status;
 }
 
+enum tarn_status tarn_error_found(struct tarn_error *error, enum tarn_status status,
+                                  uint64_t footprint)
+{
+    if (error && error->status == status && footprint != UINT64_MAX) error->footprint = footprint;
+    return status;
+}
+
 enum tarn_status tarn_error_null(struct tarn_error *error, const char *function)
 {
     const char *sized = strstr(function, "_sized"); /* callers know the inline function */

@@ -336,6 +336,7 @@ static void a_budget_is_kept_or_refused_with_its_floor(void **state)
             assert_int_equal(status, TARN_DOES_NOT_FIT);
             assert_true(report.footprint > budget);
             assert_non_null(strstr(error.text, "the least footprint found is"));
+            assert_true(error.footprint > budget);
             assert_true(error.op < graph->ops_count);
             refused++;
         }

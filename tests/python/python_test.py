@@ -588,7 +588,9 @@ def states_that_move_leave_room_for_recomputing():
     assert plan.spaces[0].footprint <= 6 * size and plan.spaces[1].persistent == layers * size
     assert any(plan.is_recomputed(op.id) for op in plan.graph.ops) and sum(op.move for op in plan.graph.ops) == 2 * layers
     error = raises(tarn.DoesNotFit, tarn.plan, graph, offload=offload, budget=2 * size)
-    assert "the least footprint found is" in str(error)
+    assert f"the least footprint found is {error.least} bytes" in str(error)
+    plan = tarn.plan(graph, offload=offload, budget=error.least)
+    assert plan.spaces[0].footprint <= error.least
 
 
 def updating(draw):

@@ -23,7 +23,6 @@ def main():
     import tarn
     import tarn.torch
     from tarn.torch import stepping
-    from tarn.torch.estimating.answer import least_told
     from tarn.torch.fusing import calls
     from tarn.torch.tensors import tensors_of
     from triton.runtime import driver
@@ -68,7 +67,7 @@ def main():
                 again = [graph.ops[plan.origin(op.id)].cost for op in plan.graph.ops if plan.is_recomputed(op.id)]
                 cells.append(f"{plan.footprint / MIB:.0f} (+{sum(again) / 1e6:.1f} ms, {len(again)} ops)")
             except tarn.DoesNotFit as error:
-                cells.append(f"{least_told(error) / MIB:.0f}" if share == 0 else "no")
+                cells.append(f"{error.least / MIB:.0f}" if share == 0 else "no")
         cost = sum(op.cost for op in graph.ops) / 1e6
         print(f"| {name} | {way} | {len(graph.ops)} | {fused.kernels if fused else ''} | {cost:.1f} | {whole / MIB:.0f} | {step.plan.bound / MIB:.0f} | "
               f"{f'{fused.own_peak / MIB:.0f}' if fused else ''} | {' | '.join(cells)} | {made:.0f} |", flush=True)

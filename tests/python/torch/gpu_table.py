@@ -134,7 +134,6 @@ def by_tarn(name, kind, share):
     import tarn
     import tarn.torch
     from tarn.torch import stepping
-    from tarn.torch.estimating.answer import least_told
     from tarn.torch.memory import ALIGNMENT
     memory = tarn.torch.install("cuda")
     model, loss, batch, _ = make(name, bool(LOG))
@@ -169,7 +168,7 @@ def by_tarn(name, kind, share):
         try:
             tarn.plan(made.graph, alignment=ALIGNMENT["cuda"], reorder=True, budget=1)
         except tarn.DoesNotFit as error:
-            least = least_told(error)
+            least = error.least
         made._first.plan = tarn.plan(made.graph, alignment=ALIGNMENT["cuda"], reorder=True, budget=least)
 
     def step():

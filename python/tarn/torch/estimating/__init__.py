@@ -19,7 +19,7 @@ from ..stepping import of_optimizer
 from ..updates import Edit, Update, add_updates, as_they_come, updated_together
 from . import devices, workspaces
 from .allocating import eager, rounded
-from .answer import Budget, Estimate, least_told
+from .answer import Budget, Estimate
 from .capturing import Inputs, Refused, capture, check, reason
 from .costs import Costs, Roofline
 from .devices import Device
@@ -100,10 +100,9 @@ def _planned(found: Estimate, budget: Budget) -> tarn.Plan:
     try:
         return found.planned(budget)
     except tarn.DoesNotFit as error:
-        least = least_told(error)
-        if budget != "fit" or least is None:
+        if budget != "fit" or error.least is None:
             raise
-        return tarn.plan(found.graph, budget=least, **found.options)
+        return tarn.plan(found.graph, budget=error.least, **found.options)
 
 
 def _profile_of(given: Any) -> Profile:

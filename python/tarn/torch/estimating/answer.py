@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import textwrap
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,12 +25,6 @@ def verdict(total: int, usable: int) -> str:
     if total > usable:
         return "does not fit"
     return "fits barely" if total >= BARELY * usable else "fits"
-
-
-def least_told(error: tarn.DoesNotFit) -> Optional[int]:
-    """The smallest footprint that a refusal names."""
-    found = re.search(r"least footprint found is (\d+)", str(error))
-    return int(found[1]) if found else None
 
 
 @dataclass
@@ -123,7 +116,7 @@ class Estimate:
         try:
             return tarn.plan(self.graph, budget=1, **self.options)
         except tarn.DoesNotFit as error:
-            least = least_told(error)
+            least = error.least
         if least is None or least >= self._whole.footprint:
             return self._whole
         return tarn.plan(self.graph, budget=least, **self.options)
