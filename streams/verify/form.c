@@ -236,50 +236,42 @@ static void check_fixed(const struct tarn_plan *plan, uint32_t storage,
                      (unsigned long long)wanted);
 }
 
-static void check_behind(const struct tarn_plan *plan, uint32_t before, uint32_t storage,
-                         struct tarn_verdict *verdict)
+/* Is a member of a contiguous group where it is wanted? That is counted from another member, which
+ * the message names. */
+static void check_member(const struct tarn_plan *plan, uint32_t storage, uint64_t wanted,
+                         const char *relation, uint32_t other, struct tarn_verdict *verdict)
 {
-    uint64_t front = offset_in_space(plan, before), offset = offset_in_space(plan, storage);
-    uint64_t bytes = plan->graph->storages[before].size;
-    if (plan->graph->groups[plan->graph->storages[storage].group].padded)
-        bytes = tarn_storage_reserved(plan->graph, before, plan->alignment);
-    if (offset == front + bytes) return;
-    struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
-    violation.other_tensor = plan->graph->storages[before].tensor;
-    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
-                     "%s lies at offset %llu%s; its contiguous group needs it at %llu, after %s",
-                     tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
-                     tarn_space_phrase(plan->graph, plan->graph->storages[storage].space).text,
-                     (unsigned long long)(front + bytes),
-                     tarn_tensor_label(plan->graph, violation.other_tensor).text);
-}
-
-/* A member of a group with offsets, measured from its first one. */
-static void check_at(const struct tarn_plan *plan, const struct tarn_group *group, uint32_t i,
-                     struct tarn_verdict *verdict)
-{
-    uint32_t storage = group->storages[i], first = group->storages[0];
     uint64_t offset = offset_in_space(plan, storage);
-    uint64_t wanted = offset_in_space(plan, first) - group->within[0] + group->within[i];
     if (offset == wanted) return;
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_GROUP_BROKEN);
-    violation.other_tensor = plan->graph->storages[first].tensor;
+    violation.other_tensor = plan->graph->storages[other].tensor;
     tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
-                     "%s lies at offset %llu%s; its contiguous group needs it at %lld, as %s lies",
+                     "%s lies at offset %llu%s; its contiguous group needs it at %lld, %s %s",
                      tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
                      tarn_space_phrase(plan->graph, plan->graph->storages[storage].space).text,
-                     (long long)wanted,
+                     (long long)wanted, relation,
                      tarn_tensor_label(plan->graph, violation.other_tensor).text);
 }
 
+/* Members follow each other without a gap, or with offsets lie where the first one's says. */
 static void check_group(const struct tarn_plan *plan, const struct tarn_group *group,
                         struct tarn_verdict *verdict)
 {
-    for (uint32_t i = 1; i < group->storages_count; i++)
-        if (group->within)
-            check_at(plan, group, i, verdict);
-        else
-            check_behind(plan, group->storages[i - 1], group->storages[i], verdict);
+    const struct tarn_graph *graph = plan->graph;
+    for (uint32_t i = 1; i < group->storages_count; i++) {
+        uint32_t storage = group->storages[i];
+        uint32_t other = group->storages[group->within ? 0 : i - 1];
+        uint64_t from = offset_in_space(plan, other);
+        if (group->within) {
+            check_member(plan, storage, from - group->within[0] + group->within[i], "counted from",
+                         other, verdict);
+        } else {
+            uint64_t bytes = graph->groups[graph->storages[storage].group].padded
+                                 ? tarn_storage_reserved(graph, other, plan->alignment)
+                                 : graph->storages[other].size;
+            check_member(plan, storage, from + bytes, "after", other, verdict);
+        }
+    }
 }
 
 /* A group begins at a multiple of the alignment, and of its members' own. */
