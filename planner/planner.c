@@ -56,7 +56,7 @@ static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
         tarn_plan_destroy(final->plan);
         final->plan = NULL;
         enum tarn_status status =
-            tarn_planned_make(final, &options, settings->plan.budget != NULL, error);
+            tarn_planned_make(final, &options, settings->plan.budget != NULL, 1, error);
         if (status != TARN_OK) return status;
     } else if (options.progress) {
         struct tarn_plan_progress progress = {sizeof progress, final->plan->footprint,

@@ -75,6 +75,7 @@ struct tarn_budgeting {
     bool ignores_capacity;    /* of the graph's first memory space; so do the searches for the
                                  smallest footprint */
     enum tarn_budget_aim aim; /* of the search under way */
+    bool is_brief;            /* no search gets all of its steps */
     bool patient; /* a little search for a placement, if that may be all that is missing */
     struct tarn_descent descent;
     uint64_t smallest;             /* footprint, once the descent is complete; 0: not yet */

@@ -204,7 +204,7 @@ static void give_report(const struct tarn_budgeting *budgeting, const struct tar
 /* The result of a method. */
 struct answer {
     enum tarn_status status;
-    struct tarn_planned made;
+    struct tarn_planned made; /* of a refusal: the graph of the smallest footprint */
     struct tarn_budget_report report;
     bool near_least; /* the smallest footprint had to be searched for */
     struct tarn_error error;
@@ -215,6 +215,7 @@ struct question {
     struct tarn_graph *graph;
     struct tarn_budget_options options;
     unsigned left_out;
+    bool is_brief; /* little search: the caller asks several such questions */
     const struct tarn_plan_options *planning;
     struct tarn_deadline deadline;
 };
@@ -224,8 +225,11 @@ static void ask(const struct question *question, struct tarn_graph *graph,
                 enum tarn_budget_method method, unsigned rules, struct answer *answer)
 {
     *answer = (struct answer){.status = TARN_OK};
-    struct tarn_budgeting budgeting = {
-        .graph = graph, .rules = rules, .planning = question->planning, .error = &answer->error};
+    struct tarn_budgeting budgeting = {.graph = graph,
+                                       .rules = rules,
+                                       .planning = question->planning,
+                                       .is_brief = question->is_brief,
+                                       .error = &answer->error};
     struct tarn_attempt best = {0};
     struct tarn_budget_options options = question->options;
     struct tarn_transform_control control = {.struct_size = sizeof control};
@@ -243,7 +247,7 @@ static void ask(const struct question *question, struct tarn_graph *graph,
     assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
     answer->status = status;
     answer->near_least = budgeting.smallest > 0;
-    if (status == TARN_OK)
+    if (status == TARN_OK || status == TARN_DOES_NOT_FIT)
         answer->made = best.made;
     else
         tarn_planned_finish(&best.made);
@@ -284,8 +288,11 @@ static void ask_in_order(const struct question *question, struct tarn_graph *gra
                          struct answer *answer)
 {
     ask(question, graph, TARN_BUDGET_SEARCH, 0, answer);
-    if (answer->status == TARN_OK && answer->made.graph != graph)
-        answer->status = tarn_transform_compose(graph, answer->made.graph, &answer->error);
+    if (answer->made.graph && answer->made.graph != graph &&
+        tarn_transform_compose(graph, answer->made.graph, &answer->error) != TARN_OK) {
+        tarn_planned_finish(&answer->made);
+        answer->status = TARN_SYSTEM;
+    }
     if (is_refusal(answer) && answer->error.op < graph->ops_count)
         answer->error.op = graph->ops[answer->error.op].origin;
     tarn_graph_destroy(graph);
@@ -389,6 +396,42 @@ static void ask_for_less(const struct question *question, struct answer *best)
     best->report.budget = asked;
 }
 
+/* *result: as in tarn_budgeting_look. */
+static enum tarn_status run(struct question *question, struct tarn_planned *result,
+                            struct tarn_error *error)
+{
+    struct answer best;
+    enum tarn_status status = TARN_OK;
+    *result = (struct tarn_planned){0};
+    tarn_error_clear(error);
+    const struct tarn_transform_control *control = question->options.control;
+    if (control)
+        question->deadline = tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
+    bool searches = question->options.method == TARN_BUDGET_SEARCH && question->left_out == 0;
+    struct tarn_graph *other = NULL;
+    if (searches) status = find_interleaved(question, &other, error);
+    if (status != TARN_OK) return status;
+    if (other)
+        ask_in_order(question, other, &best);
+    else
+        ask(question, question->graph, question->options.method, 0, &best);
+    bool known = best.status == TARN_OK || is_refusal(&best);
+    bool near_least = best.near_least;
+    searches = searches && !question->is_brief;
+    if (searches && known) ask_released(question, &best);
+    known = best.status == TARN_OK || is_refusal(&best);
+    if (searches && known && near_least)
+        ask_others(question, other != NULL, &best);
+    else if (searches && known && tarn_graph_has_implementations(question->graph))
+        ask_for_less(question, &best);
+    if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
+        tarn_report_give(question->options.report, question->options.report_size, &best.report,
+                         sizeof best.report);
+    *result = best.made;
+    if (best.status != TARN_OK && error) *error = best.error;
+    return best.status;
+}
+
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_budget_options *options, unsigned left_out,
                                     const struct tarn_plan_options *planning,
@@ -396,35 +439,19 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
 {
     struct question question = {
         .graph = graph, .options = *options, .left_out = left_out, .planning = planning};
-    struct answer best;
-    enum tarn_status status = TARN_OK;
-    *result = (struct tarn_planned){0};
-    tarn_error_clear(error);
-    const struct tarn_transform_control *control = question.options.control;
-    if (control)
-        question.deadline = tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
-    bool searches = question.options.method == TARN_BUDGET_SEARCH && left_out == 0;
-    struct tarn_graph *other = NULL;
-    if (searches) status = find_interleaved(&question, &other, error);
-    if (status != TARN_OK) return status;
-    if (other)
-        ask_in_order(&question, other, &best);
-    else
-        ask(&question, graph, question.options.method, 0, &best);
-    bool known = best.status == TARN_OK || is_refusal(&best);
-    bool near_least = best.near_least;
-    if (searches && known) ask_released(&question, &best);
-    known = best.status == TARN_OK || is_refusal(&best);
-    if (searches && known && near_least)
-        ask_others(&question, other != NULL, &best);
-    else if (searches && known && tarn_graph_has_implementations(graph))
-        ask_for_less(&question, &best);
-    if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
-        tarn_report_give(question.options.report, question.options.report_size, &best.report,
-                         sizeof best.report);
-    *result = best.made;
-    if (best.status != TARN_OK && error) *error = best.error;
-    return best.status;
+    enum tarn_status status = run(&question, result, error);
+    if (status != TARN_OK) tarn_planned_finish(result);
+    return status;
+}
+
+enum tarn_status tarn_budgeting_look(struct tarn_graph *graph,
+                                     const struct tarn_budget_options *options, bool is_brief,
+                                     const struct tarn_plan_options *planning,
+                                     struct tarn_planned *result, struct tarn_error *error)
+{
+    struct question question = {
+        .graph = graph, .options = *options, .is_brief = is_brief, .planning = planning};
+    return run(&question, result, error);
 }
 
 /* A caller's request: a graph, or the rows of a curve. */

@@ -27,6 +27,14 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_plan_options *planning,
                                     struct tarn_planned *result, struct tarn_error *error);
 
+/* The same as a step of a larger search. If the budget is refused, `result` has the graph of the
+ * smallest footprint found, which the refusal names. is_brief: the searches take a fourth of their
+ * steps, and only the method that `options` names is asked. */
+enum tarn_status tarn_budgeting_look(struct tarn_graph *graph,
+                                     const struct tarn_budget_options *options, bool is_brief,
+                                     const struct tarn_plan_options *planning,
+                                     struct tarn_planned *result, struct tarn_error *error);
+
 /* Does what tarn_budgeting_run does, with moves (struct tarn_offload_options), whose options are
  * complete. Without `planning->budget` it makes only moves for which no op waits, and no plan; if
  * they do not keep to the capacity of `planning` and of the graph's first memory space, it goes on

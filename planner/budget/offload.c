@@ -10,10 +10,16 @@
  *         are tried as well
  *     moving storages for which no op waits, and recomputing from there
  *
- * A plan may need more bytes than the list has alive: for streams side by side, which are coupled
- * then, and for bytes lost in placement. So the search is repeated for a smaller budget. Bytes that
- * the budget leaves are spent on earlier triggers and later releases, if this costs no time. Cost:
- * some searches for a budget, each with some searches for moves. */
+ * Each graph that moves start from is asked two questions: which moves are best, and which are best
+ * if copies take a quarter longer. All answers are built, and placed in the order of their modelled
+ * time until one fits, so that nothing is placed that is slower than the answer. A plan may need
+ * more bytes than the list has alive: for streams side by side, which are coupled then, and for
+ * bytes lost in placement. Then the question is asked again for a smaller budget. Bytes that the
+ * budget leaves are spent on earlier triggers and later releases, if this costs no time.
+ *
+ * A placement that is refused takes all the work that it may do, one that fits mostly little. So
+ * candidates may do little, and the fastest of those refused are placed again with more work in the
+ * end. Cost: some searches for a budget, each with two searches for moves, and some placements. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +45,17 @@ enum { NOTHING = 2000 };
 enum { ASKED_MAX = 10, ASKED_BRIEFLY = 3, LESS = 200 };
 /* Budgets that are tried for the least, each with one part in BRIEF_PART of the effort. */
 enum { HALVES = 8, BRIEF_PART = 32 };
-/* Steps of placing, unless the caller says how many. */
-enum { PLACE_STEPS = 300 };
+/* Steps of placing, unless the caller says how many. Candidates are placed with one part in
+ * PLACE_PART of the usual work. Of those refused the AGAIN_MAX fastest are placed with one part in
+ * AGAIN_PART. */
+enum { PLACE_STEPS = 300, PLACE_PART = 16, AGAIN_MAX = 4, AGAIN_PART = 3 };
+/* Once a plan fits, so many candidates are placed at most. */
+enum { PLACED_MAX = 24 };
+/* The first answers of graphs other than the given one are found with one part in FIRST_PART of the
+ * effort; the FINE_MAX fastest of these get all of it. */
+enum { FIRST_PART = 8, FINE_MAX = 3 };
+/* Graphs that moves start from: the given one, those of all multiples, and the least. */
+enum { STARTS_MAX = 16 };
 /* Percent of their modelled time that copies may take without making an op wait, if that is
  * free. */
 enum { SLOWER = 125 };
@@ -59,6 +74,35 @@ struct found {
     bool minds_less; /* than others, if copies take longer than modelled */
 };
 
+/* What is asked of a graph that moves start from, and the answer for the present budget. */
+struct question {
+    uint64_t percent; /* of their modelled time that copies take */
+    uint64_t aim;     /* bytes to keep to: the budget, less what plans so far have missed */
+    int asked;        /* how often */
+    bool is_first;    /* answered with little effort so far, and may be refined */
+    struct tarn_offload_choice choice; /* arcs: of the start's region, as many as it has gaps */
+    struct tarn_graph *graph;          /* with the moves; NULL: there is no answer */
+    uint64_t time_ns;                  /* of this graph */
+};
+
+enum { QUESTIONS = 2 };
+
+/* A graph that moves start from: the given one, or one made of it that keeps to some budget. */
+struct start {
+    struct tarn_graph *graph; /* retained */
+    struct tarn_budget_report report;
+    uint64_t budget;           /* that it was made for by a brief search; 0: by none */
+    struct tarn_region region; /* of the model and the choices */
+    struct tarn_offload_model model;
+    struct question questions[QUESTIONS]; /* copies a quarter slower, and as told */
+};
+
+/* An answer that was not placed within the budget. */
+struct refused {
+    struct start *start;
+    struct question question; /* graph: retained */
+};
+
 struct offloading {
     struct tarn_graph *graph;
     struct tarn_budget_options budget;
@@ -72,8 +116,16 @@ struct offloading {
     struct found best;
     uint64_t least;       /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
     uint64_t least_again; /* that of a refusal without moves */
-    bool is_brief;        /* that it fits is all that counts */
-    bool has_budget;      /* else the capacity is one, if moves for which no op waits do not do */
+    struct tarn_graph *smallest; /* the graph of that footprint; NULL: not known */
+    struct tarn_budget_report smallest_report;
+    bool is_brief;       /* that it fits is all that counts */
+    bool has_budget;     /* else the capacity is one, if moves for which no op waits do not do */
+    uint32_t place_part; /* placing may do one part in that many of the usual work */
+    struct start starts[STARTS_MAX];
+    uint32_t starts_count;
+    uint32_t placed;                   /* candidates */
+    struct refused refused[AGAIN_MAX]; /* the fastest, in this order */
+    uint32_t refused_count;
     struct tarn_error *error;
 };
 
@@ -144,7 +196,7 @@ static enum tarn_status place(const struct offloading *offloading, struct tarn_g
         return TARN_OK;
     }
     struct tarn_planned made = {.graph = graph};
-    status = tarn_planned_make(&made, &options, true, &ignored);
+    status = tarn_planned_make(&made, &options, true, offloading->place_part, &ignored);
     *plan = made.plan;
     if (status == TARN_DOES_NOT_FIT) {
         if (made.needed > offloading->bytes && (made.needed - offloading->bytes) / 2 > *missing)
@@ -166,10 +218,15 @@ static bool has_faster(const struct tarn_graph *graph)
 }
 
 /* Nothing can be faster by more than one part in NOTHING. */
+static uint64_t free_ns(const struct offloading *offloading)
+{
+    return offloading->before_ns + offloading->before_ns / NOTHING;
+}
+
 static bool costs_nothing(const struct offloading *offloading)
 {
     return offloading->best.made.graph && !has_faster(offloading->graph) &&
-           offloading->best.time_ns <= offloading->before_ns + offloading->before_ns / NOTHING;
+           offloading->best.time_ns <= free_ns(offloading);
 }
 
 /* ---- Candidates ---- */
@@ -234,86 +291,268 @@ static enum tarn_status couple(const struct offloading *offloading, struct tarn_
     return status;
 }
 
-/* The graph with the moves, planned: offers it if it fits. from: the graph without them, which has
- * come of the given one. */
-static enum tarn_status try_choice(struct offloading *offloading,
-                                   const struct tarn_offload_model *model, struct tarn_graph *from,
-                                   const struct tarn_offload_choice *choice,
-                                   const struct tarn_budget_report *report, bool relaxed,
-                                   uint64_t *missing)
+/* Places the graph, with waits between its streams if it does not fit without, and offers it if it
+ * fits. *graph is replaced by the last that was tried. from: the graph without the moves. *missing:
+ * as in place; 0: it fits. */
+static enum tarn_status place_and_offer(struct offloading *offloading, const struct start *start,
+                                        struct tarn_graph **graph, bool relaxed, uint64_t *missing)
 {
-    struct tarn_planned made = {0};
+    struct tarn_planned made = {.graph = *graph};
     uint64_t time_ns = 0;
-    enum tarn_status status = TARN_OK;
-    if (choice->count > 0) {
-        status = tarn_offload_build(model, choice, &made.graph, offloading->error);
-        if (status == TARN_OK && from != offloading->graph)
-            status = tarn_transform_compose(from, made.graph, offloading->error);
-    } else {
-        made.graph = tarn_graph_retain(from);
-    }
-    if (status == TARN_OK) status = place(offloading, made.graph, &made.plan, missing);
-    if (status == TARN_OK && !made.plan && from->streams_count > 1) {
+    *graph = NULL;
+    offloading->placed++;
+    enum tarn_status status = place(offloading, made.graph, &made.plan, missing);
+    if (status == TARN_OK && !made.plan && start->graph->streams_count > 1) {
         status = couple(offloading, &made.graph);
         if (status == TARN_OK) status = place(offloading, made.graph, &made.plan, missing);
     }
     if (status == TARN_OK && made.plan) {
         *missing = 0;
         status = find_time(made.graph, &time_ns);
-        if (status == TARN_OK) status = offer(offloading, &made, time_ns, report, relaxed);
+        if (status == TARN_OK) status = offer(offloading, &made, time_ns, &start->report, relaxed);
+    } else if (status == TARN_OK) {
+        *graph = tarn_graph_retain(made.graph);
     }
     tarn_planned_finish(&made);
     return status;
 }
 
+/* ---- Questions ---- */
+
+/* Builds the graph with the moves of a choice; of an empty one the graph itself. */
+static enum tarn_status build(const struct offloading *offloading, const struct start *start,
+                              const struct tarn_offload_choice *choice, struct tarn_graph **graph)
+{
+    *graph = NULL;
+    if (choice->count == 0) {
+        *graph = tarn_graph_retain(start->graph);
+        return TARN_OK;
+    }
+    enum tarn_status status = tarn_offload_build(&start->model, choice, graph, offloading->error);
+    if (status == TARN_OK && start->graph != offloading->graph)
+        status = tarn_transform_compose(start->graph, *graph, offloading->error);
+    return status;
+}
+
+/* Answers the question for its aim, with one part in `part` of the effort. */
+static enum tarn_status ask(struct offloading *offloading, struct start *start,
+                            struct question *question, uint64_t part)
+{
+    uint64_t work = offloading->options.effort * STEP_WORK / part;
+    tarn_graph_destroy(question->graph);
+    question->graph = NULL;
+    question->time_ns = UINT64_MAX;
+    if (is_over(offloading) || question->aim == 0) return TARN_OK;
+    question->asked++;
+    struct tarn_region_mark mark = tarn_region_mark(&start->region);
+    struct tarn_offload_choice choice;
+    tarn_offload_slow(&start->model, question->percent);
+    enum tarn_status status =
+        tarn_offload_within(&start->model, question->aim, work, &offloading->deadline, &choice);
+    tarn_offload_slow(&start->model, 100);
+    if (status != TARN_OK) return tarn_error_no_memory(offloading->error);
+    struct tarn_offload_arcs *arcs = question->choice.arcs;
+    if (choice.count > 0) memcpy(arcs, choice.arcs, choice.count * sizeof *arcs);
+    question->choice = choice;
+    question->choice.arcs = arcs;
+    tarn_region_release(&start->region, mark);
+    if (question->choice.peak > question->aim) return TARN_OK;
+    status = build(offloading, start, &question->choice, &question->graph);
+    if (status == TARN_OK && find_time(question->graph, &question->time_ns) != TARN_OK)
+        status = tarn_error_no_memory(offloading->error);
+    return status;
+}
+
+/* Forgets the answer; the next one is for the budget. */
+static void begin_again(const struct offloading *offloading, struct question *question)
+{
+    tarn_graph_destroy(question->graph);
+    question->graph = NULL;
+    question->time_ns = UINT64_MAX;
+    question->aim = offloading->bytes;
+    question->asked = 0;
+}
+
+/* Adds a graph that moves start from, without any answers. */
+static enum tarn_status add_start(struct offloading *offloading, struct tarn_graph *graph,
+                                  const struct tarn_budget_report *report, struct start **added)
+{
+    assert(offloading->starts_count < STARTS_MAX);
+    struct start *start = *added = &offloading->starts[offloading->starts_count++];
+    *start = (struct start){.graph = tarn_graph_retain(graph), .report = *report};
+    enum tarn_status status = tarn_offload_model_init(&start->model, &start->region, graph,
+                                                      &offloading->terms, offloading->error);
+    for (int k = 0; k < QUESTIONS && status == TARN_OK; k++) {
+        struct question *question = &start->questions[k];
+        question->percent = k == 0 ? SLOWER : 100;
+        question->choice.arcs = tarn_region_take(&start->region, start->model.gaps_count,
+                                                 sizeof *question->choice.arcs);
+        if (!question->choice.arcs) status = tarn_error_no_memory(offloading->error);
+        begin_again(offloading, question);
+    }
+    return status;
+}
+
+static void finish_starts(struct offloading *offloading)
+{
+    for (uint32_t i = 0; i < offloading->refused_count; i++)
+        tarn_graph_destroy(offloading->refused[i].question.graph);
+    for (uint32_t i = 0; i < offloading->starts_count; i++) {
+        struct start *start = &offloading->starts[i];
+        for (int k = 0; k < QUESTIONS; k++) tarn_graph_destroy(start->questions[k].graph);
+        tarn_graph_destroy(start->graph);
+        tarn_region_finish(&start->region);
+    }
+    offloading->refused_count = offloading->starts_count = 0;
+}
+
+/* The fastest answer: of equal ones of the slower copies, then of the first graph. is_first: of
+ * those with little effort. NULL: there is none. */
+static struct question *find_fastest(struct offloading *offloading, bool is_first,
+                                     struct start **of)
+{
+    struct question *best = NULL;
+    for (int k = 0; k < QUESTIONS; k++) {
+        for (uint32_t i = 0; i < offloading->starts_count; i++) {
+            struct question *question = &offloading->starts[i].questions[k];
+            if (!question->graph || (is_first && !question->is_first)) continue;
+            if (best && question->time_ns >= best->time_ns) continue;
+            best = question;
+            *of = &offloading->starts[i];
+        }
+    }
+    return best;
+}
+
+/* ---- Plans of answers ---- */
+
 /* Spends the bytes that the budget leaves on earlier triggers and later releases of the same gaps,
  * as many bytes as can be placed. */
-static enum tarn_status relax(struct offloading *offloading, struct tarn_offload_model *model,
-                              struct tarn_graph *from, const struct tarn_offload_choice *choice,
-                              const struct tarn_budget_report *report, uint64_t aim)
+static enum tarn_status relax(struct offloading *offloading, struct start *start,
+                              const struct question *question)
 {
+    const struct tarn_offload_choice *choice = &question->choice;
+    struct tarn_offload_model *model = &start->model;
     enum tarn_status status = TARN_OK;
     for (uint64_t part = 0; part < RELAXED_MAX && status == TARN_OK && choice->count > 0; part++) {
         struct tarn_offload_choice relaxed = *choice;
-        uint64_t missing, budget = aim - aim / RELAXED_PART * part;
+        uint64_t missing = 1, time_ns = 0,
+                 budget = question->aim - question->aim / RELAXED_PART * part;
+        struct tarn_graph *graph;
         if (budget < choice->peak || is_over(offloading)) break;
+        struct tarn_region_mark mark = tarn_region_mark(model->region);
         relaxed.arcs =
             tarn_region_copy(model->region, choice->arcs, choice->count, sizeof *choice->arcs);
         if (!relaxed.arcs || tarn_offload_relax(model, budget, &relaxed) != TARN_OK)
             return tarn_error_no_memory(offloading->error);
-        status = try_choice(offloading, model, from, &relaxed, report, true, &missing);
+        status = build(offloading, start, &relaxed, &graph);
+        if (status == TARN_OK && find_time(graph, &time_ns) != TARN_OK)
+            status = tarn_error_no_memory(offloading->error);
+        if (status == TARN_OK && time_ns <= offloading->best.time_ns)
+            status = place_and_offer(offloading, start, &graph, true, &missing);
+        tarn_graph_destroy(graph);
+        tarn_region_release(model->region, mark);
         if (missing == 0) break;
     }
     return status;
 }
 
-/* Chooses moves as if copies took this percentage of their time, until a plan of the moves fits. */
-static enum tarn_status try_slowed(struct offloading *offloading, struct tarn_offload_model *model,
-                                   struct tarn_graph *from, const struct tarn_budget_report *report,
-                                   uint64_t percent)
+/* Could the answer be better than the best? Of those that take as long, the one that minds slower
+ * copies less, or takes less in a row of iterations. */
+static bool may_be_better(const struct offloading *offloading, const struct question *question)
 {
-    struct tarn_offload_choice choice;
-    uint64_t aim = offloading->bytes, missing = 0, work = offloading->options.effort * STEP_WORK;
-    enum tarn_status status = TARN_OK;
-    int asked_max = offloading->is_brief ? ASKED_BRIEFLY : ASKED_MAX;
-    for (int k = 0; k < asked_max && status == TARN_OK && aim > 0 && !is_over(offloading); k++) {
-        struct tarn_region_mark mark = tarn_region_mark(model->region);
-        const struct found *best = &offloading->best;
-        tarn_offload_slow(model, percent);
-        status = tarn_offload_within(model, aim, work, &offloading->deadline, &choice);
-        tarn_offload_slow(model, 100);
-        if (status != TARN_OK) tarn_error_no_memory(offloading->error);
-        if (status != TARN_OK || choice.peak > aim) break;
-        if (best->made.graph && choice.time_ns > best->time_ns) break;
-        if (best->made.graph && choice.time_ns == best->time_ns && percent == 100) break;
-        status = try_choice(offloading, model, from, &choice, report, percent > 100, &missing);
-        if (status == TARN_OK && missing == 0 && !offloading->is_brief)
-            status = relax(offloading, model, from, &choice, report, aim);
-        if (missing == 0) break;
-        aim = aim > missing ? aim - missing : 0;
-        work = offloading->options.effort * STEP_WORK / 4;
-        tarn_region_release(model->region, mark);
+    const struct found *best = &offloading->best;
+    if (!best->made.graph || question->time_ns < best->time_ns) return true;
+    return question->time_ns == best->time_ns &&
+           ((question->percent > 100 && !best->minds_less) || always_moves(offloading));
+}
+
+/* Keeps a refused answer, if it is one of the fastest. Takes its graph. */
+static enum tarn_status note_refused(struct offloading *offloading, struct start *start,
+                                     struct question *question)
+{
+    struct refused *refused = offloading->refused;
+    struct tarn_offload_choice *choice = &question->choice;
+    uint32_t i = offloading->refused_count;
+    bool is_full = i == AGAIN_MAX;
+    if (is_full && question->time_ns >= refused[i - 1].question.time_ns) {
+        tarn_graph_destroy(question->graph);
+        return TARN_OK;
     }
+    choice->arcs =
+        tarn_region_copy(&start->region, choice->arcs, choice->count, sizeof *choice->arcs);
+    if (!choice->arcs) {
+        tarn_graph_destroy(question->graph);
+        return tarn_error_no_memory(offloading->error);
+    }
+    if (is_full)
+        tarn_graph_destroy(refused[--i].question.graph);
+    else
+        offloading->refused_count++;
+    for (; i > 0 && question->time_ns < refused[i - 1].question.time_ns; i--)
+        refused[i] = refused[i - 1];
+    refused[i] = (struct refused){start, *question};
+    return TARN_OK;
+}
+
+/* Places one answer. If it is refused, the question is asked again for fewer bytes. */
+static enum tarn_status try_answer(struct offloading *offloading, struct start *start,
+                                   struct question *question)
+{
+    uint64_t missing;
+    struct question tried = *question;
+    question->graph = NULL;
+    question->time_ns = UINT64_MAX;
+    bool relaxed = tried.percent > 100;
+    enum tarn_status status = place_and_offer(offloading, start, &tried.graph, relaxed, &missing);
+    if (status == TARN_OK && missing == 0)
+        return offloading->is_brief ? TARN_OK : relax(offloading, start, &tried);
+    if (status == TARN_OK && !offloading->is_brief)
+        status = note_refused(offloading, start, &tried);
+    else
+        tarn_graph_destroy(tried.graph);
+    if (status != TARN_OK) return status;
+    /* for more bytes than it has alive the answer would be the same */
+    uint64_t aim = tarn_smaller(question->aim, tried.choice.peak);
+    question->aim = aim > missing ? aim - missing : 0;
+    int asked_max = offloading->is_brief ? ASKED_BRIEFLY : ASKED_MAX;
+    return question->asked < asked_max ? ask(offloading, start, question, 4) : TARN_OK;
+}
+
+/* Places answers that take at most limit_ns, the fastest first, until none of the others can be
+ * better. */
+static enum tarn_status settle(struct offloading *offloading, uint64_t limit_ns)
+{
+    enum tarn_status status = TARN_OK;
+    while (status == TARN_OK && !is_over(offloading)) {
+        struct start *start = NULL;
+        struct question *question = find_fastest(offloading, false, &start);
+        if (!question || question->time_ns > limit_ns) break;
+        if (!may_be_better(offloading, question)) break;
+        bool is_enough = offloading->is_brief || offloading->placed >= PLACED_MAX;
+        if (offloading->best.made.graph && is_enough) break;
+        status = try_answer(offloading, start, question);
+    }
+    return status;
+}
+
+/* Places the fastest of the refused answers once more. */
+static enum tarn_status try_refused(struct offloading *offloading)
+{
+    enum tarn_status status = TARN_OK;
+    offloading->place_part = AGAIN_PART;
+    for (uint32_t i = 0; i < offloading->refused_count && status == TARN_OK; i++) {
+        struct refused *refused = &offloading->refused[i];
+        struct question *question = &refused->question;
+        uint64_t missing;
+        if (!may_be_better(offloading, question) || is_over(offloading)) break;
+        status = place_and_offer(offloading, refused->start, &question->graph,
+                                 question->percent > 100, &missing);
+        if (status != TARN_OK || missing > 0) continue;
+        offloading->place_part = PLACE_PART;
+        return relax(offloading, refused->start, question);
+    }
+    offloading->place_part = PLACE_PART;
     return status;
 }
 
@@ -331,32 +570,35 @@ static enum tarn_status find_bounds(struct offloading *offloading,
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
-/* Chooses moves for a graph that was made from the given graph. If copies that take a quarter
- * longer make no op wait either, that is the answer. */
+/* Asks for moves that start from that graph. Those that cost nothing are placed at once. is_brief:
+ * with little effort. *fastest_ns: the time of the fastest answer that is left; UINT64_MAX: there
+ * is none. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
-                                  const struct tarn_budget_report *report)
+                                  const struct tarn_budget_report *report, bool is_brief,
+                                  uint64_t *fastest_ns)
 {
-    struct tarn_region region = {.chunks = NULL};
-    struct tarn_offload_model model;
-    enum tarn_status status =
-        tarn_offload_model_init(&model, &region, from, &offloading->terms, offloading->error);
-    if (status == TARN_OK && from == offloading->graph && !offloading->is_brief)
-        status = find_bounds(offloading, &model);
-    if (status == TARN_OK && !offloading->is_brief)
-        status = try_slowed(offloading, &model, from, report, SLOWER);
-    if (status == TARN_OK && !costs_nothing(offloading))
-        status = try_slowed(offloading, &model, from, report, 100);
-    tarn_region_finish(&region);
+    struct start *start;
+    bool is_given = from == offloading->graph;
+    enum tarn_status status = add_start(offloading, from, report, &start);
+    if (status == TARN_OK && is_given) status = find_bounds(offloading, &start->model);
+    *fastest_ns = UINT64_MAX;
+    for (int k = 0; k < QUESTIONS && status == TARN_OK && !costs_nothing(offloading); k++) {
+        struct question *question = &start->questions[k];
+        question->is_first = is_brief;
+        status = ask(offloading, start, question, is_brief ? FIRST_PART : 1);
+        if (status == TARN_OK) status = settle(offloading, free_ns(offloading));
+        *fastest_ns = tarn_smaller(*fastest_ns, question->time_ns);
+    }
     return status;
 }
 
 /* ---- Together with the budget's own ways ---- */
 
 /* Finds a plan that keeps to `bytes` without moves, for a graph that was made from the given graph.
- * Returns TARN_OK also if there is none: then *made is empty, and *least is the footprint that the
- * refusal reports. */
+ * Returns TARN_OK also if there is none: then *made is empty or, if *least is below UINT64_MAX, the
+ * graph of that footprint, which is the smallest found. */
 static enum tarn_status ask_budget(struct offloading *offloading, struct tarn_graph *from,
-                                   uint64_t bytes, struct tarn_planned *made,
+                                   uint64_t bytes, bool is_brief, struct tarn_planned *made,
                                    struct tarn_budget_report *report, uint64_t *least)
 {
     struct tarn_budget_options options = offloading->budget;
@@ -371,73 +613,118 @@ static enum tarn_status ask_budget(struct offloading *offloading, struct tarn_gr
     options.control = &control;
     *report = (struct tarn_budget_report){0};
     *least = UINT64_MAX;
-    enum tarn_status status = tarn_budgeting_run(from, &options, 0, &planning, made, &error);
+    enum tarn_status status =
+        tarn_budgeting_look(from, &options, is_brief, &planning, made, &error);
     if (status == TARN_DOES_NOT_FIT && report->footprint > 0) *least = report->footprint;
-    if (status == TARN_DOES_NOT_FIT || status == TARN_DEADLINE) return TARN_OK;
+    if (*least == UINT64_MAX && status != TARN_OK) tarn_planned_finish(made);
+    if (status == TARN_DOES_NOT_FIT || status == TARN_DEADLINE) status = TARN_OK;
     if (status != TARN_OK && offloading->error) *offloading->error = error;
-    if (status == TARN_OK && from != offloading->graph && made->graph != from)
+    if (status == TARN_OK && made->graph && from != offloading->graph && made->graph != from)
         status = tarn_transform_compose(from, made->graph, offloading->error);
     return status;
 }
 
-/* The budget without moves. */
+/* Offers what a budget has found. */
+static enum tarn_status offer_found(struct offloading *offloading, struct tarn_planned *made,
+                                    const struct tarn_budget_report *report)
+{
+    uint64_t missing, time_ns;
+    enum tarn_status status = TARN_OK;
+    if (!made->plan) status = place(offloading, made->graph, &made->plan, &missing);
+    if (status != TARN_OK || !made->plan) return status;
+    status = find_time(made->graph, &time_ns);
+    return status == TARN_OK ? offer(offloading, made, time_ns, report, false) : status;
+}
+
+/* The budget without moves; if it is refused, moves from the smallest graph. */
 static enum tarn_status try_budget(struct offloading *offloading)
 {
     struct tarn_planned made = {0};
     struct tarn_budget_report report;
-    uint64_t least, missing, time_ns;
+    uint64_t least, ns;
     enum tarn_status status =
-        ask_budget(offloading, offloading->graph, offloading->bytes, &made, &report, &least);
+        ask_budget(offloading, offloading->graph, offloading->bytes, false, &made, &report, &least);
     offloading->least_again = least;
     if (least < offloading->least) offloading->least = least;
-    if (status == TARN_OK && made.graph && !made.plan)
-        status = place(offloading, made.graph, &made.plan, &missing);
-    if (status == TARN_OK && made.plan) status = find_time(made.graph, &time_ns);
-    if (status == TARN_OK && made.plan) status = offer(offloading, &made, time_ns, &report, false);
+    if (status == TARN_OK && made.graph && least == UINT64_MAX)
+        status = offer_found(offloading, &made, &report);
+    if (status == TARN_OK && least != UINT64_MAX) {
+        offloading->smallest = tarn_graph_retain(made.graph);
+        offloading->smallest_report = report;
+        if (least < offloading->before)
+            status = try_moves(offloading, made.graph, &report, true, &ns);
+    }
     tarn_planned_finish(&made);
     return status;
 }
 
-/* Recomputing to that many bytes, and moving from there. */
-static enum tarn_status try_above(struct offloading *offloading, uint64_t bytes)
+/* Recomputing to that many bytes, and moving from there. *fastest_ns: as in try_moves. */
+static enum tarn_status try_above(struct offloading *offloading, uint64_t bytes, bool is_brief,
+                                  uint64_t *fastest_ns)
 {
     struct tarn_planned made = {0};
     struct tarn_budget_report report;
     uint64_t least, refused = offloading->least_again;
+    *fastest_ns = UINT64_MAX;
     if (bytes >= offloading->before || is_over(offloading)) return TARN_OK;
     if (refused != UINT64_MAX && bytes < refused) return TARN_OK;
     enum tarn_status status =
-        ask_budget(offloading, offloading->graph, bytes, &made, &report, &least);
-    if (status == TARN_OK && made.graph) status = try_moves(offloading, made.graph, &report);
+        ask_budget(offloading, offloading->graph, bytes, is_brief, &made, &report, &least);
+    if (status == TARN_OK && made.graph && least == UINT64_MAX) {
+        status = try_moves(offloading, made.graph, &report, is_brief, fastest_ns);
+        if (is_brief) offloading->starts[offloading->starts_count - 1].budget = bytes;
+    }
     tarn_planned_finish(&made);
     return status;
 }
 
-static enum tarn_status try_multiple(struct offloading *offloading, double multiple)
+static enum tarn_status try_multiple(struct offloading *offloading, double multiple,
+                                     uint64_t *fastest_ns)
 {
-    return try_above(offloading, (uint64_t)((double)offloading->bytes * multiple));
+    uint64_t bytes = (uint64_t)((double)offloading->bytes * multiple);
+    return try_above(offloading, bytes, true, fastest_ns);
 }
 
 static enum tarn_status try_multiples(struct offloading *offloading)
 {
     static const double multiples[] = {1.5, 1.3, 1.15};
     enum { COUNT = sizeof multiples / sizeof *multiples };
-    uint64_t best_ns = UINT64_MAX;
+    uint64_t best_ns = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX, ns;
     double best = 0;
     enum tarn_status status = TARN_OK;
-    if (offloading->least_again != UINT64_MAX)
-        status = try_above(offloading, offloading->least_again);
-    for (size_t i = 0; i < COUNT && status == TARN_OK; i++) {
-        uint64_t before = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX;
-        status = try_multiple(offloading, multiples[i]);
-        uint64_t now = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX;
-        if (now >= before) continue;
+    for (size_t i = 0; i < COUNT && status == TARN_OK && !costs_nothing(offloading); i++) {
+        status = try_multiple(offloading, multiples[i], &ns);
+        if (ns >= best_ns) continue;
         best = multiples[i];
-        best_ns = now;
+        best_ns = ns;
     }
-    if (status != TARN_OK || best_ns == UINT64_MAX) return status;
-    status = try_multiple(offloading, best + 0.1);
-    return status != TARN_OK ? status : try_multiple(offloading, best - 0.07);
+    if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
+        status = try_multiple(offloading, best + 0.1, &ns);
+    if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
+        status = try_multiple(offloading, best - 0.07, &ns);
+    return status;
+}
+
+/* Answers the questions whose first answers are the fastest with all effort. Where the fastest of
+ * all starts from a brief search for a budget, that is repeated with all effort, too. */
+static enum tarn_status refine(struct offloading *offloading)
+{
+    enum tarn_status status = TARN_OK;
+    struct start *start = NULL;
+    uint64_t ns;
+    for (int n = 0; n < FINE_MAX && status == TARN_OK; n++) {
+        if (!find_fastest(offloading, true, &start)) break;
+        for (int k = 0; k < QUESTIONS && status == TARN_OK; k++) {
+            struct question *question = &start->questions[k];
+            if (!question->graph || !question->is_first) continue;
+            question->is_first = false;
+            status = ask(offloading, start, question, 1);
+        }
+    }
+    struct question *best = find_fastest(offloading, false, &start);
+    if (status != TARN_OK || !best || start->budget == 0) return status;
+    if (!may_be_better(offloading, best)) return TARN_OK;
+    return try_above(offloading, start->budget, false, &ns);
 }
 
 /* Moves storages for which no op waits, and recomputes from there. */
@@ -449,7 +736,7 @@ static enum tarn_status try_free_first(struct offloading *offloading)
     struct tarn_graph *moved = NULL;
     struct tarn_planned made = {0};
     struct tarn_budget_report report;
-    uint64_t least, missing, time_ns;
+    uint64_t least;
     if (is_over(offloading)) return TARN_OK;
     enum tarn_status status = tarn_offload_model_init(&model, &region, offloading->graph,
                                                       &offloading->terms, offloading->error);
@@ -459,26 +746,26 @@ static enum tarn_status try_free_first(struct offloading *offloading)
     if (status == TARN_OK && choice.count > 0)
         status = tarn_offload_build(&model, &choice, &moved, offloading->error);
     if (status == TARN_OK && moved)
-        status = ask_budget(offloading, moved, offloading->bytes, &made, &report, &least);
-    if (status == TARN_OK && made.graph && !made.plan)
-        status = place(offloading, made.graph, &made.plan, &missing);
-    if (status == TARN_OK && made.plan) status = find_time(made.graph, &time_ns);
-    if (status == TARN_OK && made.plan) status = offer(offloading, &made, time_ns, &report, false);
+        status = ask_budget(offloading, moved, offloading->bytes, true, &made, &report, &least);
+    if (status == TARN_OK && made.graph && least == UINT64_MAX)
+        status = offer_found(offloading, &made, &report);
     tarn_planned_finish(&made);
     tarn_graph_destroy(moved);
     tarn_region_finish(&region);
     return status;
 }
 
-/* Recomputing to less than the budget, and moving from there: what persists takes bytes of the
- * arena around its uses. */
+/* Recomputing to less than the budget, and moving from there, until a plan fits: what persists
+ * takes bytes of the arena around its uses. */
 static enum tarn_status try_below(struct offloading *offloading)
 {
     static const double multiples[] = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
-    enum tarn_status status = TARN_OK;
+    uint64_t ns;
+    enum tarn_status status = settle(offloading, UINT64_MAX);
     for (size_t i = 0; i < sizeof multiples / sizeof *multiples && status == TARN_OK; i++) {
         if (offloading->best.made.graph) break;
-        status = try_multiple(offloading, multiples[i]);
+        status = try_multiple(offloading, multiples[i], &ns);
+        if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
     }
     return status;
 }
@@ -487,34 +774,27 @@ static enum tarn_status search(struct offloading *offloading)
 {
     const struct tarn_budget_report none = {0};
     bool alone = offloading->budget.method == TARN_BUDGET_OFFLOAD;
-    enum tarn_status status = try_moves(offloading, offloading->graph, &none);
-    if (status != TARN_OK || alone || costs_nothing(offloading)) return status;
-    if (!always_moves(offloading)) status = try_budget(offloading);
-    if (status == TARN_OK && !costs_nothing(offloading)) status = try_multiples(offloading);
-    if (status == TARN_OK && always_moves(offloading)) status = try_below(offloading);
+    uint64_t ns;
+    enum tarn_status status = try_moves(offloading, offloading->graph, &none, false, &ns);
+    if (status != TARN_OK || costs_nothing(offloading)) return status;
+    if (!alone && !always_moves(offloading)) status = try_budget(offloading);
+    if (status == TARN_OK && !alone && !costs_nothing(offloading))
+        status = try_multiples(offloading);
+    if (status == TARN_OK) status = refine(offloading);
+    if (status == TARN_OK && !alone && always_moves(offloading)) status = try_below(offloading);
     /* implementations name tensors that persist as they lie in the graph given */
-    if (status == TARN_OK && !costs_nothing(offloading) && !always_moves(offloading))
+    if (status == TARN_OK && !alone && !costs_nothing(offloading) && !always_moves(offloading))
         status = try_free_first(offloading);
-    return status;
+    if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
+    return status == TARN_OK ? try_refused(offloading) : status;
 }
 
 /* ---- The least ---- */
 
-/* Moves for a budget, from the graph given and, else, from one that computes again what it can. */
-static enum tarn_status try_both(struct offloading *offloading, struct tarn_graph *least,
-                                 const struct tarn_budget_report *report)
-{
-    const struct tarn_budget_report none = {0};
-    enum tarn_status status = try_moves(offloading, offloading->graph, &none);
-    if (status == TARN_OK && least && !offloading->best.made.graph)
-        status = try_moves(offloading, least, report);
-    return status;
-}
-
-/* The least arena, by halves: what it tries does not depend on the budget that was asked for, so
- * that the footprint which a refusal tells can be kept. */
-static enum tarn_status halve(struct offloading *offloading, struct tarn_graph *least_graph,
-                              const struct tarn_budget_report *report, struct found *least)
+/* The least arena, by halves, of moves from the graphs that were added. What it tries does not
+ * depend on the budget that was asked for, so that the footprint which a refusal tells can be kept.
+ */
+static enum tarn_status halve(struct offloading *offloading, struct found *least)
 {
     uint64_t before = offloading->before, low = 0,
              high = always_moves(offloading) ? 2 * before : before;
@@ -523,7 +803,13 @@ static enum tarn_status halve(struct offloading *offloading, struct tarn_graph *
         bool is_any = least->made.graph != NULL;
         if (high - low <= before / LESS) break;
         offloading->bytes = is_any || !always_moves(offloading) ? low + (high - low) / 2 : high;
-        status = try_both(offloading, least_graph, report);
+        for (uint32_t i = 0; i < offloading->starts_count && status == TARN_OK; i++) {
+            struct start *start = &offloading->starts[i];
+            struct question *question = &start->questions[QUESTIONS - 1];
+            begin_again(offloading, question);
+            status = ask(offloading, start, question, 1);
+        }
+        if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
         if (!offloading->best.made.graph) {
             low = offloading->bytes;
             if (low == high) break;
@@ -539,22 +825,27 @@ static enum tarn_status halve(struct offloading *offloading, struct tarn_graph *
 
 static enum tarn_status find_least(struct offloading *offloading)
 {
-    const struct offloading asked = *offloading;
-    struct tarn_planned again = {0};
-    struct tarn_budget_report report = {0};
+    const struct tarn_budget_report none = {0};
+    uint64_t effort = offloading->options.effort, asked = offloading->bytes, bytes;
+    struct tarn_planned made = {0};
     struct found least = {.time_ns = 0};
-    enum tarn_status status = TARN_OK;
-    uint64_t bytes = offloading->least_again;
-    if (offloading->budget.method != TARN_BUDGET_OFFLOAD && bytes == UINT64_MAX)
-        status = ask_budget(offloading, offloading->graph, 1, &again, &report, &bytes);
-    if (status == TARN_OK && bytes != UINT64_MAX)
-        status = ask_budget(offloading, offloading->graph, bytes, &again, &report, &bytes);
-    offloading->options.effort = 1 + offloading->options.effort / BRIEF_PART;
+    struct start *start;
+    finish_starts(offloading);
+    enum tarn_status status = add_start(offloading, offloading->graph, &none, &start);
+    bool alone = offloading->budget.method == TARN_BUDGET_OFFLOAD;
+    if (status == TARN_OK && !alone && !offloading->smallest) {
+        status = ask_budget(offloading, offloading->graph, 1, false, &made,
+                            &offloading->smallest_report, &bytes);
+        offloading->smallest = made.graph;
+        tarn_plan_destroy(made.plan);
+    }
+    if (status == TARN_OK && offloading->smallest)
+        status = add_start(offloading, offloading->smallest, &offloading->smallest_report, &start);
+    offloading->options.effort = 1 + effort / BRIEF_PART;
     offloading->is_brief = true;
-    if (status == TARN_OK) status = halve(offloading, again.graph, &report, &least);
-    tarn_planned_finish(&again);
-    offloading->options.effort = asked.options.effort;
-    offloading->bytes = asked.bytes;
+    if (status == TARN_OK) status = halve(offloading, &least);
+    offloading->options.effort = effort;
+    offloading->bytes = asked;
     offloading->is_brief = false;
     if (status == TARN_OK && least.made.graph) {
         bytes = tarn_plan_footprint(least.made.plan);
@@ -824,9 +1115,12 @@ static enum tarn_status run_within(struct offloading *offloading, struct tarn_pl
     enum tarn_status status = look_at_given(offloading);
     if (status == TARN_OK && offloading->bytes == UNLIMITED)
         return run_unlimited(offloading, result);
+    offloading->place_part = PLACE_PART;
     if (status == TARN_OK) status = search(offloading);
     if (status == TARN_OK && !offloading->best.made.graph && !is_over(offloading))
         status = find_least(offloading);
+    finish_starts(offloading);
+    tarn_graph_destroy(offloading->smallest);
     if (status == TARN_OK && !offloading->best.made.graph) {
         give_budget_report(offloading, offloading->least == UINT64_MAX ? 0 : offloading->least);
         status = refuse(offloading);
@@ -867,6 +1161,7 @@ enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
                                     .least = UINT64_MAX,
                                     .least_again = UINT64_MAX,
                                     .has_budget = planning->budget != NULL,
+                                    .place_part = 1,
                                     .error = error};
     *result = (struct tarn_planned){0};
     tarn_error_clear(error);

@@ -81,7 +81,8 @@ static uint32_t share_of_next(struct tarn_budgeting *budgeting)
     bool least = budgeting->aim != TARN_AIM_BUDGET;
     uint32_t before = least ? budgeting->descent.searches++ : budgeting->searches++;
     uint32_t full = least ? LEAST_FULL : SEARCHES_FULL;
-    return before < full ? 1 : before < full + SEARCHES_FOURTH ? 4 : 16;
+    if (before < full && !budgeting->is_brief) return 1;
+    return before < full + SEARCHES_FOURTH ? 4 : 16;
 }
 
 static enum tarn_status search(struct tarn_budgeting *budgeting, uint64_t target, bool refine)
@@ -357,7 +358,7 @@ static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tar
     uint64_t step = budgeting->footprint_before / STEPS, next;
     enum tarn_status status = TARN_OK;
     bool small = budgeting->model.ops_count <= PROBED_OPS;
-    if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 ||
+    if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 || budgeting->is_brief ||
         best->time_ns <= budgeting->before_ns || is_over(budgeting))
         return status;
     budgeting->searches = 0;

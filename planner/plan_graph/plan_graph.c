@@ -266,6 +266,7 @@ static uint64_t steps_for(const struct tarn_plan_options *options)
 static uint64_t work_for(const struct tarn_planning *planning, uint64_t steps)
 {
     uint64_t work = tarn_work_default(planning->problem.blocks.storages_count);
+    if (planning->work_part > 1) work = work / planning->work_part + 1;
     if (planning->options.seconds > 0 && planning->options.effort == 0) return 0;
     if (steps <= EFFORT_DEFAULT) return work;
     return steps < UINT64_MAX / work ? work / EFFORT_DEFAULT * steps : 0;

@@ -43,10 +43,10 @@ enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan
 /* The same for the graph of `planned`, which receives the plan, or the bytes needed. aims: as
  * above; else no capacity changes the search, so a larger one never makes the plan larger: the plan
  * is the one without it, or a refusal (but for exact search, and where a clock alone ends the
- * search). */
+ * search). work_part: the search may do one part in work_part of the usual work. */
 enum tarn_status tarn_planned_make(struct tarn_planned *planned,
                                    const struct tarn_plan_options *options, bool aims,
-                                   struct tarn_error *error);
+                                   uint32_t work_part, struct tarn_error *error);
 /* For graphs with moves: storages that copies use until the iteration ends, and longer than all
  * other ops run, change their places within their arenas, away from bytes that the next iteration
  * takes first. Footprints stay. *period_ns: the modelled time from an iteration to the next one is

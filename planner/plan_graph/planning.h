@@ -14,6 +14,7 @@ struct tarn_planning {
     struct tarn_plan_options options;
     uint32_t unlimited; /* number of memory spaces, the first ones, whose capacities do not count */
     bool aims; /* the first plan within the capacity will do; else a capacity is a limit alone */
+    uint32_t work_part; /* one part in that many of the usual work may be done; 0: all of it */
     struct tarn_place_request request;
     double begin_ms;   /* of this plan, on the clock of deadlines */
     uint64_t reported; /* the last footprint reported to the caller; 0: none */

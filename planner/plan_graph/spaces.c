@@ -90,8 +90,10 @@ static enum tarn_status place_within(struct tarn_planning *planning, uint64_t le
     enum tarn_status status = tarn_planning_run(planning, error);
     if (status != TARN_OK || planning->plan->footprint <= left) return status;
     tarn_region_finish(&planning->region);
-    *planning = (struct tarn_planning){
-        .options = planning->options, .aims = planning->aims, .plan = planning->plan};
+    *planning = (struct tarn_planning){.options = planning->options,
+                                       .aims = planning->aims,
+                                       .work_part = planning->work_part,
+                                       .plan = planning->plan};
     *capacity = left;
     return tarn_planning_run(planning, error);
 }
@@ -101,7 +103,10 @@ static enum tarn_status plan_space(struct tarn_plan *plan, struct tarn_planning 
 {
     struct tarn_plan part = {.alignment =
                                  tarn_space_alignment(plan->graph, s, whole->options.alignment)};
-    struct tarn_planning planning = {.options = whole->options, .aims = whole->aims, .plan = &part};
+    struct tarn_planning planning = {.options = whole->options,
+                                     .aims = whole->aims,
+                                     .work_part = whole->work_part,
+                                     .plan = &part};
     struct tarn_region region = {.chunks = NULL};
     struct tarn_graph view;
     uint32_t *origin;
@@ -144,7 +149,10 @@ static bool has_empty(const struct tarn_graph *graph)
 static enum tarn_status plan_filled(struct tarn_planning *whole, struct tarn_error *error)
 {
     struct tarn_plan *plan = whole->plan, part = {.alignment = plan->alignment};
-    struct tarn_planning planning = {.options = whole->options, .aims = whole->aims, .plan = &part};
+    struct tarn_planning planning = {.options = whole->options,
+                                     .aims = whole->aims,
+                                     .work_part = whole->work_part,
+                                     .plan = &part};
     struct tarn_region region = {.chunks = NULL};
     struct tarn_graph view;
     uint32_t *origin;
@@ -271,9 +279,9 @@ enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan
 
 enum tarn_status tarn_planned_make(struct tarn_planned *planned,
                                    const struct tarn_plan_options *options, bool aims,
-                                   struct tarn_error *error)
+                                   uint32_t work_part, struct tarn_error *error)
 {
-    struct tarn_planning planning = {.options = *options, .aims = aims};
+    struct tarn_planning planning = {.options = *options, .aims = aims, .work_part = work_part};
     enum tarn_status status = make(&planning, planned->graph, &planned->plan, error);
     planned->needed = planning.needed;
     return status;

@@ -46,11 +46,11 @@ enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
                                        const struct tarn_plan_options *options, uint32_t unlimited,
                                        struct tarn_plan **plan, struct tarn_error *error);
 enum tarn_status __real_tarn_planned_make(struct tarn_planned *planned,
-                                          const struct tarn_plan_options *options,
-                                          struct tarn_error *error);
+                                          const struct tarn_plan_options *options, bool aims,
+                                          uint32_t work_part, struct tarn_error *error);
 enum tarn_status __wrap_tarn_planned_make(struct tarn_planned *planned,
-                                          const struct tarn_plan_options *options,
-                                          struct tarn_error *error);
+                                          const struct tarn_plan_options *options, bool aims,
+                                          uint32_t work_part, struct tarn_error *error);
 
 enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
                                        const struct tarn_plan_options *options, uint32_t unlimited,
@@ -60,10 +60,11 @@ enum tarn_status __wrap_tarn_plan_make(struct tarn_graph *graph,
 }
 
 enum tarn_status __wrap_tarn_planned_make(struct tarn_planned *planned,
-                                          const struct tarn_plan_options *options,
-                                          struct tarn_error *error)
+                                          const struct tarn_plan_options *options, bool aims,
+                                          uint32_t work_part, struct tarn_error *error)
 {
-    return count(__real_tarn_planned_make(planned, options, error), options, &planned->plan);
+    return count(__real_tarn_planned_make(planned, options, aims, work_part, error), options,
+                 &planned->plan);
 }
 
 enum tarn_status __real_tarn_clocks_init(struct tarn_clocks *clocks, struct tarn_region *region,
