@@ -861,11 +861,7 @@ static enum tarn_status find_least(struct offloading *offloading)
 
 /* ---- Without a budget ---- */
 
-/* Builds the graph with the moves. *result stays NULL if it takes longer than without them: the
- * model's clock follows a list of all ops, and streams side by side may meet otherwise. On 2,000
- * random graphs model and graph agreed for all moves for which no op waits; where ops wait, in
- * several streams, the graph took longer for some (seed 1726 of offload_test: 25,485 ns instead of
- * 19,967), for a reason that is not known yet. */
+/* Builds the graph with the moves. *result stays NULL if it takes longer than without them. */
 static enum tarn_status build_if_free(const struct offloading *offloading,
                                       const struct tarn_offload_model *model,
                                       const struct tarn_offload_choice *choice,

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "planner/plan_graph/plan_graph.h"
 #include "planner/transform/offload/offload.h"
 #include "streams/plan/plan.h"
 #include "support/budget_plan.h"
@@ -419,6 +420,72 @@ static void no_moves_are_faster_than_the_bound(void **state)
     assert_true(HAS_FEW_DRAWS || above_path > 20);
 }
 
+/* ---- The model against the graph ---- */
+
+static uint64_t time_of(const struct tarn_graph *graph)
+{
+    struct tarn_simulation *simulation;
+    struct tarn_error error;
+    require_ok(tarn_graph_simulate(graph, 16, TARN_WAIT_NS, &simulation, &error), &error);
+    uint64_t ns = simulation->makespan_ns;
+    tarn_simulation_destroy(simulation);
+    return ns;
+}
+
+static uint64_t built_time_of(const struct tarn_offload_model *model,
+                              const struct tarn_offload_choice *choice)
+{
+    struct tarn_graph *moved;
+    struct tarn_error error;
+    require_ok(tarn_offload_build(model, choice, &moved, &error), &error);
+    uint64_t ns = time_of(moved);
+    tarn_graph_destroy(moved);
+    return ns;
+}
+
+/* Whether ops wait for copies or not, on one to three streams. With slack the graph takes no longer
+ * than the model. */
+static void the_model_has_the_time_of_the_graph(void **state)
+{
+    (void)state;
+    uint64_t choices = 0, waiting = 0, several = 0;
+    struct campaign campaign = campaign_begin("times of the model of moves", DRAWS(150), 0.05);
+    for (; campaign_goes_on(&campaign); campaign.next++) {
+        uint64_t seed = campaign.next;
+        struct tarn_graph *graph = draw_graph(seed, 12, 1 + (uint32_t)(seed % 3));
+        const struct tarn_offload_options options = draw_offload(seed);
+        struct tarn_offload_terms terms = terms_of(&options);
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_offload_model model;
+        struct tarn_error error;
+        terms.wait_ns = TARN_WAIT_NS;
+        if (seed % 5 > 2) terms.kinds |= TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS;
+        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        for (uint64_t part = 9; part >= 4; part--) {
+            struct tarn_offload_choice choice;
+            uint64_t budget = model.peak0 / 10 * part;
+            assert_int_equal(tarn_offload_within(&model, budget, UINT64_C(2000000), NULL, &choice),
+                             TARN_OK);
+            if (choice.peak > budget || choice.count == 0) continue;
+            choices++;
+            waiting += choice.time_ns > model.time0_ns;
+            several += graph->streams_count > 1;
+            if (built_time_of(&model, &choice) != choice.time_ns)
+                fail_msg("seed %llu: the model has another time", (unsigned long long)seed);
+            assert_int_equal(tarn_offload_relax(&model, budget, &choice), TARN_OK);
+            if (built_time_of(&model, &choice) > choice.time_ns)
+                fail_msg("seed %llu: with slack longer", (unsigned long long)seed);
+        }
+        campaign.runs = choices;
+        tarn_region_finish(&region);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu choices, %llu with waits for copies, %llu on several streams\n",
+                  (unsigned long long)choices, (unsigned long long)waiting,
+                  (unsigned long long)several);
+    assert_true(HAS_FEW_DRAWS || (waiting > 100 && several > 100));
+}
+
 /* ---- Plans ---- */
 
 struct tally {
@@ -682,6 +749,88 @@ static void nobody_waits_without_a_budget(void **state)
     print_message("# %llu that persist are away, %llu are not\n", (unsigned long long)away,
                   (unsigned long long)home);
     assert_true(HAS_FEW_DRAWS || (away > 20 && home > 20));
+}
+
+/* ---- Iterations in a row ---- */
+
+struct times {
+    uint64_t alone_ns, each_ns;
+};
+
+/* Of the moves, if they can be planned within the budget. */
+static bool find_times(const struct tarn_offload_model *model,
+                       const struct tarn_offload_choice *choice, uint64_t budget,
+                       struct times *times)
+{
+    struct tarn_graph *moved;
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    require_ok(tarn_offload_build(model, choice, &moved, &error), &error);
+    times->alone_ns = time_of(moved);
+    enum tarn_status status = tarn_plan_create(
+        moved, TARN_PLAN_OPTIONS(.alignment = 16, .capacity = budget), &plan, &error);
+    if (status == TARN_OK) {
+        assert_int_equal(tarn_plan_settle_boundary(plan, &times->each_ns), TARN_OK);
+        tarn_plan_destroy(plan);
+    }
+    tarn_graph_destroy(moved);
+    return status == TARN_OK;
+}
+
+/* Of moves that take as long alone, those that take less in a row of iterations are the answer: no
+ * choice for copies a quarter slower, or as told, is better. */
+static void of_equal_plans_the_shorter_iteration_is_taken(void **state)
+{
+    (void)state;
+    uint64_t plans = 0, differ = 0;
+    for (uint64_t seed = 0; seed < DRAWS(60); seed++) {
+        struct tarn_graph *graph = draw_net(seed);
+        struct tarn_offload_options offload = draw_offload(seed);
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_offload_model model;
+        struct tarn_offload_report report;
+        struct tarn_plan *plan;
+        struct tarn_error error;
+        offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS;
+        offload.out_bytes_per_second = offload.into_bytes_per_second = UINT64_C(2000000000)
+                                                                       << seed % 5;
+        offload.report = &report;
+        offload.report_size = sizeof report;
+        struct tarn_offload_terms terms = terms_of(&offload);
+        terms.wait_ns = TARN_WAIT_NS;
+        terms.kinds = offload.kinds;
+        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        const struct tarn_budget_options budget = {.struct_size = sizeof budget,
+                                                   .budget = model.peak0 / 10 * (6 + seed % 4),
+                                                   .method = TARN_BUDGET_OFFLOAD};
+        enum tarn_status status = tarn_plan_create(
+            graph, TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget, .offload = &offload),
+            &plan, &error);
+        bool is_other = false;
+        for (uint64_t percent = 100; percent <= 125 && status == TARN_OK; percent += 25) {
+            struct tarn_offload_choice choice;
+            struct times times;
+            tarn_offload_slow(&model, percent);
+            assert_int_equal(
+                tarn_offload_within(&model, budget.budget, UINT64_C(5000000), NULL, &choice),
+                TARN_OK);
+            tarn_offload_slow(&model, 100);
+            if (choice.peak > budget.budget || choice.count == 0) continue;
+            if (!find_times(&model, &choice, budget.budget, &times)) continue;
+            assert_true(report.time_ns <= times.alone_ns);
+            if (report.time_ns < times.alone_ns) continue;
+            assert_true(report.iteration_ns <= times.each_ns);
+            is_other |= report.iteration_ns < times.each_ns;
+        }
+        differ += is_other;
+        plans += status == TARN_OK;
+        if (status == TARN_OK) tarn_plan_destroy(plan);
+        tarn_region_finish(&region);
+        tarn_graph_destroy(graph);
+    }
+    print_message("# %llu plans, %llu shorter than one that takes as long alone\n",
+                  (unsigned long long)plans, (unsigned long long)differ);
+    assert_true(HAS_FEW_DRAWS || (plans > 20 && differ > 0));
 }
 
 /* ---- A budget with moves and without ---- */
@@ -1101,8 +1250,10 @@ int main(void)
         cmocka_unit_test(a_device_that_does_not_copy_needs_kernels_for_moves),
         cmocka_unit_test(the_choice_is_near_the_best_of_all),
         cmocka_unit_test(no_moves_are_faster_than_the_bound),
+        cmocka_unit_test(the_model_has_the_time_of_the_graph),
         cmocka_unit_test(plans_with_moves_are_proved_and_compute_the_same),
         cmocka_unit_test(nobody_waits_without_a_budget),
+        cmocka_unit_test(of_equal_plans_the_shorter_iteration_is_taken),
         cmocka_unit_test(together_is_no_slower_than_either_way_alone),
         cmocka_unit_test(the_least_that_is_told_can_be_kept),
         cmocka_unit_test(the_joint_choice_is_near_the_best_of_all),

@@ -98,6 +98,18 @@ int64_t tarn_offload_freed_at(const struct tarn_offload_model *model, uint32_t g
     return at + (int64_t)model->terms.wait_ns;
 }
 
+int64_t tarn_offload_needed_at(const struct tarn_offload_model *model, uint32_t g,
+                               const int64_t *start)
+{
+    const struct tarn_offload_gap *gap = &model->gaps[g];
+    int64_t at = start[gap->right];
+    for (uint32_t i = 0; i < gap->later_count; i++) {
+        int64_t later = start[model->others[gap->later + i]];
+        if (later < at) at = later;
+    }
+    return at;
+}
+
 /* ---- Just in time ---- */
 
 /* The first of `count` ascending numbers that is at least x, or, `above`, above x. */
@@ -215,7 +227,7 @@ void tarn_offload_place(struct tarn_offload_trial *trial, const int64_t *start, 
             trial->trigger[g] = model->count - 1;
             continue;
         }
-        int64_t by = start[gap->right] - wait;
+        int64_t by = tarn_offload_needed_at(model, g, start) - wait;
         later = trial->into_start[g] = (later < by ? later : by) - (int64_t)gap->into_ns;
         uint32_t k = search(trial->ends, count, later - wait, true);
         uint32_t m = tarn_offload_main_from(model, gap->right, false);
@@ -419,6 +431,9 @@ int64_t tarn_offload_simulate(struct tarn_offload_trial *trial)
         }
         for (uint32_t g = trial->right_head[p]; g != TARN_NONE; g = trial->right_next[g])
             at = larger(at, trial->into_end[g] + wait);
+        for (uint32_t i = model->waits_begin[p]; i < model->waits_begin[p + 1]; i++)
+            if (trial->in[model->waits[i]])
+                at = larger(at, trial->into_end[model->waits[i]] + wait);
         trial->start[p] = at;
         trial->end[p] = trial->stream_end[model->stream[p]] = at + (int64_t)model->cost[p];
         last = larger(last, trial->end[p]);
@@ -426,7 +441,9 @@ int64_t tarn_offload_simulate(struct tarn_offload_trial *trial)
             uint32_t g = trial->outs[next_out];
             int64_t *end = &trial->copy_end[gaps[g].copy];
             if (*end >= 0) continue; /* a later gap of the same version */
-            *end = out_free = larger(out_free, trial->end[p] + wait) + (int64_t)gaps[g].out_ns;
+            int64_t written =
+                trial->end[gaps[g].write]; /* `after` is its place in the list alone */
+            *end = out_free = larger(out_free, written + wait) + (int64_t)gaps[g].out_ns;
         }
         into_free = copy_into(trial, p, trial->end[p] + wait, &next_into, into_free);
     }

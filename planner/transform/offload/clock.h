@@ -79,6 +79,10 @@ void tarn_offload_place(struct tarn_offload_trial *trial, const int64_t *start, 
 int64_t tarn_offload_freed_at(const struct tarn_offload_model *model, uint32_t g, int64_t copy_end,
                               const int64_t *end);
 
+/* When the first op that waits for the copy back begins, by the starts of the ops. */
+int64_t tarn_offload_needed_at(const struct tarn_offload_model *model, uint32_t g,
+                               const int64_t *start);
+
 /* Is the gap in the trial, with its bytes away at some time? */
 static inline bool tarn_offload_frees(const struct tarn_offload_trial *trial, uint32_t g)
 {

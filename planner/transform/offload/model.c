@@ -29,7 +29,9 @@ static bool take_room(struct tarn_offload_model *model, uint32_t gaps_max, size_
     model->main_before = tarn_region_take(region, count, sizeof *model->main_before);
     model->gaps = tarn_region_take(region, gaps_max, sizeof *model->gaps);
     model->by_right = tarn_region_take(region, gaps_max, sizeof *model->by_right);
-    model->others = tarn_region_take(region, others_max, sizeof *model->others);
+    model->others = tarn_region_take(region, 2 * others_max, sizeof *model->others);
+    model->waits = tarn_region_take(region, others_max, sizeof *model->waits);
+    model->waits_begin = tarn_region_take(region, count + 1, sizeof *model->waits_begin);
     return !region->is_exhausted;
 }
 
@@ -131,8 +133,9 @@ static uint64_t size_of(const struct tarn_offload_model *model, uint32_t a)
 }
 
 /* last: by stream, the storage's last user so far, or TARN_NONE. */
-static void add_gap(struct tarn_offload_model *model, const struct tarn_offload_gap *gap,
-                    uint32_t *copy, const uint32_t *last)
+static struct tarn_offload_gap *add_gap(struct tarn_offload_model *model,
+                                        const struct tarn_offload_gap *gap, uint32_t *copy,
+                                        const uint32_t *last)
 {
     struct tarn_offload_gap *added = &model->gaps[model->gaps_count++];
     if (*copy == TARN_NONE) *copy = model->copies_count++;
@@ -143,9 +146,28 @@ static void add_gap(struct tarn_offload_model *model, const struct tarn_offload_
         if (s != model->main && last[s] != TARN_NONE)
             model->others[model->others_count++] = last[s];
     added->others_count = model->others_count - added->others;
+    return added;
 }
 
-static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *places, uint32_t *last)
+/* places: of the users after the gap's right, ascending. next: room, by stream. */
+static void add_later(struct tarn_offload_model *model, struct tarn_offload_gap *gap,
+                      const uint32_t *places, uint32_t count, uint32_t *next)
+{
+    const struct tarn_graph *graph = model->graph;
+    gap->later = model->others_count;
+    if (!gap->has_into || graph->streams_count == 1) return;
+    for (uint32_t s = 0; s < graph->streams_count; s++) next[s] = TARN_NONE;
+    for (uint32_t k = count; k-- > 0;)
+        if (!graph->ops[graph->order[places[k]]].view) next[model->stream[places[k]]] = places[k];
+    for (uint32_t s = 0; s < graph->streams_count; s++)
+        if (s != model->stream[gap->right] && next[s] != TARN_NONE)
+            model->others[model->others_count++] = next[s];
+    gap->later_count = model->others_count - gap->later;
+}
+
+/* last, next: room, by stream. */
+static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *places, uint32_t *last,
+                     uint32_t *next)
 {
     const struct tarn_graph *graph = model->graph;
     const struct tarn_storage *storage = &graph->storages[a];
@@ -165,7 +187,7 @@ static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *pla
     if (storage->persistent) {
         gap.right = places[0];
         gap.is_first = gap.is_forced = true;
-        add_gap(model, &gap, &copy, last);
+        add_later(model, add_gap(model, &gap, &copy, last), places + 1, count - 1, next);
         gap.is_first = gap.is_forced = false;
     }
     for (uint32_t k = 0; k < count; k++) {
@@ -179,8 +201,11 @@ static void add_gaps(struct tarn_offload_model *model, uint32_t a, uint32_t *pla
         gap.right = k + 1 < count ? places[k + 1] : model->count;
         gap.is_forced = storage->persistent && k + 1 == count;
         gap.has_into = k + 1 < count;
-        if (gap.is_forced || (gap.has_into && is_long(model, &gap)))
-            add_gap(model, &gap, &copy, last);
+        if (gap.is_forced || (gap.has_into && is_long(model, &gap))) {
+            uint32_t after = k + 2 < count ? k + 2 : count;
+            add_later(model, add_gap(model, &gap, &copy, last), places + after, count - after,
+                      next);
+        }
     }
 }
 
@@ -202,15 +227,32 @@ static int compare_right(const void *left, const void *right)
     return a->gap < b->gap ? -1 : a->gap > b->gap; /* which are by left, then storage */
 }
 
+static void list_waits(struct tarn_offload_model *model)
+{
+    uint32_t *begin = model->waits_begin;
+    for (uint32_t g = 0; g < model->gaps_count; g++)
+        for (uint32_t i = 0; i < model->gaps[g].later_count; i++)
+            begin[model->others[model->gaps[g].later + i] + 1]++;
+    for (uint32_t p = 0; p < model->count; p++) begin[p + 1] += begin[p];
+    for (uint32_t g = model->gaps_count; g-- > 0;)
+        for (uint32_t i = 0; i < model->gaps[g].later_count; i++)
+            model->waits[--begin[model->others[model->gaps[g].later + i] + 1]] = g;
+    for (uint32_t p = 0; p < model->count; p++) begin[p] = begin[p + 1];
+    begin[model->count] = 0;
+    for (uint32_t g = 0; g < model->gaps_count; g++)
+        begin[model->count] += model->gaps[g].later_count;
+}
+
 static enum tarn_status find_gaps(struct tarn_offload_model *model, uint32_t users_most)
 {
     struct tarn_region *region = model->region;
     struct tarn_region_mark mark = tarn_region_mark(region);
     uint32_t *places = tarn_region_take(region, users_most, sizeof *places);
     uint32_t *last = tarn_region_take(region, model->graph->streams_count, sizeof *last);
-    if (!places || !last) return TARN_SYSTEM;
+    uint32_t *next = tarn_region_take(region, model->graph->streams_count, sizeof *next);
+    if (!places || !last || !next) return TARN_SYSTEM;
     for (uint32_t a = 0; a < model->graph->storages_count; a++)
-        if (tarn_offload_may_move(model, a)) add_gaps(model, a, places, last);
+        if (tarn_offload_may_move(model, a)) add_gaps(model, a, places, last, next);
     qsort(model->gaps, model->gaps_count, sizeof *model->gaps, compare_left);
     struct right *rights = tarn_region_take(region, model->gaps_count, sizeof *rights);
     if (!rights) return TARN_SYSTEM;
@@ -218,6 +260,7 @@ static enum tarn_status find_gaps(struct tarn_offload_model *model, uint32_t use
         rights[g] = (struct right){model->gaps[g].right, g};
     qsort(rights, model->gaps_count, sizeof *rights, compare_right);
     for (uint32_t g = 0; g < model->gaps_count; g++) model->by_right[g] = rights[g].gap;
+    list_waits(model);
     tarn_region_release(region, mark);
     return TARN_OK;
 }

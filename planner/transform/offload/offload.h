@@ -54,6 +54,8 @@ struct tarn_offload_gap {
     uint64_t out_ns, into_ns;
     uint32_t others, others_count; /* in `others` of the model: the last user of each other stream
                                       up to `left`, for which a release waits, too */
+    uint32_t later, later_count;   /* in `others`, too: of each stream other than that of `right`,
+                                      the first user after it, which waits for the copy back, too */
     bool has_out,
         has_into;   /* else nothing is to be copied out of it, or it ends with the iteration */
     bool is_first;  /* it begins with the iteration */
@@ -95,6 +97,8 @@ struct tarn_offload_model {
     uint32_t *by_right; /* gaps by right, then left, then storage */
     uint32_t *others;   /* places; see struct tarn_offload_gap */
     uint32_t others_count;
+    uint32_t *waits_begin, *waits; /* by place, and one more: gaps for whose copy back the place
+                                      waits although it is not their `right` */
     uint64_t peak0, time0_ns;
 };
 

@@ -280,7 +280,7 @@ static void look_for_option(struct search *search, size_t q, bool is_first, stru
             out = trial->free_at[g];
             into = trial->into_start[g];
         } else {
-            int64_t by = start[gap->right] - wait;
+            int64_t by = tarn_offload_needed_at(model, g, start) - wait;
             out = larger(last_out, end[gap->write] + wait) + (int64_t)gap->out_ns;
             out = tarn_offload_freed_at(model, g, gap->has_out ? out : -wait, end);
             into = (first_in < by ? first_in : by) - (int64_t)gap->into_ns;
