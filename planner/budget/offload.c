@@ -51,9 +51,10 @@ enum { HALVES = 8, BRIEF_PART = 32 };
 enum { PLACE_STEPS = 300, PLACE_PART = 16, AGAIN_MAX = 4, AGAIN_PART = 3 };
 /* Once a plan fits, so many candidates are placed at most. */
 enum { PLACED_MAX = 24 };
-/* The first answers of graphs other than the given one are found with one part in FIRST_PART of the
- * effort; the FINE_MAX fastest of these get all of it. */
-enum { FIRST_PART = 8, FINE_MAX = 3 };
+/* First answers are found with one part in FIRST_PART of the effort. All of it is spent on those of
+ * the given graph that take at most one part in NEAR longer than without moves, and in the end on
+ * the FINE_MAX graphs of the fastest. */
+enum { FIRST_PART = 8, FINE_MAX = 2, NEAR = 8 };
 /* Graphs that moves start from: the given one, those of all multiples, and the least. */
 enum { STARTS_MAX = 16 };
 /* Percent of their modelled time that copies may take without making an op wait, if that is
@@ -512,9 +513,10 @@ static enum tarn_status try_answer(struct offloading *offloading, struct start *
     else
         tarn_graph_destroy(tried.graph);
     if (status != TARN_OK) return status;
-    /* for more bytes than it has alive the answer would be the same */
-    uint64_t aim = tarn_smaller(question->aim, tried.choice.peak);
-    question->aim = aim > missing ? aim - missing : 0;
+    uint64_t aim = question->aim > missing ? question->aim - missing : 0;
+    if (aim >= tried.choice.peak) /* the answer would be the same */
+        aim = tried.choice.peak > missing ? tried.choice.peak - missing : 0;
+    question->aim = aim;
     int asked_max = offloading->is_brief ? ASKED_BRIEFLY : ASKED_MAX;
     return question->asked < asked_max ? ask(offloading, start, question, 4) : TARN_OK;
 }
@@ -584,8 +586,14 @@ static enum tarn_status try_moves(struct offloading *offloading, struct tarn_gra
     *fastest_ns = UINT64_MAX;
     for (int k = 0; k < QUESTIONS && status == TARN_OK && !costs_nothing(offloading); k++) {
         struct question *question = &start->questions[k];
-        question->is_first = is_brief;
-        status = ask(offloading, start, question, is_brief ? FIRST_PART : 1);
+        question->is_first = true;
+        status = ask(offloading, start, question, FIRST_PART);
+        bool is_near = is_given && question->time_ns > free_ns(offloading) &&
+                       question->time_ns <= offloading->before_ns + offloading->before_ns / NEAR;
+        if (status == TARN_OK && (is_near || !is_brief)) {
+            question->is_first = false;
+            status = ask(offloading, start, question, 1);
+        }
         if (status == TARN_OK) status = settle(offloading, free_ns(offloading));
         *fastest_ns = tarn_smaller(*fastest_ns, question->time_ns);
     }
@@ -775,7 +783,7 @@ static enum tarn_status search(struct offloading *offloading)
     const struct tarn_budget_report none = {0};
     bool alone = offloading->budget.method == TARN_BUDGET_OFFLOAD;
     uint64_t ns;
-    enum tarn_status status = try_moves(offloading, offloading->graph, &none, false, &ns);
+    enum tarn_status status = try_moves(offloading, offloading->graph, &none, true, &ns);
     if (status != TARN_OK || costs_nothing(offloading)) return status;
     if (!alone && !always_moves(offloading)) status = try_budget(offloading);
     if (status == TARN_OK && !alone && !costs_nothing(offloading))
