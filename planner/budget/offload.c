@@ -218,12 +218,13 @@ static bool has_faster(const struct tarn_graph *graph)
     return false;
 }
 
-/* Nothing can be faster by more than one part in NOTHING. */
+/* Up to that, moves cost nothing. */
 static uint64_t free_ns(const struct offloading *offloading)
 {
     return offloading->before_ns + offloading->before_ns / NOTHING;
 }
 
+/* Nothing can be faster by more than one part in NOTHING. */
 static bool costs_nothing(const struct offloading *offloading)
 {
     return offloading->best.made.graph && !has_faster(offloading->graph) &&
@@ -572,7 +573,7 @@ static enum tarn_status find_bounds(struct offloading *offloading,
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
-/* Asks for moves that start from that graph. Those that cost nothing are placed at once. is_brief:
+/* Asks which moves from that graph are best. Those that cost nothing are placed at once. is_brief:
  * with little effort. *fastest_ns: the time of the fastest answer that is left; UINT64_MAX: there
  * is none. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
@@ -656,7 +657,7 @@ static enum tarn_status try_budget(struct offloading *offloading)
     if (least < offloading->least) offloading->least = least;
     if (status == TARN_OK && made.graph && least == UINT64_MAX)
         status = offer_found(offloading, &made, &report);
-    if (status == TARN_OK && least != UINT64_MAX) {
+    if (status == TARN_OK && made.graph && least != UINT64_MAX) {
         offloading->smallest = tarn_graph_retain(made.graph);
         offloading->smallest_report = report;
         if (least < offloading->before)
