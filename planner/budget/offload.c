@@ -573,12 +573,10 @@ static enum tarn_status find_bounds(struct offloading *offloading,
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
-/* Asks which moves from that graph are best. Those that cost nothing are placed at once. is_brief:
- * with little effort. *fastest_ns: the time of the fastest answer that is left; UINT64_MAX: there
- * is none. */
+/* Asks which moves from that graph are best. Those that cost nothing are placed at once.
+ * *fastest_ns: the time of the fastest answer that is left; UINT64_MAX: there is none. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
-                                  const struct tarn_budget_report *report, bool is_brief,
-                                  uint64_t *fastest_ns)
+                                  const struct tarn_budget_report *report, uint64_t *fastest_ns)
 {
     struct start *start;
     bool is_given = from == offloading->graph;
@@ -591,7 +589,7 @@ static enum tarn_status try_moves(struct offloading *offloading, struct tarn_gra
         status = ask(offloading, start, question, FIRST_PART);
         bool is_near = is_given && question->time_ns > free_ns(offloading) &&
                        question->time_ns <= offloading->before_ns + offloading->before_ns / NEAR;
-        if (status == TARN_OK && (is_near || !is_brief)) {
+        if (status == TARN_OK && is_near) {
             question->is_first = false;
             status = ask(offloading, start, question, 1);
         }
@@ -660,8 +658,7 @@ static enum tarn_status try_budget(struct offloading *offloading)
     if (status == TARN_OK && made.graph && least != UINT64_MAX) {
         offloading->smallest = tarn_graph_retain(made.graph);
         offloading->smallest_report = report;
-        if (least < offloading->before)
-            status = try_moves(offloading, made.graph, &report, true, &ns);
+        if (least < offloading->before) status = try_moves(offloading, made.graph, &report, &ns);
     }
     tarn_planned_finish(&made);
     return status;
@@ -680,18 +677,18 @@ static enum tarn_status try_above(struct offloading *offloading, uint64_t bytes,
     enum tarn_status status =
         ask_budget(offloading, offloading->graph, bytes, is_brief, &made, &report, &least);
     if (status == TARN_OK && made.graph && least == UINT64_MAX) {
-        status = try_moves(offloading, made.graph, &report, is_brief, fastest_ns);
+        status = try_moves(offloading, made.graph, &report, fastest_ns);
         if (is_brief) offloading->starts[offloading->starts_count - 1].budget = bytes;
     }
     tarn_planned_finish(&made);
     return status;
 }
 
-static enum tarn_status try_multiple(struct offloading *offloading, double multiple,
+static enum tarn_status try_multiple(struct offloading *offloading, double multiple, bool is_brief,
                                      uint64_t *fastest_ns)
 {
     uint64_t bytes = (uint64_t)((double)offloading->bytes * multiple);
-    return try_above(offloading, bytes, true, fastest_ns);
+    return try_above(offloading, bytes, is_brief, fastest_ns);
 }
 
 static enum tarn_status try_multiples(struct offloading *offloading)
@@ -702,25 +699,28 @@ static enum tarn_status try_multiples(struct offloading *offloading)
     double best = 0;
     enum tarn_status status = TARN_OK;
     for (size_t i = 0; i < COUNT && status == TARN_OK && !costs_nothing(offloading); i++) {
-        status = try_multiple(offloading, multiples[i], &ns);
+        status = try_multiple(offloading, multiples[i], false, &ns);
         if (ns >= best_ns) continue;
         best = multiples[i];
         best_ns = ns;
     }
     if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
-        status = try_multiple(offloading, best + 0.1, &ns);
+        status = try_multiple(offloading, best + 0.1, true, &ns);
     if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
-        status = try_multiple(offloading, best - 0.07, &ns);
+        status = try_multiple(offloading, best - 0.07, true, &ns);
     return status;
 }
 
-/* Answers the questions whose first answers are the fastest with all effort. Where the fastest of
- * all starts from a brief search for a budget, that is repeated with all effort, too. */
+/* Answers the questions whose first answers are the fastest with all effort. If the fastest of all
+ * starts from a brief search for a budget, that is repeated with all effort first. */
 static enum tarn_status refine(struct offloading *offloading)
 {
     enum tarn_status status = TARN_OK;
     struct start *start = NULL;
     uint64_t ns;
+    const struct question *best = find_fastest(offloading, false, &start);
+    if (best && start->budget > 0 && may_be_better(offloading, best))
+        status = try_above(offloading, start->budget, false, &ns);
     for (int n = 0; n < FINE_MAX && status == TARN_OK; n++) {
         if (!find_fastest(offloading, true, &start)) break;
         for (int k = 0; k < QUESTIONS && status == TARN_OK; k++) {
@@ -730,10 +730,7 @@ static enum tarn_status refine(struct offloading *offloading)
             status = ask(offloading, start, question, 1);
         }
     }
-    struct question *best = find_fastest(offloading, false, &start);
-    if (status != TARN_OK || !best || start->budget == 0) return status;
-    if (!may_be_better(offloading, best)) return TARN_OK;
-    return try_above(offloading, start->budget, false, &ns);
+    return status;
 }
 
 /* Moves storages for which no op waits, and recomputes from there. */
@@ -773,7 +770,7 @@ static enum tarn_status try_below(struct offloading *offloading)
     enum tarn_status status = settle(offloading, UINT64_MAX);
     for (size_t i = 0; i < sizeof multiples / sizeof *multiples && status == TARN_OK; i++) {
         if (offloading->best.made.graph) break;
-        status = try_multiple(offloading, multiples[i], &ns);
+        status = try_multiple(offloading, multiples[i], false, &ns);
         if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
     }
     return status;
@@ -784,7 +781,7 @@ static enum tarn_status search(struct offloading *offloading)
     const struct tarn_budget_report none = {0};
     bool alone = offloading->budget.method == TARN_BUDGET_OFFLOAD;
     uint64_t ns;
-    enum tarn_status status = try_moves(offloading, offloading->graph, &none, true, &ns);
+    enum tarn_status status = try_moves(offloading, offloading->graph, &none, &ns);
     if (status != TARN_OK || costs_nothing(offloading)) return status;
     if (!alone && !always_moves(offloading)) status = try_budget(offloading);
     if (status == TARN_OK && !alone && !costs_nothing(offloading))
