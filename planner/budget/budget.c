@@ -309,6 +309,17 @@ static enum tarn_status find_interleaved(const struct question *question,
     return tarn_graph_interleave(question->graph, budgeting.options.alignment, result, error);
 }
 
+/* Another list may hide the passes, or when its streams communicate: where its answer takes time,
+ * the graph's own list is searched, too. */
+static void ask_own_list(const struct question *question, struct answer *best)
+{
+    struct answer other;
+    bool takes_time = is_refusal(best) || best->report.time_ns > best->report.time_before_ns;
+    if (!takes_time || tarn_deadline_is_over(&question->deadline)) return;
+    ask(question, question->graph, TARN_BUDGET_SEARCH, 0, &other);
+    take_better(best, &other);
+}
+
 /* An order that is good without a budget may be bad for what a small one has alive: where much runs
  * again, fewer results of the forward pass are kept, and what waits in the backward pass counts. So
  * the search is repeated where ops that free bytes run as early as they can. A refusal is repeated,
@@ -352,15 +363,13 @@ static void ask_any(const struct question *question, struct answer *best)
 }
 
 /* The search is no proof that nothing keeps to a budget: before it is refused, or an answer as
- * small as it comes is given, every other method is asked. interleaved: the search has looked at
- * another list than the graph's. */
-static void ask_others(const struct question *question, bool interleaved, struct answer *best)
+ * small as it comes is given, every other method is asked. */
+static void ask_others(const struct question *question, struct answer *best)
 {
-    static const enum tarn_budget_method others[] = {TARN_BUDGET_SEARCH, TARN_BUDGET_KEEP,
-                                                     TARN_BUDGET_CHEN, TARN_BUDGET_CHECKMATE,
-                                                     TARN_BUDGET_GIST};
+    static const enum tarn_budget_method others[] = {TARN_BUDGET_KEEP, TARN_BUDGET_CHEN,
+                                                     TARN_BUDGET_CHECKMATE, TARN_BUDGET_GIST};
     bool choices = tarn_graph_has_implementations(question->graph);
-    for (size_t i = !interleaved; i < sizeof others / sizeof *others; i++) {
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         bool searches = others[i] == TARN_BUDGET_CHECKMATE || others[i] == TARN_BUDGET_GIST;
         struct answer other;
         if (tarn_deadline_is_over(&question->deadline)) return;
@@ -413,10 +422,11 @@ enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
         ask(&question, graph, question.options.method, 0, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
     bool near_least = best.near_least;
+    if (searches && known && other) ask_own_list(&question, &best);
     if (searches && known) ask_released(&question, &best);
     known = best.status == TARN_OK || is_refusal(&best);
     if (searches && known && near_least)
-        ask_others(&question, other != NULL, &best);
+        ask_others(&question, &best);
     else if (searches && known && tarn_graph_has_implementations(graph))
         ask_for_less(&question, &best);
     if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
