@@ -357,7 +357,7 @@ static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tar
     bool streams = budgeting->graph->streams_count > 1;
     uint64_t step = budgeting->footprint_before / (streams ? STREAMS_STEPS : STEPS), next;
     enum tarn_status status = TARN_OK;
-    bool small = streams || budgeting->model.ops_count <= PROBED_OPS;
+    bool small = budgeting->model.ops_count <= PROBED_OPS;
     uint32_t probes = streams ? STREAMS_PROBES : PROBES;
     if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 ||
         best->time_ns <= budgeting->before_ns || is_over(budgeting))

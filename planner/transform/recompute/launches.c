@@ -93,7 +93,7 @@ static bool write_list(const struct listing *listing, struct tarn_region *region
         const struct tarn_version *version = &model->versions[w];
         for (uint32_t i = 0; i < version->launches_count; i++)
             model->launches[listing->begin[version->launches[i]]++] =
-                (struct tarn_launch){version->launches[i], w, i + 1};
+                (struct tarn_recompute_launch){version->launches[i], w, i + 1};
     }
     return model->launches;
 }

@@ -61,7 +61,7 @@ struct tarn_state {
 
 /* Before the op of the place the version may be written again, so many communicating ops of its
  * stream ahead of its first reader. */
-struct tarn_launch {
+struct tarn_recompute_launch {
     uint32_t place, version, ahead;
 };
 
@@ -101,7 +101,7 @@ struct tarn_recompute_model {
     uint32_t reversals_count; /* times that the list goes over from forward to backward ops */
     uint32_t *drops;          /* droppable versions by the place at which they are dropped */
     uint32_t drops_count;
-    struct tarn_launch *launches; /* by place */
+    struct tarn_recompute_launch *launches; /* by place */
     uint32_t launches_count;
     struct tarn_version *versions;
     uint32_t versions_count;

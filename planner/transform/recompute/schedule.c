@@ -217,7 +217,7 @@ static void launch(struct tarn_evaluator *evaluator)
     const struct tarn_policy *policy = evaluator->policy;
     for (; evaluator->next_launch < model->launches_count && !has_failed(evaluator);
          evaluator->next_launch++) {
-        const struct tarn_launch *launch = &model->launches[evaluator->next_launch];
+        const struct tarn_recompute_launch *launch = &model->launches[evaluator->next_launch];
         uint32_t w = launch->version;
         if (launch->place > evaluator->place) return;
         if (!policy->keep[w] && policy->ahead[w] == launch->ahead &&
