@@ -207,6 +207,7 @@ struct answer {
     struct tarn_planned made; /* of a refusal: the graph of the smallest footprint */
     struct tarn_budget_report report;
     bool near_least; /* the smallest footprint had to be searched for */
+    bool launches;   /* what communicates may run again, ahead of its readers */
     struct tarn_error error;
 };
 
@@ -247,6 +248,7 @@ static void ask(const struct question *question, struct tarn_graph *graph,
     assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
     answer->status = status;
     answer->near_least = budgeting.smallest > 0;
+    answer->launches = budgeting.model.launches_count > 0;
     if (status == TARN_OK || status == TARN_DOES_NOT_FIT)
         answer->made = best.made;
     else
@@ -316,6 +318,18 @@ static enum tarn_status find_interleaved(const struct question *question,
     return tarn_graph_interleave(question->graph, budgeting.options.alignment, result, error);
 }
 
+/* Another list may hide when its streams communicate. Where what communicates may run again and the
+ * answer takes time, the graph's own list is searched, too. Returns whether it was. */
+static bool ask_own_list(const struct question *question, struct answer *best)
+{
+    struct answer other;
+    bool takes_time = is_refusal(best) || best->report.time_ns > best->report.time_before_ns;
+    if (!best->launches || !takes_time || tarn_deadline_is_over(&question->deadline)) return false;
+    ask(question, question->graph, TARN_BUDGET_SEARCH, 0, &other);
+    take_better(best, &other);
+    return true;
+}
+
 /* An order that is good without a budget may be bad for what a small one has alive: where much runs
  * again, fewer results of the forward pass are kept, and what waits in the backward pass counts. So
  * the search is repeated where ops that free bytes run as early as they can. A refusal is repeated,
@@ -359,8 +373,8 @@ static void ask_any(const struct question *question, struct answer *best)
 }
 
 /* The search is no proof that nothing keeps to a budget: before it is refused, or an answer as
- * small as it comes is given, every other method is asked. interleaved: the search has looked at
- * another list than the graph's. */
+ * small as it comes is given, every other method is asked. interleaved: the search has looked only
+ * at another list than the graph's. */
 static void ask_others(const struct question *question, bool interleaved, struct answer *best)
 {
     static const enum tarn_budget_method others[] = {TARN_BUDGET_SEARCH, TARN_BUDGET_KEEP,
@@ -417,11 +431,13 @@ static enum tarn_status run(struct question *question, struct tarn_planned *resu
         ask(question, question->graph, question->options.method, 0, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
     bool near_least = best.near_least;
+    bool interleaved = other != NULL;
     searches = searches && !question->is_brief;
+    if (searches && known && other && ask_own_list(question, &best)) interleaved = false;
     if (searches && known) ask_released(question, &best);
     known = best.status == TARN_OK || is_refusal(&best);
     if (searches && known && near_least)
-        ask_others(question, other != NULL, &best);
+        ask_others(question, interleaved, &best);
     else if (searches && known && tarn_graph_has_implementations(question->graph))
         ask_for_less(question, &best);
     if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)

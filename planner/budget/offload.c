@@ -711,8 +711,23 @@ static enum tarn_status try_multiples(struct offloading *offloading)
     return status;
 }
 
-/* Answers the questions whose first answers are the fastest with all effort. If the fastest of all
- * starts from a brief search for a budget, that is repeated with all effort first. */
+/* Answers the questions of that graph with all effort. */
+static enum tarn_status refine_start(struct offloading *offloading, struct start *start)
+{
+    enum tarn_status status = TARN_OK;
+    for (int k = 0; k < QUESTIONS && status == TARN_OK; k++) {
+        struct question *question = &start->questions[k];
+        if (!question->is_first) continue;
+        question->is_first = false;
+        status = ask(offloading, start, question, 1);
+    }
+    return status;
+}
+
+/* Answers the questions of the fastest graphs with all effort, and those of the given graph if its
+ * bound allows a faster answer, so that moves alone are as good here as by themselves. If the
+ * fastest of all starts from a brief search for a budget, that is repeated with all effort first.
+ */
 static enum tarn_status refine(struct offloading *offloading)
 {
     enum tarn_status status = TARN_OK;
@@ -723,13 +738,13 @@ static enum tarn_status refine(struct offloading *offloading)
         status = try_above(offloading, start->budget, false, &ns);
     for (int n = 0; n < FINE_MAX && status == TARN_OK; n++) {
         if (!find_fastest(offloading, true, &start)) break;
-        for (int k = 0; k < QUESTIONS && status == TARN_OK; k++) {
-            struct question *question = &start->questions[k];
-            if (!question->graph || !question->is_first) continue;
-            question->is_first = false;
-            status = ask(offloading, start, question, 1);
-        }
+        status = refine_start(offloading, start);
     }
+    best = find_fastest(offloading, false, &start);
+    uint64_t known_ns = best ? best->time_ns : UINT64_MAX;
+    if (offloading->best.made.graph) known_ns = tarn_smaller(known_ns, offloading->best.time_ns);
+    if (status == TARN_OK && known_ns > offloading->no_less_ns)
+        status = refine_start(offloading, &offloading->starts[0]);
     return status;
 }
 

@@ -21,7 +21,7 @@
 #include "streams/base/error.h"
 
 enum { SEARCHES_FULL = 2, LEAST_FULL = 2, SEARCHES_FOURTH = 4 };
-enum { STEPS = 192, PROBES = 6, PROBED_OPS = 512 };
+enum { STEPS = 192, LAUNCHES_STEPS = 32, PROBES = 6, LAUNCHES_PROBES = 10, PROBED_OPS = 512 };
 enum { ATTEMPTS_MAX = 6, IMPATIENT_MAX = 3, LEAST_ROUNDS = 5, HALVINGS = 5, QUESTIONS = 8 };
 
 static bool is_over(const struct tarn_budgeting *budgeting)
@@ -355,16 +355,18 @@ static enum tarn_status reorder_best(struct tarn_budgeting *budgeting, struct ta
 static enum tarn_status probe_below(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
 {
     uint64_t budget = budgeting->options.budget;
-    uint64_t step = budgeting->footprint_before / STEPS, next;
+    bool launches = budgeting->model.launches_count > 0;
+    uint64_t step = budgeting->footprint_before / (launches ? LAUNCHES_STEPS : STEPS), next;
     enum tarn_status status = TARN_OK;
     bool small = budgeting->model.ops_count <= PROBED_OPS;
+    uint32_t probes = launches ? LAUNCHES_PROBES : PROBES;
     if (budgeting->options.method != TARN_BUDGET_SEARCH || step == 0 || budgeting->is_brief ||
         best->time_ns <= budgeting->before_ns || is_over(budgeting))
         return status;
     budgeting->searches = 0;
     if (!small) return try_target(budgeting, budget, true, best, &next);
     uint64_t step_number = budget / step;
-    for (uint32_t i = 0; i < PROBES && step_number > 0 && status == TARN_OK; i++, step_number--) {
+    for (uint32_t i = 0; i < probes && step_number > 0 && status == TARN_OK; i++, step_number--) {
         uint64_t target = step_number * step;
         if (is_over(budgeting) || best->time_ns <= budgeting->before_ns) break;
         if (target < budgeting->smallest) break;

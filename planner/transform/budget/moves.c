@@ -18,6 +18,7 @@ void tarn_policy_copy(const struct tarn_recompute_model *model, struct tarn_poli
 {
     memcpy(to->keep, from->keep, model->versions_count * sizeof *to->keep);
     memcpy(to->retain, from->retain, model->versions_count * sizeof *to->retain);
+    memcpy(to->ahead, from->ahead, model->versions_count * sizeof *to->ahead);
     memcpy(to->form, from->form, model->graph->ops_count * sizeof *to->form);
     to->cuts = from->cuts;
     to->cuts_count = from->cuts_count;
@@ -28,6 +29,7 @@ bool tarn_policy_is_equal(const struct tarn_recompute_model *model, const struct
 {
     return memcmp(a->keep, b->keep, model->versions_count * sizeof *a->keep) == 0 &&
            memcmp(a->retain, b->retain, model->versions_count * sizeof *a->retain) == 0 &&
+           memcmp(a->ahead, b->ahead, model->versions_count * sizeof *a->ahead) == 0 &&
            memcmp(a->form, b->form, model->graph->ops_count * sizeof *a->form) == 0 &&
            a->cuts == b->cuts && a->cuts_count == b->cuts_count;
 }
@@ -160,7 +162,10 @@ void tarn_search_move_version(struct tarn_budget_search *search, uint32_t d)
 {
     uint32_t value = tarn_decision_get(&search->space, search->policy, d),
              luck = tarn_search_draw(search, 8);
-    if (value == TARN_KEEP)
+    uint32_t launches = search->space.decisions[d].values - TARN_DROP_AHEAD;
+    if (launches > 0 && luck >= 4)
+        value = TARN_DROP_AHEAD + tarn_search_draw(search, launches);
+    else if (value == TARN_KEEP)
         value = luck == 0 ? TARN_DROP_EACH_TIME : TARN_DROP;
     else if (value == TARN_DROP && (search->roles[d] & SHARED) && luck < 2)
         value = TARN_DROP_EACH_TIME;

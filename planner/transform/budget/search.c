@@ -87,9 +87,9 @@ static struct option *list_options(struct tarn_budget_search *search, uint32_t *
     struct option *options = tarn_region_take(&search->region, most, sizeof *options);
     *count = 0;
     for (uint32_t d = 0; options && d < space->count; d++) {
-        uint32_t values = d < space->versions_count ? 2 : space->decisions[d].values;
-        for (uint32_t value = 1; value < values; value++)
-            options[(*count)++] = (struct option){{d, value}, 1e300};
+        for (uint32_t value = 1; value < space->decisions[d].values; value++)
+            if (d >= space->versions_count || value != TARN_DROP_EACH_TIME)
+                options[(*count)++] = (struct option){{d, value}, 1e300};
     }
     return options;
 }
@@ -170,8 +170,25 @@ static bool improves(struct tarn_budget_search *search, uint32_t d, uint32_t val
     return better;
 }
 
-/* Keeps versions that were dropped without a gain, then keeps one version instead of another, until
- * no change is better or `steps` evaluations have been made. */
+/* Tries all numbers of communicating ops by which the best policy's repetition of a version may be
+ * launched ahead; whether one was better. */
+static bool launches_better(struct tarn_budget_search *search, uint32_t d, uint64_t end)
+{
+    const struct tarn_budget_space *space = &search->space;
+    uint32_t values = space->decisions[d].values;
+    bool better = false;
+    if (tarn_decision_get(space, search->policy, d) == TARN_KEEP) return false;
+    for (uint32_t value = TARN_DROP_AHEAD; value < values && search->evaluations < end; value++)
+        better = improves(search, d, value) || better;
+    if (values > TARN_DROP_AHEAD && search->evaluations < end)
+        better = improves(search, d, TARN_DROP) || better;
+    return better;
+}
+
+/* Keeps versions that were dropped without a gain, launches repetitions earlier or later, then
+ * keeps one version instead of another, until no change is better or `steps` evaluations have been
+ * made.
+ */
 static void polish(struct tarn_budget_search *search, uint64_t steps)
 {
     const struct tarn_budget_space *space = &search->space;
@@ -184,6 +201,8 @@ static void polish(struct tarn_budget_search *search, uint64_t steps)
         for (uint32_t d = 0; d < space->count && search->evaluations < end; d++)
             if (tarn_decision_get(space, search->policy, d) != 0)
                 better = improves(search, d, 0) || better;
+        for (uint32_t d = 0; d < space->versions_count; d++)
+            better = launches_better(search, d, end) || better;
         for (uint32_t d = 0; d < space->versions_count && search->evaluations < end; d++) {
             uint32_t value = tarn_decision_get(space, search->policy, d);
             if (value == TARN_KEEP) continue;

@@ -50,7 +50,8 @@ static void add_versions(struct tarn_budget_space *space, uint64_t least)
     for (uint32_t w = 0; w < model->versions_count; w++) {
         if (!model->versions[w].droppable || model->versions[w].size < least) continue;
         space->of_version[w] = space->count;
-        space->decisions[space->count++] = (struct tarn_decision){w, TARN_VERSION_VALUES};
+        space->decisions[space->count++] =
+            (struct tarn_decision){w, TARN_DROP_AHEAD + model->versions[w].launches_count};
     }
     space->versions_count = space->count;
 }
@@ -115,7 +116,8 @@ uint32_t tarn_decision_get(const struct tarn_budget_space *space, const struct t
     if (d >= space->versions_count)
         return form_value(space->model, space->model->op_forms[index], policy->form[index]);
     if (policy->keep[index]) return TARN_KEEP;
-    return policy->retain[index] ? TARN_DROP : TARN_DROP_EACH_TIME;
+    if (!policy->retain[index]) return TARN_DROP_EACH_TIME;
+    return policy->ahead[index] > 0 ? TARN_DROP_AHEAD - 1u + policy->ahead[index] : TARN_DROP;
 }
 
 void tarn_decision_set(const struct tarn_budget_space *space, struct tarn_policy *policy,
@@ -128,6 +130,8 @@ void tarn_decision_set(const struct tarn_budget_space *space, struct tarn_policy
     } else {
         policy->keep[index] = value == TARN_KEEP;
         policy->retain[index] = value != TARN_DROP_EACH_TIME;
+        policy->ahead[index] =
+            value >= TARN_DROP_AHEAD ? (uint8_t)(value - TARN_DROP_AHEAD + 1) : 0;
     }
 }
 

@@ -6,8 +6,9 @@
 
 #include "budget.h"
 
-/* Values of a decision about a version. */
-enum { TARN_KEEP, TARN_DROP, TARN_DROP_EACH_TIME, TARN_VERSION_VALUES };
+/* Values of a decision about a version; from TARN_DROP_AHEAD on: dropped, and its repetition is
+ * launched 1, 2, ... communicating ops ahead of its reader. */
+enum { TARN_KEEP, TARN_DROP, TARN_DROP_EACH_TIME, TARN_DROP_AHEAD };
 
 struct tarn_decision {
     uint32_t index;  /* version, or op */

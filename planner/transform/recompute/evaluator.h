@@ -39,9 +39,10 @@ struct tarn_evaluator {
     uint32_t *guessed; /* version -> guess in which it was counted last */
     uint32_t guess;
     uint32_t place;
-    uint32_t next_drop; /* of the model's drops */
-    uint32_t next_cut;  /* of the policy's */
-    bool stuck;         /* the policy cannot be carried out */
+    uint32_t next_drop;   /* of the model's drops */
+    uint32_t next_launch; /* of the model's launches */
+    uint32_t next_cut;    /* of the policy's */
+    bool stuck;           /* the policy cannot be carried out */
     bool no_memory;
 };
 

@@ -41,4 +41,11 @@ void tarn_reading_forms(struct tarn_reading *reading, uint32_t v);
 enum tarn_status tarn_model_find_passes(struct tarn_recompute_model *model,
                                         struct tarn_region *region);
 
+/* ---- recompute/launches.c ---- */
+
+/* Lists the places at which versions may be communicated again ahead of their readers; none if
+ * there is one stream. TARN_SYSTEM: no memory. */
+enum tarn_status tarn_model_list_launches(struct tarn_recompute_model *model,
+                                          struct tarn_region *region);
+
 #endif

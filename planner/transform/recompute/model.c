@@ -222,6 +222,7 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
     }
     tarn_region_release(region, mark);
     if (status == TARN_OK) status = tarn_model_find_passes(model, region);
+    if (status == TARN_OK) status = tarn_model_list_launches(model, region);
     assert(status != TARN_OK || tarn_recompute_model_is_valid(model));
     return status;
 }
@@ -234,6 +235,7 @@ enum tarn_status tarn_policy_init(struct tarn_policy *policy, struct tarn_region
     *policy = (struct tarn_policy){
         .keep = tarn_region_take(region, model->versions_count, sizeof *policy->keep),
         .retain = tarn_region_take(region, model->versions_count, sizeof *policy->retain),
+        .ahead = tarn_region_take(region, model->versions_count, sizeof *policy->ahead),
         .form = tarn_region_take(region, model->graph->ops_count, sizeof *policy->form)};
     if (region->is_exhausted) return TARN_SYSTEM;
     tarn_policy_reset(policy, model);
@@ -246,5 +248,6 @@ void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_m
     policy->cuts_count = 0;
     memset(policy->keep, 1, model->versions_count);
     memset(policy->retain, 1, model->versions_count);
+    memset(policy->ahead, 0, model->versions_count);
     for (uint32_t v = 0; v < model->graph->ops_count; v++) policy->form[v] = TARN_NONE;
 }

@@ -25,6 +25,9 @@
 #include "streams/graph/graph.h"
 #include "tarn/transform.h"
 
+/* Communicating ops before which a repetition may be launched early, see recompute/launches.c. */
+enum { TARN_LAUNCHES_MAX = 3 };
+
 /* A version of a planned storage (workspaces have none). */
 struct tarn_version {
     uint32_t storage;
@@ -38,6 +41,9 @@ struct tarn_version {
     bool repeatable;     /* written by an op that may run again, and not pinned */
     bool droppable;      /* repeatable, and dropped somewhere: see recompute/passes.c */
     bool forced;         /* its producer cannot write elsewhere than over `previous` */
+    uint32_t launches_count;              /* 0: its repetition runs when it is asked for */
+    uint32_t launches[TARN_LAUNCHES_MAX]; /* places before which it may run 1, 2, ... communicating
+                                             ops of its stream ahead */
 };
 
 /* One implementation of a form. */
@@ -51,6 +57,12 @@ struct tarn_choice {
 struct tarn_state {
     uint32_t storage;
     uint32_t updates;
+};
+
+/* Before the op of the place the version may be written again, so many communicating ops of its
+ * stream ahead of its first reader. */
+struct tarn_recompute_launch {
+    uint32_t place, version, ahead;
 };
 
 /* Start and end in one of the model's arrays. */
@@ -89,6 +101,8 @@ struct tarn_recompute_model {
     uint32_t reversals_count; /* times that the list goes over from forward to backward ops */
     uint32_t *drops;          /* droppable versions by the place at which they are dropped */
     uint32_t drops_count;
+    struct tarn_recompute_launch *launches; /* by place */
+    uint32_t launches_count;
     struct tarn_version *versions;
     uint32_t versions_count;
     struct tarn_form *forms;
@@ -112,6 +126,8 @@ struct tarn_policy {
     uint8_t *keep;   /* droppable version: stays until its last reader */
     uint8_t *retain; /* version that has been recomputed: stays until its last reader, instead of
                         only for the op that asked */
+    uint8_t *ahead;  /* version: its repetition is launched so many communicating ops of its stream
+                        before the reader that asks for it; 0: it runs when it is asked for */
     uint32_t *form; /* op -> its form, an index into `forms`, and for a form that `splits` all split
                        forms, this one first; TARN_NONE: the whole form that takes the least time
                        together with its reads */
@@ -171,7 +187,7 @@ bool tarn_recompute_model_is_valid(const struct tarn_recompute_model *model);
 uint64_t tarn_form_workspace(const struct tarn_recompute_model *model, const struct tarn_form *form,
                              uint64_t workspace, bool workspace_first);
 
-/* All of `keep` and `retain` set, forms free, no cuts. */
+/* All of `keep` and `retain` set, nothing launched early, forms free, no cuts. */
 enum tarn_status tarn_policy_init(struct tarn_policy *policy, struct tarn_region *region,
                                   const struct tarn_recompute_model *model);
 void tarn_policy_reset(struct tarn_policy *policy, const struct tarn_recompute_model *model);

@@ -202,6 +202,30 @@ static void drop_versions(struct tarn_evaluator *evaluator)
     }
 }
 
+/* Recomputes a version for later ops. */
+static void run_early(struct tarn_evaluator *evaluator, uint32_t version)
+{
+    uint32_t f = tarn_evaluator_form_for(evaluator, version);
+    evaluator->stuck = f == TARN_NONE;
+    if (!evaluator->stuck) run(evaluator, f, true);
+}
+
+/* Launches repetitions that the policy lets run ahead of their readers. */
+static void launch(struct tarn_evaluator *evaluator)
+{
+    const struct tarn_recompute_model *model = evaluator->model;
+    const struct tarn_policy *policy = evaluator->policy;
+    for (; evaluator->next_launch < model->launches_count && !has_failed(evaluator);
+         evaluator->next_launch++) {
+        const struct tarn_recompute_launch *launch = &model->launches[evaluator->next_launch];
+        uint32_t w = launch->version;
+        if (launch->place > evaluator->place) return;
+        if (!policy->keep[w] && policy->ahead[w] == launch->ahead &&
+            evaluator->latest[w] == TARN_NONE)
+            run_early(evaluator, w);
+    }
+}
+
 /* Applies the cuts of the policy at this place: drops and recomputations. */
 static void make_cuts(struct tarn_evaluator *evaluator)
 {
@@ -213,9 +237,7 @@ static void make_cuts(struct tarn_evaluator *evaluator)
         if (!cut->again) {
             evaluator->latest[cut->version] = TARN_NONE;
         } else if (evaluator->latest[cut->version] == TARN_NONE) {
-            uint32_t f = tarn_evaluator_form_for(evaluator, cut->version);
-            evaluator->stuck = f == TARN_NONE;
-            if (!evaluator->stuck) run(evaluator, f, true);
+            run_early(evaluator, cut->version);
         }
     }
 }
@@ -226,6 +248,7 @@ static void run_places(struct tarn_evaluator *evaluator, uint32_t begin, uint32_
          evaluator->place++) {
         drop_versions(evaluator);
         make_cuts(evaluator);
+        launch(evaluator);
         if (has_failed(evaluator)) return;
         run_primary(evaluator, evaluator->model->order[evaluator->place]);
     }
@@ -285,7 +308,8 @@ static void recall_beginning(struct tarn_evaluator *evaluator)
 static void run_all(struct tarn_evaluator *evaluator)
 {
     evaluator->stuck = evaluator->no_memory = false;
-    evaluator->passing_count = evaluator->next_drop = evaluator->next_cut = 0;
+    evaluator->passing_count = evaluator->next_drop = evaluator->next_cut = evaluator->next_launch =
+        0;
     bool is_cut = evaluator->policy->cuts_count > 0, alike = evaluator->begins_alike && !is_cut;
     if (is_cut) evaluator->beginning.is_known = false; /* the stored beginning is another one now */
     if (alike && evaluator->beginning.is_known) {

@@ -20,6 +20,9 @@ static bool versions_are_valid(const struct tarn_recompute_model *model)
         if (version->droppable && version->forced) return false;
         if (version->droppable && version->dropped_at < model->first_backward) return false;
         if (version->droppable && version->last_early >= version->dropped_at) return false;
+        if (version->launches_count > 0 && !version->droppable) return false;
+        for (uint32_t i = 0; i < version->launches_count; i++)
+            if (version->launches[i] <= version->dropped_at) return false;
         if (version->previous == TARN_NONE) continue;
         if (version->previous >= w) return false;
         if (model->versions[version->previous].storage != version->storage) return false;

@@ -5,6 +5,7 @@ nothing else runs again (docs/measured/sharding.md).
 
     tests/with_torch.sh tests/python/torch/prefetch_table.py MODEL RANKS"""
 import bisect
+import dataclasses
 import itertools
 import sys
 import time
@@ -51,13 +52,29 @@ class Layers(nn.Module):
 SMALL = {"even": ([8192] * 6, 4096, 2048), "uneven": ([2048, 16384, 4096, 12288, 1024, 8192], 4096, 2048)}
 
 
+def without(lowered, ops, names):
+    """Ops of `gathered_twice` without the second gathers of these names, and the casts for them."""
+    back = {root: lowered.twins[root] for op in ops if op.name in names
+            for root in schedules._roots(lowered, op.outputs)}
+    made = [dataclasses.replace(op, inputs=[back.get(root, s) for s, root in zip(
+        op.inputs, schedules._roots(lowered, op.inputs))]) for op in ops if op.name not in names]
+    kept: list = []
+    read: set = set()
+    for op in reversed(made):  # what a cast reads counts only if the cast is kept
+        if not (op.prepares and op.name.endswith("'")) or read.intersection(
+                schedules._roots(lowered, op.outputs)):
+            kept.append(op)
+            read.update(schedules._roots(lowered, op.inputs))
+    return kept[::-1]
+
+
 def every(lowered):
     """(bytes, nanoseconds, what is gathered again, and how far ahead) of all choices."""
     source = list(lowered.ops)
     twice = schedules.gathered_twice(lowered, source)
     again = [op.name for op in twice if op.name.endswith("'") and op.gathers]
     for ways in itertools.product(range(-1, FARTHEST + 1), repeat=len(again)):
-        ops = schedules.without(lowered, twice, {name for name, way in zip(again, ways) if way < 0})
+        ops = without(lowered, twice, {name for name, way in zip(again, ways) if way < 0})
         distances = {name: way for name, way in zip(again, ways) if way >= 0}
         schedule = schedules.ahead(lowered, ops, lambda op: distances.get(op.name, len(source)))  # noqa: B023
         lowered.ops = schedule.ops

@@ -10,9 +10,6 @@ import tarn
 
 ALIKE = 0.002  # a share of the time by which plans are as fast as others
 WAIT = 2000  # nanoseconds of an event's wait
-KEPT = -1
-PLANS_MAX = 96  # while it is decided for each unit apart
-LESS = (0.98, 0.96, 0.94, 0.92)  # shares of a budget that are tried, too
 
 
 class Schedule(NamedTuple):
@@ -61,22 +58,6 @@ def gathered_twice(lowered: Any, ops: Any) -> list[Any]:
         made.append(op if i <= turn or not twins.keys() & set(roots) else dataclasses.replace(
             op, inputs=[twins.get(root, s) for s, root in zip(op.inputs, roots)]))
     return made
-
-
-def without(lowered: Any, ops: Any, names: Any) -> list[Any]:
-    """Ops of `gathered_twice` without the second gathers of these names, and the casts for them."""
-    back = {root: lowered.twins[root] for op in ops if op.name in names
-            for root in _roots(lowered, op.outputs)}
-    made = [dataclasses.replace(op, inputs=[back.get(root, s) for s, root in zip(
-        op.inputs, _roots(lowered, op.inputs))]) for op in ops if op.name not in names]
-    kept: list[Any] = []
-    read: set[Any] = set()
-    for op in reversed(made):  # what a cast reads counts only if the cast is kept
-        if not (op.prepares and op.name.endswith("'")) or read.intersection(
-                _roots(lowered, op.outputs)):
-            kept.append(op)
-            read.update(_roots(lowered, op.inputs))
-    return kept[::-1]
 
 
 class _Again:
@@ -221,9 +202,10 @@ def ahead(lowered: Any, ops: Any, distance: Union[int, Callable[[Any], int]]) ->
 def schedules(lowered: Any, budget: Any) -> Any:
     """As they are to be tried."""
     ops = list(lowered.ops)
-    yield Schedule(ops, [])
     if {op.stream for op in ops if op.group} <= {0}:
+        yield Schedule(ops, [])
         return
+    yield Schedule(ahead(lowered, ops, 0).ops, [])  # nothing waits that need not
     for distance in (1, 2):
         yield ahead(lowered, ops, distance)
     if budget is not None:
@@ -238,14 +220,12 @@ def schedules(lowered: Any, budget: Any) -> Any:
 
 
 class _Way(NamedTuple):
-    """A plan of a schedule; budget: that within which it was searched, or None."""
+    """A plan of a schedule."""
     time: int
     size: int
     plan: tarn.Plan
     ops: list[Any]
     ids: Any
-    waits: Any
-    budget: Optional[int]
 
 
 def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
@@ -253,24 +233,24 @@ def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
     those that are about as fast. graph_of: makes a graph of waits and the ops that `lowered` has.
     Raises tarn.DoesNotFit.
 
-    A search within fewer bytes may find a faster plan, because what it adds up is not all that the
-    streams wait for: of the fastest schedule a few smaller budgets are tried, too. Where the budget
-    still costs time, it is then decided for each unit apart (`_one_by_one`)."""
+    The search within a budget decides what is gathered again, and how far ahead. It begins with the
+    schedule in which nothing waits that need not, which is about as fast as a step can be; where the
+    budget costs no time there, no other schedule is tried."""
     source, found = list(lowered.ops), []
     failure: Optional[tarn.DoesNotFit] = None
+    free = 0  # nanoseconds of the first schedule without a budget
 
     def planned(ops: Any, waits: Any, budget: Optional[int]) -> _Way:
         lowered.ops = ops
         try:
             plan = tarn.plan(graph_of(waits), budget=budget, **options)
-            return _Way(modelled(plan), plan.footprint, plan, ops, lowered.ids, waits, budget)
+            return _Way(modelled(plan), plan.footprint, plan, ops, lowered.ids)
         finally:
             lowered.ops = source
 
-    free = 0
     for ops, waits, searched in schedules(lowered, budget):
         way = planned(ops, waits, None)
-        free = min(free or way.time, way.time)
+        free = free or way.time
         if budget is None or way.size <= budget:
             found.append(way)
         elif searched:
@@ -278,52 +258,13 @@ def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
                 found.append(planned(ops, waits, budget))
             except tarn.DoesNotFit as error:
                 failure = failure or error
+        if budget is not None and found and found[-1].time <= (1 + ALIKE) * free:
+            break
     if failure and not found:
         raise failure
-    best = min(found, key=lambda way: way[:2])
-    for share in LESS if best.budget is not None else ():
-        try:
-            found.append(planned(best.ops, best.waits, int(share * budget)))
-        except tarn.DoesNotFit:
-            break
-    enough = int((1 + ALIKE) * free)
-    if budget is not None and min(way.time for way in found) > enough:
-        found += _one_by_one(lowered, budget, planned, enough)
     limit = min(way.time for way in found) * (1 + (ALIKE if budget is None else 0))
     chosen = min((way for way in found if way.time <= limit), key=lambda way: way.size)
     return chosen.plan, chosen.ops, chosen.ids
-
-
-def _one_by_one(lowered: Any, budget: int, planned: Any, enough: int) -> list[_Way]:
-    """Units gathered again, each as far ahead as is best within the budget, or kept: all of them one
-    unit ahead, and then, from the last one to the first, what makes the step faster, until it takes
-    `enough` ns or less. Neighbours are decided together where units are so many that there would be
-    more than PLANS_MAX plans. In the forward pass they are gathered as early as can be."""
-    source = list(lowered.ops)
-    twice = gathered_twice(lowered, source)
-    again = [op.name for op in twice if op.gathers and op.name.endswith("'")]
-    farther = {name: 1 for name in again}  # KEPT: it is gathered once
-
-    def way(farther: dict[str, int]) -> _Way:
-        ops = without(lowered, twice, {name for name, far in farther.items() if far == KEPT})
-        schedule = ahead(lowered, ops, lambda op: farther.get(op.name, len(source)))
-        made: _Way = planned(schedule.ops, schedule.control, None)
-        return made
-
-    best = way(farther)
-    if best.size > budget:
-        return []
-    distances = (KEPT, 0, 2, 3)
-    together = -(-len(again) * len(distances) // PLANS_MAX)
-    for end in range(len(again), 0, -together):
-        for far in distances:
-            if best.time <= enough:
-                return [best]
-            tried = {**farther, **dict.fromkeys(again[max(0, end - together):end], far)}
-            other = way(tried)
-            if other.size <= budget and other[:2] < best[:2]:
-                best, farther = other, tried
-    return [best]
 
 
 def modelled(plan: Any) -> int:
