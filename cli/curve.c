@@ -1,4 +1,5 @@
-/* Prints the rows of a curve, which come from the library, and saves them if asked for. */
+/* Prints the rows of a curve, and saves them if asked for. Rows of budgets come from the library,
+ * rows of orders from plans that are made here. */
 #include "plan.h"
 
 #include "command/command.h"

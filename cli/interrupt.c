@@ -1,5 +1,6 @@
-/* Interrupts end the process at once: the system takes back memory and threads, whatever a kernel
- * is doing. While a file is being written, they wait. */
+/* Interrupts end the process at once, unless a verb has asked for a note (tarn_interrupt_note): the
+ * system takes back memory and threads, whatever a kernel is doing. While a file is being written,
+ * they wait. */
 #include "interrupt.h"
 
 #include <pthread.h>

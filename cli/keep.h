@@ -6,8 +6,10 @@
 #include "command/command.h"
 
 struct tarn_keep {
-    const char *plan_path;  /* NULL: nothing is kept */
-    const char *graph_path; /* of the graph that the plan was made for; NULL: ids are the same */
+    const char *plan_path; /* NULL: nothing is kept */
+    /* Of the graph that the plan was made for; NULL: the graph in the plan, or else ids are equal.
+     */
+    const char *graph_path;
     struct tarn_placed *list;
     size_t count;
 };

@@ -1,5 +1,5 @@
-/* The `tarn` command: finds the verb, and checks that all output was written. Every verb makes one
- * or two calls of the public API. */
+/* The `tarn` command: finds the verb, and checks that all output was written. Verbs work by
+ * the public API alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ static const struct tarn_verb verbs[] = {
      "a graph that computes the same: in less memory, in other streams"},
     {"assign", tarn_verb_assign, "a graph whose ops run side by side in several streams"},
     {"convert", tarn_verb_convert, "a graph, or the answer in a plan, to another kind of file"},
-    {"pairs", tarn_verb_pairs, "which storages must not share bytes, by a named method"},
+    {"pairs", tarn_verb_pairs, "how many pairs of storages must not share bytes, by a method"},
 };
 
 static const char help_brief[] = "the options of a verb; --all: every one; --man: a manual page";

@@ -1,4 +1,5 @@
-/* Parses the values of options, by kind, and compares the files that two paths lead to. */
+/* Parses the values of options, by kind (values.c), and compares the files that two paths lead to
+ * (files.c). */
 #ifndef TARN_CLI_COMMAND_VALUES_H
 #define TARN_CLI_COMMAND_VALUES_H
 

@@ -3,7 +3,7 @@
  *
  *     tarn_nccl_open(NULL, &nccl, &error);
  *     memory = tarn_nccl_memory(nccl);                        for tarn_cuda_options: ncclMemAlloc
- *     registrar = tarn_nccl_registrar(nccl, &communicator);   for a session or an arena
+ *     registrar = tarn_nccl_registrar(&communicator);     for a session or an arena
  *
  * All ranks of a communicator create the session, or the arena, together: registering a window is a
  * collective call. Their plans come from one family (tarn_family_plan), or are equal. Kernels then

@@ -145,7 +145,8 @@ static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_pl
     return near && quick->claim.bound <= budget && searches && (budgeting->patient || small);
 }
 
-/* The plan for the budget, or, where none fits, the footprint of a quick one. */
+/* The plan for the budget, which is no larger than a quick one, or, where none fits, the footprint
+ * of a quick one. */
 static enum tarn_status place_within(const struct tarn_budgeting *budgeting,
                                      struct tarn_attempt *attempt)
 {
@@ -158,7 +159,12 @@ static enum tarn_status place_within(const struct tarn_budgeting *budgeting,
     assert(quick->claim.bound <= tarn_plan_footprint(quick));
     tarn_plan_destroy(quick);
     if (budget == TARN_BUDGET_UNLIMITED || !worth) return TARN_OK;
-    status = tarn_budgeting_plan(budgeting, attempt->made.graph, budget, &attempt->made.plan);
+    uint64_t aim = fits ? attempt->footprint : budget;
+    status = tarn_budgeting_plan(budgeting, attempt->made.graph, aim, &attempt->made.plan);
+    if (status == TARN_DOES_NOT_FIT && aim < budget) {
+        tarn_error_clear(budgeting->error);
+        status = tarn_budgeting_plan(budgeting, attempt->made.graph, budget, &attempt->made.plan);
+    }
     if (status == TARN_OK) attempt->footprint = tarn_plan_footprint(attempt->made.plan);
     if (status != TARN_DOES_NOT_FIT) return status;
     if (fits) /* but not by the method asked for */

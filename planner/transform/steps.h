@@ -7,7 +7,8 @@
 #include "tarn/transform.h"
 
 struct tarn_steps {
-    const struct tarn_transform_control *control; /* NULL: no callback */
+    const struct tarn_transform_control
+        *control; /* NULL: the search runs to its end, and tells nobody */
     const char *transform;
     uint64_t done;
     double deadline_ms; /* 0: the control's seconds count from the first step on */

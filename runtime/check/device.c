@@ -2,7 +2,7 @@
  * has two words in each table:
  *
  *     seeds:   [ what it must find ][ what it leaves ]        uploaded before the window
- *     wrongs:  [ found at its start ][ found at its end ]     smallest wrong byte; read after it
+ *     wrongs:  [ found at its start ][ found at its end ]     index of the first wrong byte
  *
  * so the kernels' arguments are the same for every window, and a captured block can be replayed
  * with new seeds. As on the host, a workspace is compared once more at the op's end, and so are all

@@ -10,7 +10,7 @@ struct tarn_device_checker {
     struct tarn_checker *checker; /* expectations, and the place of findings */
     uint64_t rows;                /* iterations whose seeds the tables hold */
     uint64_t accesses;            /* of one iteration */
-    void *seeds, *wrongs;         /* on the device: two words per access and row, see below */
+    void *seeds, *wrongs;         /* on the device: two words per access and row, see device.c */
     uint64_t *words;              /* their image on the host */
     uint64_t table_size;          /* bytes of each */
     unsigned char *bytes;         /* room for the largest storage */

@@ -1,5 +1,5 @@
 /* Reports which rule is broken, and where, in the same way for files and for graphs built by
- * calls. */
+ * calls; and names ops, tensors and storages in messages. */
 #ifndef TARN_STREAMS_GRAPH_REPORT_H
 #define TARN_STREAMS_GRAPH_REPORT_H
 

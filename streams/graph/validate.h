@@ -5,6 +5,7 @@
  *     records      every id in range, every number in bounds, aliases, producers, groups
  *     derive.h     streams, arcs, order (a cycle is found here), storages
  *     races        any two users of a storage of which one writes are ordered
+ *     layout       contiguous and symmetric groups (derive.h)
  */
 #ifndef TARN_STREAMS_GRAPH_VALIDATE_H
 #define TARN_STREAMS_GRAPH_VALIDATE_H

@@ -23,7 +23,8 @@ struct tarn_gap_bound {
     uint32_t *gaps; /* storages, ascending; NULL: no group has several members */
 };
 
-/* Steps to spend in addition to O(storages * streams); a million steps take a few milliseconds. */
+/* Effort: about twice as many steps are spent in addition to O(storages * streams); a million steps
+ * take a few milliseconds. */
 enum { TARN_GAP_EFFORT_LOW = 1 << 16, TARN_GAP_EFFORT_HIGH = 1 << 22 };
 
 /* Starts from the heaviest antichain. Deterministic; without groups of several members it only
