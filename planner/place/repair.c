@@ -27,7 +27,9 @@
 /* Entries of all rows and of the lists of neighbours, at most. */
 enum { CELLS_MAX = 1 << 22, PAIRS_MAX = 1 << 22 };
 /* Costs add up to COST_MAX at most, so that a move may change them by as much. */
-enum { COST_MAX = 1 << 30 };
+enum { COST_MAX = 1 << 29 };
+/* What a place that is no slot costs an item that may only lie in slots, besides. */
+enum { NO_SLOT = 1 << 30 };
 
 /* A set of items from which one is drawn at random. */
 struct bag {
@@ -43,7 +45,10 @@ struct repair {
     uint32_t words;    /* of a set of items */
     uint32_t *item_of; /* block -> item */
     int32_t *size;     /* item -> units */
-    int32_t *place;    /* item -> the unit that it begins at */
+    bool *is_slotted;  /* by item: it may only lie in slots, which begin at the bottom */
+    int32_t slot_size; /* units */
+    int32_t slots_count;
+    int32_t *place; /* item -> the unit that it begins at */
     /* Items in conflict: for each item its set, and begin[i] to begin[i + 1] of the lists. */
     uint64_t *conflict; /* [item][word] */
     uint32_t *edge;     /* [item][word]: the index in the lists of the word's first neighbour */
@@ -223,6 +228,15 @@ static void charge(struct repair *repair, uint32_t i, struct run other, int32_t 
     for (int32_t o = 0; o < run.size; o++) cost[o] += weight;
 }
 
+/* Those that are no slots. */
+static void close_places(struct repair *repair, uint32_t i)
+{
+    int32_t *cost = row_of(repair, i), places = places_of(repair, i);
+    for (int32_t o = 0; o < places; o++)
+        if (o % repair->slot_size != 0 || o / repair->slot_size >= repair->slots_count)
+            cost[o] += NO_SLOT;
+}
+
 /* By sums of differences: each neighbour begins to cost at a place, and ends at one. */
 static void make_row(struct repair *repair, uint32_t i)
 {
@@ -237,6 +251,7 @@ static void make_row(struct repair *repair, uint32_t i)
     }
     for (int32_t o = 0; o < before; o++) sum += change[o];
     for (int32_t o = before; o < height; o++) cost[o - before] = sum += change[o];
+    if (repair->is_slotted[i]) close_places(repair, i);
     repair->has_row[i] = true;
     repair->work +=
         (uint64_t)TARN_WORK_REPAIR_PAIR * (end - begin) + repair->height / TARN_WORK_REPAIR_PLACES;
@@ -314,6 +329,29 @@ static void pay(struct repair *repair, uint32_t i, struct run run, int32_t sign)
     }
 }
 
+/* Slots are as large as the largest item in them. */
+static void make_slots(struct repair *repair, const struct tarn_repair_options *options)
+{
+    const struct tarn_blocks *blocks = &repair->problem->blocks;
+    for (uint32_t b = 0; options->in_slots && b < blocks->count; b++) {
+        uint32_t item = repair->item_of[b];
+        repair->is_slotted[item] = options->in_slots[tarn_block_at(blocks, b).members[0]];
+        if (repair->is_slotted[item] && repair->size[item] > repair->slot_size)
+            repair->slot_size = repair->size[item];
+    }
+    if (repair->slot_size == 0) return;
+    uint32_t most = repair->height / (uint32_t)repair->slot_size;
+    repair->slots_count = (int32_t)(options->slots_count < most ? options->slots_count : most);
+    assert(repair->slots_count > 0);
+}
+
+/* The last slot that begins at or below a place. */
+static int32_t slot_below(const struct repair *repair, int32_t place)
+{
+    int32_t slot = place / repair->slot_size, last = repair->slots_count - 1;
+    return (slot < last ? slot : last) * repair->slot_size;
+}
+
 /* Items from the given offsets; those that are too high are lowered. */
 static void put_items(struct repair *repair, const struct tarn_repair_options *options,
                       const uint64_t *offset)
@@ -328,6 +366,7 @@ static void put_items(struct repair *repair, const struct tarn_repair_options *o
     for (uint32_t i = 0; i < repair->count; i++)
         repair->open.at[i] = repair->hope.at[i] = TARN_NONE;
     for (uint32_t i = 0; i < repair->count; i++) {
+        if (repair->is_slotted[i]) repair->place[i] = slot_below(repair, repair->place[i]);
         pay(repair, i, run_of(repair, i), 1);
         note(repair, i);
         flip(repair, i);
@@ -339,6 +378,7 @@ static bool take_arrays(struct repair *repair, struct tarn_region *region)
     uint32_t count = repair->problem->blocks.count;
     repair->item_of = tarn_region_take(region, count, sizeof *repair->item_of);
     repair->size = tarn_region_take(region, count, sizeof *repair->size);
+    repair->is_slotted = tarn_region_take(region, count, sizeof *repair->is_slotted);
     repair->place = tarn_region_take(region, count, sizeof *repair->place);
     repair->begin = tarn_region_take(region, (size_t)count + 1, sizeof *repair->begin);
     repair->paid = tarn_region_take(region, count, sizeof *repair->paid);
@@ -377,6 +417,7 @@ static bool init(struct repair *repair, struct tarn_region *region,
     bool ok = !brief.is_exhausted && take_arrays(repair, region);
     if (ok) number_items(&making, options->leader);
     ok = ok && take_sets(repair, region) && list_pairs(&making, region) == TARN_OK;
+    if (ok) make_slots(repair, options);
     if (ok) put_items(repair, options, offset);
     tarn_region_finish(&brief);
     return ok;
