@@ -650,7 +650,7 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
                                .region = region,
                                .costs = placing->costs};
     uint64_t work_max, storages = own.problem.blocks.storages_count;
-    uint32_t *leader;
+    uint32_t *leader = NULL;
     if (!may_spend(placing, placing->reserve, &work_max)) return TARN_OK;
     own.request.improve = (struct tarn_improve_options){.bound = coarse->bound,
                                                         .seed = improve->seed,
