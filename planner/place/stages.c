@@ -45,8 +45,8 @@ enum { COARSE_SHARE = 2, REFINE_SHARE = 8, COARSE_BLOCKS_MAX = 16384 };
 /* Search by repair leaves 1/REPAIR_LEAVES of all work to the stages after it, and is not begun if
  * its making takes more than 1/REPAIR_MAKES of its own. If that removes 1/REPAIR_SHARE of the
  * blocks, what repeats is folded to REPAIR_PERIODS periods. REPAIR_PLANS coarse plans at the bound
- * are made fine. */
-enum { REPAIR_LEAVES = 4, REPAIR_MAKES = 8 };
+ * are made fine. A first try has 1/REPAIR_FIRST of all work. */
+enum { REPAIR_LEAVES = 4, REPAIR_FIRST = 16, REPAIR_MAKES = 8 };
 enum { REPAIR_PERIODS = 12, REPAIR_SHARE = 3, REPAIR_PLANS = 4 };
 /* Storages get slots if at most 1/SLOTS_SHARE of all are rounded down. */
 enum { SLOTS_SHARE = 8 };
@@ -634,8 +634,8 @@ static enum tarn_status search_and_refine(struct tarn_placing *placing, struct t
     return refine_coarse(placing, coarse, compact, own->result->offset, offset, footprint);
 }
 
-/* Writes the plan, made fine. If much repeats, repair comes last, and else before cores and bands,
- * which seldom find what it does not, and take longer. */
+/* Writes the plan, made fine. Repair comes last; unless much repeats it is tried briefly before
+ * cores and bands, too, which take longer. */
 static enum tarn_status place_coarse(struct tarn_placing *placing, const struct tarn_coarse *coarse,
                                      struct tarn_region *region, uint64_t visits, uint64_t *offset,
                                      uint64_t *footprint)
@@ -666,7 +666,14 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
     if (status == TARN_OK) status = make_rows(&own);
     if (status == TARN_OK) status = lead(&own, &leader);
     bool placed = tarn_placing_is_settled(&own);
-    if (status == TARN_OK && (leader || placed))
+    if (status == TARN_OK && !leader && !placed && work_max > 0) {
+        uint64_t most = own.work_left;
+        own.work_left = begun = work_max / REPAIR_FIRST;
+        status = repair_coarse(&own, coarse, &compact, leader, offset, footprint, &placed);
+        spend(placing, 0, begun - own.work_left);
+        own.work_left = most < placing->work_left ? most : placing->work_left;
+    }
+    if (status == TARN_OK && *footprint > compact.aim)
         status = search_and_refine(placing, &own, coarse, compact, visits, offset, footprint);
     if (status != TARN_OK || *footprint <= compact.aim) return status;
     own.work_left = work_max > 0 ? tarn_work_less(placing->work_left, work_max / REPAIR_LEAVES)
@@ -675,10 +682,7 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
     placed = tarn_placing_is_settled(&own);
     status = repair_coarse(&own, coarse, &compact, leader, offset, footprint, &placed);
     spend(placing, 0, begun - own.work_left);
-    if (status != TARN_OK || leader || placed) return status;
-    own.work_left = placing->work_left;
-    if (work_max > 0) own.work_left -= own.work_left / REFINE_SHARE;
-    return search_and_refine(placing, &own, coarse, compact, visits, offset, footprint);
+    return status;
 }
 
 enum tarn_status tarn_stage_coarse(struct tarn_placing *placing, uint64_t visits)
