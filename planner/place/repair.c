@@ -7,41 +7,62 @@
  *          │cc├──┼bb┼─┐          ───▶     ┌──┼bb┼──┐ 1+1     ───▶   ...
  *          └──┤aa└──┘a│                   │aaaaaaaa│
  *
- * What each item would pay at each place is kept in a table; a move changes a run of it for each
- * neighbour. Source: the breakout method (P. Morris, AAAI 1993), known for satisfaction of
- * constraints; for packing of strips compare guided local search (Egeblad, Nielsen, Odgaard 2007).
- * Cost of a move: for each neighbour as many places as both are units high. */
+ * Only items that pay can lower the sum. For each of them a row says what it would pay at each
+ * place. A row is made when the item is looked at first, and changes with each move of a neighbour
+ * until the item pays nothing; an item whose row has not changed since a look in vain is not looked
+ * at again. Sets of the items that cover a unit tell who shares bytes with whom. Source: the
+ * breakout method (P. Morris, AAAI 1993), known for satisfaction of constraints; for packing of
+ * strips compare guided local search (Egeblad, Nielsen, Odgaard 2007).
+ * Cost of a move: a word for each 64 items and unit of the item, a look at each item that pays, and
+ * rows of the items that begin to pay: O(neighbours + height) each. */
 #include "repair.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "planner/place/effort/effort.h"
 #include "streams/base/bitset.h"
 #include "streams/base/random.h"
 
-/* Entries of the table, which is to stay in a cache, and of the lists of neighbours, at most. */
-enum { CELLS_MAX = 1 << 19, PAIRS_MAX = 1 << 22 };
+/* Entries of all rows and of the lists of neighbours, at most. */
+enum { CELLS_MAX = 1 << 22, PAIRS_MAX = 1 << 22 };
 /* Costs add up to COST_MAX at most, so that a move may change them by as much. */
-enum { COST_MAX = 1 << 30 };
+enum { COST_MAX = 1 << 29 };
+/* What a place that is no slot costs an item that may only lie in slots, besides. */
+enum { NO_SLOT = 1 << 30 };
+
+/* A set of items from which one is drawn at random. */
+struct bag {
+    uint32_t *items, count;
+    uint32_t *at; /* item -> its index, or TARN_NONE */
+};
 
 struct repair {
     const struct tarn_problem *problem;
     uint64_t unit;     /* bytes: all sizes are multiples of it */
     uint32_t height;   /* units below the aim */
     uint32_t count;    /* items: blocks that stand for themselves and perhaps for others */
+    uint32_t words;    /* of a set of items */
     uint32_t *item_of; /* block -> item */
     int32_t *size;     /* item -> units */
-    int32_t *place;    /* item -> the unit that it begins at */
-    /* Items in conflict: for each item, begin[i] to begin[i + 1] of the lists. */
+    bool *is_slotted;  /* by item: it may only lie in slots, which begin at the bottom */
+    int32_t slot_size; /* units */
+    int32_t slots_count;
+    int32_t *place; /* item -> the unit that it begins at */
+    /* Items in conflict: for each item its set, and begin[i] to begin[i + 1] of the lists. */
+    uint64_t *conflict; /* [item][word] */
+    uint32_t *edge;     /* [item][word]: the index in the lists of the word's first neighbour */
     uint32_t *begin, *neighbour;
-    uint32_t *twin;  /* the entry of the same pair with its items the other way round */
-    int32_t *weight; /* what the pair pays if it shares bytes */
+    int32_t *weight; /* what the pair pays if it shares bytes; the same in both items' lists */
     int32_t weight_max;
-    int32_t *paid;  /* item -> what it pays at present */
-    uint32_t *open; /* the items that pay */
-    uint32_t open_count;
-    uint32_t *at;  /* item -> its place among them, or TARN_NONE */
-    int32_t *cost; /* the table: [item][place] */
+    uint64_t *cover; /* [unit][word]: the items that lie there */
+    uint64_t *met;   /* a set of items, for one function at a time */
+    int32_t *paid;   /* item -> what it pays at present */
+    struct bag open; /* the items that pay */
+    struct bag hope; /* those of them that may pay less at another place */
+    bool *has_row;   /* by item; only items that pay have one */
+    int32_t *cost;   /* [item][place]: the rows */
+    int32_t *change; /* a row while it is made: by how much the cost of a place is larger */
     uint64_t random, work;
 };
 
@@ -96,7 +117,6 @@ struct making {
     uint32_t *item_at; /* slot -> item */
     uint32_t *first;   /* item -> a block of it, or TARN_NONE */
     uint32_t *next;    /* block -> another one of its item, or TARN_NONE */
-    uint32_t *seen;    /* item -> the last item that it was listed for, plus 1 */
 };
 
 static void number_items(struct making *making, const uint32_t *leader)
@@ -117,64 +137,58 @@ static void number_items(struct making *making, const uint32_t *leader)
     }
 }
 
-/* Calls `visit` for each item in conflict with item i that has a higher number, once. */
-static void for_each_later(struct making *making, uint32_t i,
-                           void (*visit)(struct repair *repair, uint32_t i, uint32_t k))
+/* The set of the items in conflict with item i. */
+static void find_conflicts(struct making *making, uint32_t i)
 {
     const struct tarn_problem *problem = making->repair->problem;
-    uint32_t words = problem->conflicts.words_count;
+    uint64_t *set = making->repair->conflict + (size_t)i * making->repair->words;
     for (uint32_t b = making->first[i]; b != TARN_NONE; b = making->next[b]) {
         tarn_conflicts_mask(&problem->conflicts, tarn_block_at(&problem->blocks, b).members[0],
                             making->mask);
-        for (uint32_t w = 0; w < words; w++) {
-            for (uint64_t rest = making->mask[w]; rest != 0; rest &= rest - 1) {
-                uint32_t k = making->item_at[tarn_set_next(w, rest)];
-                if (k <= i || making->seen[k] == i + 1) continue;
-                making->seen[k] = i + 1;
-                visit(making->repair, i, k);
-            }
-        }
+        for (uint32_t w = 0; w < problem->conflicts.words_count; w++)
+            for (uint64_t rest = making->mask[w]; rest != 0; rest &= rest - 1)
+                tarn_set_add(set, making->item_at[tarn_set_next(w, rest)]);
     }
-}
-
-/* begin[i + 2] counts, so that begin[i + 1] is where the next pair of item i goes afterwards. */
-static void count_pair(struct repair *repair, uint32_t i, uint32_t k)
-{
-    repair->begin[i + 2]++;
-    repair->begin[k + 2]++;
-}
-
-static void add_pair(struct repair *repair, uint32_t i, uint32_t k)
-{
-    uint32_t there = repair->begin[i + 1]++, back = repair->begin[k + 1]++;
-    repair->neighbour[there] = k;
-    repair->neighbour[back] = i;
-    repair->twin[there] = back;
-    repair->twin[back] = there;
-    repair->weight[there] = repair->weight[back] = 1;
+    tarn_set_drop(set, i);
 }
 
 static enum tarn_status list_pairs(struct making *making, struct tarn_region *region)
 {
     struct repair *repair = making->repair;
-    uint32_t most = 1;
-    for (uint32_t i = 0; i < repair->count; i++) for_each_later(making, i, count_pair);
+    uint32_t words = repair->words, most = 1, pairs = 0;
     for (uint32_t i = 0; i < repair->count; i++) {
-        if (repair->begin[i + 2] > most) most = repair->begin[i + 2];
-        repair->begin[i + 2] += repair->begin[i + 1];
-        making->seen[i] = 0;
+        find_conflicts(making, i);
+        repair->begin[i] = pairs;
+        for (size_t w = (size_t)i * words; w < (size_t)(i + 1) * words; w++) {
+            repair->edge[w] = pairs;
+            pairs += (uint32_t)__builtin_popcountll(repair->conflict[w]);
+        }
+        if (pairs - repair->begin[i] > most) most = pairs - repair->begin[i];
     }
-    uint32_t pairs = repair->begin[repair->count + 1];
+    repair->begin[repair->count] = pairs;
     repair->weight_max = (int32_t)(COST_MAX / most);
     repair->neighbour = tarn_region_take(region, pairs, sizeof *repair->neighbour);
-    repair->twin = tarn_region_take(region, pairs, sizeof *repair->twin);
     repair->weight = tarn_region_take(region, pairs, sizeof *repair->weight);
     if (region->is_exhausted) return TARN_SYSTEM;
-    for (uint32_t i = 0; i < repair->count; i++) for_each_later(making, i, add_pair);
+    for (uint32_t i = 0, e = 0; i < repair->count; i++) {
+        const uint64_t *set = repair->conflict + (size_t)i * words;
+        for (uint32_t w = 0; w < words; w++)
+            for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1)
+                repair->neighbour[e++] = tarn_set_next(w, rest);
+    }
+    for (uint32_t e = 0; e < pairs; e++) repair->weight[e] = 1;
     return TARN_OK;
 }
 
-/* ---- The table ---- */
+/* The weight of item i's pair with item k, which is in conflict with it, in the list of item i. */
+static int32_t *weight_of(const struct repair *repair, uint32_t i, uint32_t k)
+{
+    size_t w = (size_t)i * repair->words + k / 64;
+    uint64_t before = repair->conflict[w] & ((UINT64_C(1) << k % 64) - 1);
+    return &repair->weight[repair->edge[w] + (uint32_t)__builtin_popcountll(before)];
+}
+
+/* ---- Rows ---- */
 
 /* The places of an item. */
 struct run {
@@ -186,62 +200,156 @@ static struct run run_of(const struct repair *repair, uint32_t i)
     return (struct run){repair->place[i], repair->size[i]};
 }
 
-/* What an item of that size would pay for sharing bytes with another one changes by `weight`.
- * cost: its row of the table, `height` places. */
-static inline void charge(int32_t *cost, int32_t height, int32_t size, struct run other,
-                          int32_t weight)
-{
-    int32_t begin = other.place - size + 1, end = other.place + other.size;
-    if (begin < 0) begin = 0;
-    if (end > height - size + 1) end = height - size + 1;
-    for (int32_t o = begin; o < end; o++) cost[o] += weight;
-}
-
 static int32_t *row_of(const struct repair *repair, uint32_t i)
 {
     return repair->cost + (size_t)i * repair->height;
 }
 
-static void charge_item(struct repair *repair, uint32_t i, struct run other, int32_t weight)
+/* How many places item i may have. */
+static int32_t places_of(const struct repair *repair, uint32_t i)
 {
-    charge(row_of(repair, i), (int32_t)repair->height, repair->size[i], other, weight);
+    return (int32_t)repair->height - repair->size[i] + 1;
 }
 
-/* Puts an item on the list of open ones, or takes it off. */
-static void note_open(struct repair *repair, uint32_t i)
+/* The places at which item i would share bytes with `other`. */
+static struct run reach(const struct repair *repair, uint32_t i, struct run other)
 {
-    bool is_open = repair->paid[i] > 0;
-    if (is_open && repair->at[i] == TARN_NONE) {
-        repair->at[i] = repair->open_count;
-        repair->open[repair->open_count++] = i;
-    } else if (!is_open && repair->at[i] != TARN_NONE) {
-        uint32_t last = repair->open[--repair->open_count];
-        repair->open[repair->at[i]] = last;
-        repair->at[last] = repair->at[i];
-        repair->at[i] = TARN_NONE;
+    int32_t begin = other.place - repair->size[i] + 1, end = other.place + other.size;
+    if (begin < 0) begin = 0;
+    if (end > places_of(repair, i)) end = places_of(repair, i);
+    return (struct run){begin, end - begin};
+}
+
+/* What item i would pay for sharing bytes with another one changes by `weight`. */
+static void charge(struct repair *repair, uint32_t i, struct run other, int32_t weight)
+{
+    struct run run = reach(repair, i, other);
+    int32_t *cost = row_of(repair, i) + run.place;
+    for (int32_t o = 0; o < run.size; o++) cost[o] += weight;
+}
+
+/* Those that are no slots. */
+static void close_places(struct repair *repair, uint32_t i)
+{
+    int32_t *cost = row_of(repair, i), places = places_of(repair, i);
+    for (int32_t o = 0; o < places; o++)
+        if (o % repair->slot_size != 0 || o / repair->slot_size >= repair->slots_count)
+            cost[o] += NO_SLOT;
+}
+
+/* By sums of differences: each neighbour begins to cost at a place, and ends at one. */
+static void make_row(struct repair *repair, uint32_t i)
+{
+    uint32_t begin = repair->begin[i], end = repair->begin[i + 1];
+    int32_t *cost = row_of(repair, i), *change = repair->change, sum = 0;
+    int32_t before = repair->size[i] - 1, height = (int32_t)repair->height;
+    memset(change, 0, (size_t)(height + before + 1) * sizeof *change);
+    for (uint32_t e = begin; e < end; e++) {
+        struct run other = run_of(repair, repair->neighbour[e]);
+        change[other.place] += repair->weight[e]; /* from place - before on */
+        change[other.place + other.size + before] -= repair->weight[e];
+    }
+    for (int32_t o = 0; o < before; o++) sum += change[o];
+    for (int32_t o = before; o < height; o++) cost[o - before] = sum += change[o];
+    if (repair->is_slotted[i]) close_places(repair, i);
+    repair->has_row[i] = true;
+    repair->work +=
+        (uint64_t)TARN_WORK_REPAIR_PAIR * (end - begin) + repair->height / TARN_WORK_REPAIR_PLACES;
+}
+
+/* ---- Who shares bytes ---- */
+
+static bool has(const struct bag *bag, uint32_t i) { return bag->at[i] != TARN_NONE; }
+
+static void put_in(struct bag *bag, uint32_t i)
+{
+    if (has(bag, i)) return;
+    bag->at[i] = bag->count;
+    bag->items[bag->count++] = i;
+}
+
+static void take_out(struct bag *bag, uint32_t i)
+{
+    if (!has(bag, i)) return;
+    uint32_t last = bag->items[--bag->count];
+    bag->items[bag->at[i]] = last;
+    bag->at[last] = bag->at[i];
+    bag->at[i] = TARN_NONE;
+}
+
+/* After a change of what item i pays, or of its row. */
+static void note(struct repair *repair, uint32_t i)
+{
+    if (repair->paid[i] > 0) {
+        put_in(&repair->open, i);
+        put_in(&repair->hope, i);
+    } else {
+        take_out(&repair->open, i);
+        take_out(&repair->hope, i);
+        repair->has_row[i] = false;
     }
 }
 
-/* Do the places share a unit? */
-static bool meet(struct run a, struct run b)
+/* Puts an item on the units that it lies at, or takes it off. */
+static void flip(struct repair *repair, uint32_t i)
 {
-    return a.place < b.place + b.size && b.place < a.place + a.size;
+    uint64_t *cover = repair->cover + (size_t)repair->place[i] * repair->words + i / 64;
+    for (int32_t u = 0; u < repair->size[i]; u++, cover += repair->words)
+        *cover ^= UINT64_C(1) << i % 64;
 }
 
-static void fill_table(struct repair *repair)
+/* repair->met: the items in conflict with item i that lie in `run`. */
+static void find_met(struct repair *repair, uint32_t i, struct run run)
 {
-    uint64_t cells = 0;
-    for (uint32_t i = 0; i < repair->count; i++) {
-        for (uint32_t e = repair->begin[i]; e < repair->begin[i + 1]; e++) {
-            struct run other = run_of(repair, repair->neighbour[e]);
-            charge_item(repair, i, other, repair->weight[e]);
-            cells += (uint32_t)(repair->size[i] + other.size);
-            if (meet(run_of(repair, i), other)) repair->paid[i] += repair->weight[e];
+    const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
+    const uint64_t *cover = repair->cover + (size_t)run.place * repair->words;
+    uint64_t *met = repair->met;
+    uint32_t words = repair->words;
+    memcpy(met, cover, words * sizeof *met);
+    for (int32_t u = 1; u < run.size; u++) {
+        cover += words;
+        for (uint32_t w = 0; w < words; w++) met[w] |= cover[w];
+    }
+    for (uint32_t w = 0; w < words; w++) met[w] &= conflict[w];
+    repair->work += (uint64_t)words * (uint32_t)run.size / TARN_WORK_REPAIR_PLACES;
+}
+
+/* Item i begins to pay for what it shares in `run` (sign 1), or stops (-1). */
+static void pay(struct repair *repair, uint32_t i, struct run run, int32_t sign)
+{
+    find_met(repair, i, run);
+    for (uint32_t w = 0; w < repair->words; w++) {
+        for (uint64_t rest = repair->met[w]; rest != 0; rest &= rest - 1) {
+            uint32_t k = tarn_set_next(w, rest);
+            int32_t weight = sign * *weight_of(repair, i, k);
+            repair->paid[i] += weight;
+            repair->paid[k] += weight;
+            note(repair, k);
         }
-        repair->at[i] = TARN_NONE;
-        note_open(repair, i);
     }
-    repair->work += cells / TARN_WORK_REPAIR_PLACES;
+}
+
+/* Slots are as large as the largest item in them. */
+static void make_slots(struct repair *repair, const struct tarn_repair_options *options)
+{
+    const struct tarn_blocks *blocks = &repair->problem->blocks;
+    for (uint32_t b = 0; options->in_slots && b < blocks->count; b++) {
+        uint32_t item = repair->item_of[b];
+        repair->is_slotted[item] = options->in_slots[tarn_block_at(blocks, b).members[0]];
+        if (repair->is_slotted[item] && repair->size[item] > repair->slot_size)
+            repair->slot_size = repair->size[item];
+    }
+    if (repair->slot_size == 0) return;
+    uint32_t most = repair->height / (uint32_t)repair->slot_size;
+    repair->slots_count = (int32_t)(options->slots_count < most ? options->slots_count : most);
+    assert(repair->slots_count > 0);
+}
+
+/* The last slot that begins at or below a place. */
+static int32_t slot_below(const struct repair *repair, int32_t place)
+{
+    int32_t slot = place / repair->slot_size, last = repair->slots_count - 1;
+    return (slot < last ? slot : last) * repair->slot_size;
 }
 
 /* Items from the given offsets; those that are too high are lowered. */
@@ -255,6 +363,14 @@ static void put_items(struct repair *repair, const struct tarn_repair_options *o
         if (options->leader && options->leader[b] != b) continue;
         repair->place[repair->item_of[b]] = (int32_t)((place < most ? place : most) / repair->unit);
     }
+    for (uint32_t i = 0; i < repair->count; i++)
+        repair->open.at[i] = repair->hope.at[i] = TARN_NONE;
+    for (uint32_t i = 0; i < repair->count; i++) {
+        if (repair->is_slotted[i]) repair->place[i] = slot_below(repair, repair->place[i]);
+        pay(repair, i, run_of(repair, i), 1);
+        note(repair, i);
+        flip(repair, i);
+    }
 }
 
 static bool take_arrays(struct repair *repair, struct tarn_region *region)
@@ -262,11 +378,28 @@ static bool take_arrays(struct repair *repair, struct tarn_region *region)
     uint32_t count = repair->problem->blocks.count;
     repair->item_of = tarn_region_take(region, count, sizeof *repair->item_of);
     repair->size = tarn_region_take(region, count, sizeof *repair->size);
+    repair->is_slotted = tarn_region_take(region, count, sizeof *repair->is_slotted);
     repair->place = tarn_region_take(region, count, sizeof *repair->place);
-    repair->begin = tarn_region_take(region, (size_t)count + 2, sizeof *repair->begin);
+    repair->begin = tarn_region_take(region, (size_t)count + 1, sizeof *repair->begin);
     repair->paid = tarn_region_take(region, count, sizeof *repair->paid);
-    repair->open = tarn_region_take(region, count, sizeof *repair->open);
-    repair->at = tarn_region_take(region, count, sizeof *repair->at);
+    repair->open.items = tarn_region_take(region, count, sizeof *repair->open.items);
+    repair->open.at = tarn_region_take(region, count, sizeof *repair->open.at);
+    repair->hope.items = tarn_region_take(region, count, sizeof *repair->hope.items);
+    repair->hope.at = tarn_region_take(region, count, sizeof *repair->hope.at);
+    repair->has_row = tarn_region_take(region, count, sizeof *repair->has_row);
+    return !region->is_exhausted;
+}
+
+/* Sets and rows of the items. */
+static bool take_sets(struct repair *repair, struct tarn_region *region)
+{
+    size_t count = repair->count, words = repair->words = (repair->count + 63) / 64;
+    repair->conflict = tarn_region_take(region, count * words, sizeof *repair->conflict);
+    repair->edge = tarn_region_take(region, count * words, sizeof *repair->edge);
+    repair->cover = tarn_region_take(region, repair->height * words, sizeof *repair->cover);
+    repair->met = tarn_region_take(region, words, sizeof *repair->met);
+    repair->cost = tarn_region_take(region, count * repair->height, sizeof *repair->cost);
+    repair->change = tarn_region_take(region, 2 * (size_t)repair->height, sizeof *repair->change);
     return !region->is_exhausted;
 }
 
@@ -281,58 +414,48 @@ static bool init(struct repair *repair, struct tarn_region *region,
     making.item_at = tarn_region_take(&brief, count, sizeof *making.item_at);
     making.first = tarn_region_take(&brief, count, sizeof *making.first);
     making.next = tarn_region_take(&brief, count, sizeof *making.next);
-    making.seen = tarn_region_take(&brief, count, sizeof *making.seen);
     bool ok = !brief.is_exhausted && take_arrays(repair, region);
     if (ok) number_items(&making, options->leader);
-    ok = ok && list_pairs(&making, region) == TARN_OK;
-    repair->cost =
-        tarn_region_take(region, (size_t)repair->count * repair->height, sizeof *repair->cost);
-    ok = ok && repair->cost;
+    ok = ok && take_sets(repair, region) && list_pairs(&making, region) == TARN_OK;
+    if (ok) make_slots(repair, options);
     if (ok) put_items(repair, options, offset);
-    if (ok) fill_table(repair);
     tarn_region_finish(&brief);
     return ok;
 }
 
 /* ---- Search ---- */
 
-/* The rows of item i's neighbours, which moves. */
+/* The rows of item i's neighbours. */
 static void charge_neighbours(struct repair *repair, uint32_t i, struct run before,
                               struct run after)
 {
-    const uint32_t *neighbour = repair->neighbour;
-    const int32_t *weight = repair->weight, *size = repair->size;
-    size_t height = repair->height;
-    int32_t *table = repair->cost;
+    const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
     uint64_t cells = 0;
-    for (uint32_t e = repair->begin[i], end = repair->begin[i + 1]; e < end; e++) {
-        int32_t *cost = table + neighbour[e] * height, own = size[neighbour[e]];
-        charge(cost, (int32_t)height, own, before, -weight[e]);
-        charge(cost, (int32_t)height, own, after, weight[e]);
-        cells += (uint32_t)(own + after.size);
+    for (uint32_t n = 0; n < repair->open.count; n++) {
+        uint32_t k = repair->open.items[n];
+        if (!tarn_set_has(conflict, k) || !repair->has_row[k]) continue;
+        int32_t weight = *weight_of(repair, i, k);
+        charge(repair, k, before, -weight);
+        charge(repair, k, after, weight);
+        put_in(&repair->hope, k);
+        cells += (uint32_t)(repair->size[k] + after.size);
     }
-    repair->work += (uint64_t)TARN_WORK_REPAIR_PAIR * (repair->begin[i + 1] - repair->begin[i]) +
-                    cells / TARN_WORK_REPAIR_PLACES;
+    repair->work +=
+        (uint64_t)TARN_WORK_REPAIR_PAIR * repair->open.count + cells / TARN_WORK_REPAIR_PLACES;
 }
 
+/* To where it pays least. */
 static void move(struct repair *repair, uint32_t i, int32_t place)
 {
-    uint32_t begin = repair->begin[i], end = repair->begin[i + 1];
     struct run before = run_of(repair, i), after = {place, repair->size[i]};
     charge_neighbours(repair, i, before, after);
-    repair->paid[i] = 0;
-    for (uint32_t e = begin; e < end; e++) {
-        uint32_t k = repair->neighbour[e];
-        struct run other = run_of(repair, k);
-        int32_t weight = repair->weight[e];
-        bool met = meet(before, other), meets = meet(after, other);
-        if (!met && !meets) continue;
-        if (meets) repair->paid[i] += weight;
-        repair->paid[k] += (meets ? weight : 0) - (met ? weight : 0);
-        note_open(repair, k);
-    }
+    flip(repair, i);
+    pay(repair, i, after, 1); /* first, so that items that share bytes with both keep their rows */
+    pay(repair, i, before, -1);
     repair->place[i] = place;
-    note_open(repair, i);
+    flip(repair, i);
+    note(repair, i);
+    take_out(&repair->hope, i);
 }
 
 /* A place that costs the least, and what. */
@@ -349,8 +472,9 @@ static int32_t least_of(const int32_t *cost, uint32_t places)
 
 static struct choice look_up(struct repair *repair, uint32_t i)
 {
-    const int32_t *cost = repair->cost + (size_t)i * repair->height;
-    uint32_t places = repair->height - (uint32_t)repair->size[i] + 1;
+    if (!repair->has_row[i]) make_row(repair, i);
+    const int32_t *cost = row_of(repair, i);
+    uint32_t places = (uint32_t)places_of(repair, i);
     struct choice choice = {.least = least_of(cost, places)};
     repair->work += TARN_WORK_REPAIR_LOOK + places / TARN_WORK_REPAIR_PLACES;
     if (choice.least >= repair->paid[i]) return choice;
@@ -361,60 +485,58 @@ static struct choice look_up(struct repair *repair, uint32_t i)
         if (cost[choice.place] == choice.least && chosen-- == 0) return choice;
 }
 
-/* Moves an item to one of the places where it pays least, if that is less than now. */
-static bool improve(struct repair *repair, uint32_t i)
+/* Tries items that pay in a random order. False: no move of one of them lowers the sum. */
+static bool improve(struct repair *repair)
 {
-    struct choice choice = look_up(repair, i);
-    if (choice.least >= repair->paid[i]) return false;
-    move(repair, i, choice.place);
-    return true;
-}
-
-/* Tries open items in a random order. False: no move of one of them lowers the sum. */
-static bool improve_any(struct repair *repair)
-{
-    uint32_t *open = repair->open, count = repair->open_count;
-    for (uint32_t n = 0; n < count; n++) {
-        uint32_t other = n + tarn_random_below(&repair->random, count - n), i = open[other];
-        open[other] = open[n];
-        repair->at[open[other]] = other;
-        open[n] = i;
-        repair->at[i] = n;
-        if (improve(repair, i)) return true;
+    while (repair->hope.count > 0) {
+        uint32_t i = repair->hope.items[tarn_random_below(&repair->random, repair->hope.count)];
+        struct choice choice = look_up(repair, i);
+        if (choice.least < repair->paid[i]) {
+            move(repair, i, choice.place);
+            return true;
+        }
+        take_out(&repair->hope, i);
     }
     return false;
 }
 
-/* The pairs that share bytes gain weight. */
+/* A pair that shares bytes gains weight. */
+static void gain_pair(struct repair *repair, uint32_t i, uint32_t k)
+{
+    int32_t *weight = weight_of(repair, i, k);
+    if (*weight >= repair->weight_max) return;
+    *weight_of(repair, k, i) = ++*weight;
+    repair->paid[i]++;
+    repair->paid[k]++;
+    charge(repair, i, run_of(repair, k), 1);
+    charge(repair, k, run_of(repair, i), 1);
+    put_in(&repair->hope, i);
+    put_in(&repair->hope, k);
+    repair->work += TARN_WORK_REPAIR_PAIR +
+                    (uint32_t)(repair->size[i] + repair->size[k]) / TARN_WORK_REPAIR_PLACES;
+}
+
+/* All pairs that share bytes gain weight. All items that pay were looked at, and have rows. */
 static void gain(struct repair *repair)
 {
-    for (uint32_t n = 0; n < repair->open_count; n++) {
-        uint32_t i = repair->open[n];
-        struct run own = run_of(repair, i);
-        for (uint32_t e = repair->begin[i]; e < repair->begin[i + 1]; e++) {
-            uint32_t k = repair->neighbour[e];
-            struct run other = run_of(repair, k);
-            if (k < i || repair->weight[e] >= repair->weight_max || !meet(own, other)) continue;
-            repair->weight[e] = ++repair->weight[repair->twin[e]];
-            repair->paid[i]++;
-            repair->paid[k]++;
-            charge_item(repair, i, other, 1);
-            charge_item(repair, k, own, 1);
-            repair->work += (uint32_t)(own.size + other.size) / TARN_WORK_REPAIR_PLACES;
-        }
-        repair->work += (uint64_t)TARN_WORK_OBSTACLE * (repair->begin[i + 1] - repair->begin[i]);
+    for (uint32_t n = 0; n < repair->open.count; n++) {
+        uint32_t i = repair->open.items[n];
+        find_met(repair, i, run_of(repair, i));
+        for (uint32_t w = i / 64; w < repair->words; w++)
+            for (uint64_t rest = repair->met[w]; rest != 0; rest &= rest - 1)
+                if (tarn_set_next(w, rest) > i) gain_pair(repair, i, tarn_set_next(w, rest));
     }
 }
 
 static bool run(struct repair *repair, const struct tarn_repair_options *options)
 {
     uint64_t most = options->work_max > 0 ? options->work_max : TARN_WORK_UNLIMITED;
-    while (repair->open_count > 0 && repair->work < most) {
-        if (improve_any(repair)) continue;
+    while (repair->open.count > 0 && repair->work < most) {
+        if (improve(repair)) continue;
         if (tarn_deadline_is_over(&options->deadline)) break;
         gain(repair);
     }
-    return repair->open_count == 0;
+    return repair->open.count == 0;
 }
 
 enum tarn_status tarn_repair_place(const struct tarn_problem *problem,

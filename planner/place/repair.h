@@ -11,6 +11,10 @@ struct tarn_repair_options {
     uint64_t seed;
     /* Block -> a block that stands for it and lies at the same offset (fold.h); NULL: itself. */
     const uint32_t *leader;
+    /* By storage: may it lie only at multiples of the largest size of such a storage, the first
+     * `slots_count` of them? NULL: no storage is bound to slots. */
+    const bool *in_slots;
+    uint32_t slots_count;
     struct tarn_deadline deadline;
 };
 

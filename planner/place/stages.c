@@ -44,10 +44,12 @@ enum { COARSE_SHARE = 2, REFINE_SHARE = 8, COARSE_BLOCKS_MAX = 16384 };
 
 /* Search by repair leaves 1/REPAIR_LEAVES of all work to the stages after it, and is not begun if
  * its making takes more than 1/REPAIR_MAKES of its own. If that removes 1/REPAIR_SHARE of the
- * blocks, what repeats is folded to REPAIR_PERIODS periods first, with half of the work.
- * REPAIR_PLANS coarse plans at the bound are made fine. */
-enum { REPAIR_LEAVES = 4, REPAIR_MAKES = 8 };
+ * blocks, what repeats is folded to REPAIR_PERIODS periods. REPAIR_PLANS coarse plans at the bound
+ * are made fine. A first try has 1/REPAIR_FIRST of all work. */
+enum { REPAIR_LEAVES = 4, REPAIR_FIRST = 16, REPAIR_MAKES = 8 };
 enum { REPAIR_PERIODS = 12, REPAIR_SHARE = 3, REPAIR_PLANS = 4 };
+/* Storages get slots if at most 1/SLOTS_SHARE of all are rounded down. */
+enum { SLOTS_SHARE = 8 };
 
 static enum tarn_status make_rows(struct tarn_placing *placing)
 {
@@ -437,15 +439,12 @@ struct repairing {
     struct tarn_placing *placing; /* of the coarse problem; its work is what repair may do */
     struct tarn_repair_options options;
     uint64_t *coarse_offset;
-    uint32_t *leader;            /* NULL: nothing repeats */
     uint64_t *tried;             /* by fine storage */
     uint64_t *offset, footprint; /* of the best fine plan */
 };
 
-/* From the present offsets. A plan that is found is made fine. leader: of folded repetition, or
- * NULL. */
-static enum tarn_status repair(struct repairing *repairing, const uint32_t *leader,
-                               uint64_t work_max, bool *found)
+/* From the present offsets. A plan that is found is made fine. */
+static enum tarn_status repair(struct repairing *repairing, bool *found)
 {
     struct tarn_placing *placing = repairing->placing;
     struct tarn_repair_options options = repairing->options;
@@ -453,8 +452,7 @@ static enum tarn_status repair(struct repairing *repairing, const uint32_t *lead
     size_t count = repairing->coarse->fine->blocks.storages_count;
     uint64_t least = UINT64_MAX, work = 0;
     repairing->options.seed++;
-    options.leader = leader;
-    options.work_max = work_max + 1;
+    options.work_max = repairing->placing->work_left + 1; /* 0: no limit */
     enum tarn_status status =
         tarn_repair_place(&placing->problem, &options, repairing->coarse_offset, found, &work);
     placing->work_left = tarn_work_less(placing->work_left, work);
@@ -480,23 +478,50 @@ static void scatter(struct repairing *repairing)
     }
 }
 
-/* At the bound, until one of the plans found is at the aim when it is made fine, or they are
- * REPAIR_PLANS. */
-static enum tarn_status repair_at_bound(struct repairing *repairing)
+/* Storages that are rounded down make a fine plan higher than its coarse plan once for each place
+ * at which one lies on top of another. In as many slots as the heaviest antichain has of them, the
+ * plan gets no higher than that antichain does. There are no slots if more of them are in use at
+ * once, or if they are too many. */
+static enum tarn_status find_slots(struct repairing *repairing)
 {
-    struct tarn_placing *placing = repairing->placing;
-    bool found = placing->result->footprint <= repairing->options.aim;
+    const struct tarn_coarse *coarse = repairing->coarse;
+    const struct tarn_problem *fine = coarse->fine;
+    const struct tarn_blocks *own = &coarse->part.problem.blocks;
+    struct tarn_region *region = repairing->placing->region;
+    uint32_t count = own->storages_count, rounded = 0, heaviest = 0;
+    struct tarn_antichain antichain;
+    bool *in_slots = tarn_region_take(region, count, sizeof *in_slots);
+    uint64_t *weight = tarn_region_take(region, fine->blocks.storages_count, sizeof *weight);
+    if (!in_slots || !weight) return TARN_SYSTEM;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t a = coarse->part.origin[i];
+        in_slots[i] = fine->blocks.reserved[a] > own->reserved[i];
+        weight[a] = in_slots[i];
+        rounded += in_slots[i];
+        heaviest += in_slots[i] && tarn_problem_in_antichain(fine, a);
+    }
+    if (heaviest == 0 || rounded > count / SLOTS_SHARE) return TARN_OK;
+    enum tarn_status status =
+        tarn_antichain_init(&antichain, region, &fine->conflicts.reuse, fine->graph, weight);
+    if (status != TARN_OK || antichain.bound > heaviest) return status;
+    repairing->options.in_slots = in_slots;
+    repairing->options.slots_count = heaviest;
+    return TARN_OK;
+}
+
+/* At the bound, until one of the plans found is at the aim when it is made fine, or they are
+ * REPAIR_PLANS. *placed: there is a coarse plan at the bound. */
+static enum tarn_status repair_at_bound(struct repairing *repairing, bool *placed)
+{
     enum tarn_status status = TARN_OK;
+    bool found = *placed;
     uint32_t plans = 0;
     do {
-        uint64_t half = placing->work_left / 2;
         if (found) scatter(repairing);
-        found = false;
-        if (repairing->leader) status = repair(repairing, repairing->leader, half, &found);
-        if (status == TARN_OK && !found)
-            status = repair(repairing, NULL, placing->work_left, &found);
+        status = repair(repairing, &found);
+        *placed = *placed || found;
     } while (status == TARN_OK && found && repairing->footprint > repairing->compact->aim &&
-             ++plans < REPAIR_PLANS && placing->work_left > 0);
+             ++plans < REPAIR_PLANS && repairing->placing->work_left > 0);
     return status;
 }
 
@@ -518,52 +543,99 @@ static enum tarn_status lead(struct tarn_placing *placing, uint32_t **leader)
 
 /* ---- Coarse sizes ---- */
 
+static bool goes_on(const struct tarn_placing *placing, enum tarn_status status)
+{
+    return status == TARN_OK && !tarn_placing_is_done(placing);
+}
+
+static enum tarn_status order_coarse(struct tarn_placing *coarse)
+{
+    enum tarn_status status = tarn_stage_improve(coarse, 0);
+    return goes_on(coarse, status) ? tarn_stage_exact_briefly(coarse) : status;
+}
+
 static enum tarn_status search_coarse(struct tarn_placing *coarse, uint64_t visits)
 {
     bool limited = coarse->work_left != TARN_WORK_UNLIMITED;
-    enum tarn_status status = tarn_stage_improve(coarse, 0);
-    if (status == TARN_OK && !tarn_placing_is_done(coarse))
-        status = tarn_stage_exact_briefly(coarse);
+    enum tarn_status status = TARN_OK;
     coarse->reserve = limited ? coarse->work_left / COARSE_SHARE : 0;
-    if (status == TARN_OK && !tarn_placing_is_done(coarse))
-        status = tarn_stage_core(coarse, tarn_placing_aim(coarse), visits);
+    if (goes_on(coarse, status)) status = tarn_stage_core(coarse, tarn_placing_aim(coarse), visits);
     coarse->reserve = 0;
-    if (status == TARN_OK && !tarn_placing_is_done(coarse))
-        status = tarn_stage_apart(coarse, 0, visits);
-    if (status == TARN_OK && !tarn_placing_is_done(coarse)) status = fold(coarse);
+    if (goes_on(coarse, status)) status = tarn_stage_apart(coarse, 0, visits);
+    if (goes_on(coarse, status)) status = fold(coarse);
     if (status == TARN_OK) tarn_stage_take_apart(coarse);
     return status;
 }
 
-/* Repairs the coarse plan with all of its work. */
-static enum tarn_status repair_coarse(struct tarn_placing *own, const struct tarn_coarse *coarse,
-                                      const struct tarn_compact_options *compact, uint64_t *offset,
+/* Writes the coarse plan, made fine, if that is lower. */
+static enum tarn_status refine_coarse(struct tarn_placing *placing,
+                                      const struct tarn_coarse *coarse,
+                                      struct tarn_compact_options compact,
+                                      const uint64_t *coarse_offset, uint64_t *offset,
                                       uint64_t *footprint)
+{
+    size_t count = coarse->fine->blocks.storages_count;
+    uint64_t least, work;
+    if (!may_spend(placing, placing->reserve, &compact.work_max)) return TARN_OK;
+    struct tarn_region_mark mark = tarn_region_mark(placing->region);
+    uint64_t *tried = tarn_region_take(placing->region, count, sizeof *tried);
+    if (!tried) return TARN_SYSTEM;
+    enum tarn_status status =
+        tarn_coarse_refine(coarse, coarse_offset, &compact, tried, &least, &work);
+    spend(placing, 0, work);
+    if (status == TARN_OK && least < *footprint) {
+        memcpy(offset, tried, count * sizeof *offset);
+        *footprint = least;
+    }
+    tarn_region_release(placing->region, mark);
+    return status;
+}
+
+/* Repairs the coarse plan with all of its work. leader: of folded repetition, or NULL. *placed:
+ * there is a coarse plan at the bound. */
+static enum tarn_status repair_coarse(struct tarn_placing *own, const struct tarn_coarse *coarse,
+                                      const struct tarn_compact_options *compact,
+                                      const uint32_t *leader, uint64_t *offset, uint64_t *footprint,
+                                      bool *placed)
 {
     uint64_t make;
     enum tarn_status status = tarn_repair_estimate(&own->problem, coarse->bound, &make);
     size_t fine_count = coarse->fine->blocks.storages_count;
+    size_t count = own->problem.blocks.storages_count;
     struct repairing repairing = {.coarse = coarse,
                                   .compact = compact,
                                   .placing = own,
                                   .options = {.aim = coarse->bound,
                                               .seed = own->request.improve.seed,
                                               .deadline = compact->deadline},
-                                  .coarse_offset = own->result->offset,
                                   .offset = offset,
                                   .footprint = *footprint};
-    if (status != TARN_OK || make == 0 || own->work_left / REPAIR_MAKES < make ||
-        *footprint <= compact->aim)
-        return status;
+    if (status != TARN_OK || make == 0 || own->work_left / REPAIR_MAKES < make) return status;
+    repairing.coarse_offset =
+        tarn_region_copy(own->region, own->result->offset, count, sizeof *own->result->offset);
     repairing.tried = tarn_region_take(own->region, fine_count, sizeof *repairing.tried);
-    status = repairing.tried ? make_rows(own) : TARN_SYSTEM;
-    if (status == TARN_OK) status = lead(own, &repairing.leader);
-    if (status == TARN_OK) status = repair_at_bound(&repairing);
+    status = repairing.tried && repairing.coarse_offset ? make_rows(own) : TARN_SYSTEM;
+    repairing.options.leader = leader;
+    if (status == TARN_OK && !leader) status = find_slots(&repairing);
+    if (status == TARN_OK) status = repair_at_bound(&repairing, placed);
     *footprint = repairing.footprint;
     return status;
 }
 
-/* Writes the plan, made fine. */
+static enum tarn_status search_and_refine(struct tarn_placing *placing, struct tarn_placing *own,
+                                          const struct tarn_coarse *coarse,
+                                          struct tarn_compact_options compact, uint64_t visits,
+                                          uint64_t *offset, uint64_t *footprint)
+{
+    uint64_t begun = own->work_left;
+    enum tarn_status status = search_coarse(own, visits);
+    spend(placing, 0, begun - own->work_left);
+    if (status != TARN_OK) return status;
+    return refine_coarse(placing, coarse, compact, own->result->offset, offset, footprint);
+}
+
+/* Writes the plan, made fine. Repair comes last; unless much repeats it is tried briefly before
+ * cores and bands, too, which take longer. */
 static enum tarn_status place_coarse(struct tarn_placing *placing, const struct tarn_coarse *coarse,
                                      struct tarn_region *region, uint64_t visits, uint64_t *offset,
                                      uint64_t *footprint)
@@ -577,28 +649,38 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
                                .result = &result,
                                .region = region,
                                .costs = placing->costs};
-    uint64_t work_max, work = 0, storages = own.problem.blocks.storages_count;
+    uint64_t work_max, storages = own.problem.blocks.storages_count;
+    uint32_t *leader = NULL;
     if (!may_spend(placing, placing->reserve, &work_max)) return TARN_OK;
     own.request.improve = (struct tarn_improve_options){.bound = coarse->bound,
                                                         .seed = improve->seed,
                                                         .threads = improve->threads,
                                                         .deadline = improve->deadline};
-    own.work_left = work_max > 0 ? work_max - work_max / REFINE_SHARE : TARN_WORK_UNLIMITED;
     result.offset = tarn_region_take(region, storages, sizeof *result.offset);
     if (!result.offset) return TARN_SYSTEM;
     result.footprint = own.stacked = tarn_blocks_place_in_a_row(&own.problem.blocks, result.offset);
+    own.work_left = work_max > 0 ? work_max - work_max / REFINE_SHARE : TARN_WORK_UNLIMITED;
     uint64_t begun = own.work_left;
-    enum tarn_status status = search_coarse(&own, visits);
-    if (status != TARN_OK) return status;
+    enum tarn_status status = order_coarse(&own);
     spend(placing, 0, begun - own.work_left);
-    compact.work_max = work_max > 0 ? work_max - (begun - own.work_left) + 1 : 0; /* 0: no limit */
-    status = tarn_coarse_refine(coarse, result.offset, &compact, offset, footprint, &work);
-    spend(placing, 0, work);
-    uint64_t leaves = improve->work_max / REPAIR_LEAVES;
-    own.work_left = work_max == 0 ? TARN_WORK_DEFAULT / REPAIR_MAKES
-                                  : tarn_work_less(placing->work_left, leaves);
+    if (status == TARN_OK) status = make_rows(&own);
+    if (status == TARN_OK) status = lead(&own, &leader);
+    bool placed = tarn_placing_is_settled(&own);
+    if (status == TARN_OK && !leader && !placed && work_max > 0) {
+        uint64_t most = own.work_left;
+        own.work_left = begun = work_max / REPAIR_FIRST;
+        status = repair_coarse(&own, coarse, &compact, leader, offset, footprint, &placed);
+        spend(placing, 0, begun - own.work_left);
+        own.work_left = most < placing->work_left ? most : placing->work_left;
+    }
+    if (status == TARN_OK && *footprint > compact.aim)
+        status = search_and_refine(placing, &own, coarse, compact, visits, offset, footprint);
+    if (status != TARN_OK || *footprint <= compact.aim) return status;
+    own.work_left = work_max > 0 ? tarn_work_less(placing->work_left, work_max / REPAIR_LEAVES)
+                                 : TARN_WORK_DEFAULT / REPAIR_MAKES;
     begun = own.work_left;
-    if (status == TARN_OK) status = repair_coarse(&own, coarse, &compact, offset, footprint);
+    placed = tarn_placing_is_settled(&own);
+    status = repair_coarse(&own, coarse, &compact, leader, offset, footprint, &placed);
     spend(placing, 0, begun - own.work_left);
     return status;
 }

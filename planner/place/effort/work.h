@@ -68,8 +68,9 @@ enum { TARN_WORK_ANTICHAIN = 20 };
 
 /* ---- Repair ---- */
 
-/* A pair of which one item moves, an item that is looked at, and places that take one unit. */
-enum { TARN_WORK_REPAIR_PAIR = 4, TARN_WORK_REPAIR_LOOK = 40, TARN_WORK_REPAIR_PLACES = 4 };
+/* A neighbour of an item whose row is made or changed, an item that is looked at, and places or
+ * words that take one unit. */
+enum { TARN_WORK_REPAIR_PAIR = 3, TARN_WORK_REPAIR_LOOK = 40, TARN_WORK_REPAIR_PLACES = 4 };
 
 /* ---- Exact search ---- */
 
