@@ -48,9 +48,6 @@ class Council(Alone):
     def __init__(self, members: Sequence[int], timeout: float) -> None:
         super().__init__(members)
         self._timeout = timeout
-        self._met = 0  # times that all ranks have told each other something
-        self._has_failed = False  # since then
-        self._over = -1  # value of _met at which this rank has failed, and gone on
         self._rank = dist.get_rank()
         text = ",".join(map(str, self.members))
         _made[tuple(self.members)] += 1
@@ -77,10 +74,8 @@ class Council(Alone):
         return self._gathered(torch.tensor([mine], dtype=torch.int64), what).flatten().tolist()
 
     def _gathered(self, tensor: Any, what: str) -> Any:
-        self.goes_on()
         out = torch.empty(self.ranks * tensor.numel(), dtype=tensor.dtype)
         self.wait(self._group._allgather_base(out, tensor, AllgatherOptions()), what)
-        self._met += 1
         return out.view(self.ranks, -1)
 
     # ---- Waiting ----
@@ -107,12 +102,8 @@ class Council(Alone):
                 self._end(op, "", begin)
 
     def _failure(self) -> str:
-        """What a rank has told since all ranks met last; a rank that has come out of a meeting sooner may
-        have failed since."""
-        keys = [f"failed/{met}" for met in (self._met, self._met + 1) if met != self._over]
         try:
-            told = next((key for key in keys if self._store.check([key])), "")
-            return self._store.get(told).decode() if told else ""
+            return self._store.get("failed").decode() if self._store.check(["failed"]) else ""
         except RuntimeError:  # the store is gone with the rank that had it
             return "the rank that has the store is gone"
 
@@ -127,16 +118,11 @@ class Council(Alone):
     def failed(self, error: BaseException) -> None:
         text = (str(error) or type(error).__name__).splitlines()[0]
         try:
-            self._has_failed = True
             if not self._failure():
-                self._store.set(f"failed/{self._met}", f"rank {self._rank} has failed: "
-                                                       f"{type(error).__name__}: {text}")
+                self._store.set("failed", f"rank {self._rank} has failed: "
+                                          f"{type(error).__name__}: {text}")
         except RuntimeError:
             pass
-
-    def goes_on(self) -> None:
-        if self._has_failed:
-            self._has_failed, self._over = False, self._met
 
     def _end(self, op: str, why: str, begin: float) -> None:
         """Raises what says which ranks wait where, and which ones have not come."""

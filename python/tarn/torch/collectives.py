@@ -128,9 +128,6 @@ class Wire:
     def failed(self, error: BaseException) -> None:
         """This rank has left a step in the middle: the others need not wait for it."""
 
-    def goes_on(self) -> None:
-        """This rank begins something new: what it and other ranks have raised before is over for it."""
-
 
 def stand_in(target: Any, args: Any, kwargs: Any, value: Any) -> Any:
     """What a rank alone makes in the place of a collective, to go on with: results of the same

@@ -97,7 +97,6 @@ class DistributedStep(AgreeingStep):
 
     def __call__(self, *batch: Any) -> Any:
         self._voted = self._is_told = False
-        self.wire.goes_on()
         try:
             if self.model.training:  # as DistributedDataParallel does
                 self._send_buffers()

@@ -628,35 +628,6 @@ def failing():
     left()
 
 
-def raising_alike():
-    """All ranks raise the same after the reductions, and go on: a rank that comes late to the next step has
-    nothing to do with it."""
-    base, batch = transformer()
-    model = wrapped(base)
-    bad = []
-
-    def clip(parameters):
-        if bad:
-            bad.pop()
-            raise Failing("not finite")
-        return clip_norm(parameters)
-
-    optimizer = adam(model.parameters())
-    step = tarn.torch.fsdp(model, optimizer, loss_of, batch(), clip=clip)
-    step(*batch()), step(*batch()), step(*batch())
-    assert step.reason is None, step.reason
-    for _ in range(2):
-        bad.append(True)
-        try:
-            step(*batch())
-            raise SystemExit("the step went on")
-        except Failing:
-            optimizer.zero_grad()
-        if dist.get_rank() == 1:
-            time.sleep(3)
-        assert torch.isfinite(step(*batch())) and step.reason is None, step.reason
-
-
 def hanging():
     error = in_a_hook(lambda: time.sleep(12), 3)
     assert isinstance(error, tarn.Rejected), repr(error)
@@ -675,7 +646,7 @@ def dying():
 
 CASES = {function.__name__: function for function in (
     plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, saved_and_loaded, loaded_by_fewer_ranks, models_and_options, replicas_with_options, accumulated, large_worlds,
-    eager_ranks, other_shapes, refused, raising_alike, failing, hanging, dying)}
+    eager_ranks, other_shapes, refused, failing, hanging, dying)}
 
 
 def main(cases):
