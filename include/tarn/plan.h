@@ -166,7 +166,8 @@ struct tarn_plan_options {
 #endif
 
 /* Plans a graph. options NULL: defaults. The plan keeps the graph alive.
- * TARN_DOES_NOT_FIT: the best footprint found (error->footprint) exceeds the capacity; no plan.
+ * TARN_DOES_NOT_FIT: no plan was found within the capacity; error->footprint is the best footprint
+ * found, or 0 if the bound already exceeds the capacity.
  * TARN_DEADLINE: `seconds` ran out before anything kept to the budget. TARN_USAGE: bad option.
  * TARN_SYSTEM: no memory. Safe to call from several threads. */
 TARN_API enum tarn_status tarn_plan_create(struct tarn_graph *graph,

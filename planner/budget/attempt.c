@@ -145,8 +145,8 @@ static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_pl
     return near && quick->claim.bound <= budget && searches && (budgeting->patient || small);
 }
 
-/* The plan for the budget, which is no larger than a quick one, or, where none fits, the footprint
- * of a quick one. */
+/* The plan for the budget, which is no larger than a quick one, unless the caller's method finds
+ * none so small; or, where none fits, the footprint of a quick one. */
 static enum tarn_status place_within(const struct tarn_budgeting *budgeting,
                                      struct tarn_attempt *attempt)
 {

@@ -186,7 +186,7 @@ static enum tarn_status place(const struct offloading *offloading, struct tarn_g
     struct tarn_error ignored;
     struct tarn_plan *quick;
     *plan = NULL;
-    *missing = offloading->bytes / LESS;
+    *missing = offloading->bytes / LESS + 1;
     enum tarn_status status = plan_quickly(offloading, graph, &quick);
     if (status != TARN_OK) return status;
     uint64_t bound = quick->claim.bound;
@@ -336,14 +336,12 @@ static enum tarn_status build(const struct offloading *offloading, const struct 
     return status;
 }
 
-/* Answers the question for its aim, with one part in `part` of the effort. */
+/* Answers the question for its aim, with one part in `part` of the effort. An answer that is there
+ * stays if no faster one is found. */
 static enum tarn_status ask(struct offloading *offloading, struct start *start,
                             struct question *question, uint64_t part)
 {
-    uint64_t work = offloading->options.effort * STEP_WORK / part;
-    tarn_graph_destroy(question->graph);
-    question->graph = NULL;
-    question->time_ns = UINT64_MAX;
+    uint64_t work = offloading->options.effort * STEP_WORK / part, time_ns = 0;
     if (is_over(offloading) || question->aim == 0) return TARN_OK;
     question->asked++;
     struct tarn_region_mark mark = tarn_region_mark(&start->region);
@@ -353,15 +351,21 @@ static enum tarn_status ask(struct offloading *offloading, struct start *start,
         tarn_offload_within(&start->model, question->aim, work, &offloading->deadline, &choice);
     tarn_offload_slow(&start->model, 100);
     if (status != TARN_OK) return tarn_error_no_memory(offloading->error);
-    struct tarn_offload_arcs *arcs = question->choice.arcs;
-    if (choice.count > 0) memcpy(arcs, choice.arcs, choice.count * sizeof *arcs);
-    question->choice = choice;
-    question->choice.arcs = arcs;
-    tarn_region_release(&start->region, mark);
-    if (question->choice.peak > question->aim) return TARN_OK;
-    status = build(offloading, start, &question->choice, &question->graph);
-    if (status == TARN_OK && find_time(question->graph, &question->time_ns) != TARN_OK)
+    struct tarn_graph *graph = NULL;
+    if (choice.peak <= question->aim) status = build(offloading, start, &choice, &graph);
+    if (status == TARN_OK && graph && find_time(graph, &time_ns) != TARN_OK)
         status = tarn_error_no_memory(offloading->error);
+    if (status == TARN_OK && graph && (!question->graph || time_ns < question->time_ns)) {
+        struct tarn_offload_arcs *arcs = question->choice.arcs;
+        if (choice.count > 0) memcpy(arcs, choice.arcs, choice.count * sizeof *arcs);
+        question->choice = choice;
+        question->choice.arcs = arcs;
+        question->time_ns = time_ns;
+        tarn_graph_destroy(question->graph);
+        question->graph = tarn_graph_retain(graph);
+    }
+    tarn_graph_destroy(graph);
+    tarn_region_release(&start->region, mark);
     return status;
 }
 
@@ -509,6 +513,9 @@ static enum tarn_status try_answer(struct offloading *offloading, struct start *
     enum tarn_status status = place_and_offer(offloading, start, &tried.graph, relaxed, &missing);
     if (status == TARN_OK && missing == 0)
         return offloading->is_brief ? TARN_OK : relax(offloading, start, &tried);
+    /* with waits between its streams it may take longer */
+    if (status == TARN_OK && find_time(tried.graph, &tried.time_ns) != TARN_OK)
+        status = tarn_error_no_memory(offloading->error);
     if (status == TARN_OK && !offloading->is_brief)
         status = note_refused(offloading, start, &tried);
     else
@@ -551,7 +558,8 @@ static enum tarn_status try_refused(struct offloading *offloading)
         if (!may_be_better(offloading, question) || is_over(offloading)) break;
         status = place_and_offer(offloading, refused->start, &question->graph,
                                  question->percent > 100, &missing);
-        if (status != TARN_OK || missing > 0) continue;
+        if (status != TARN_OK || missing > 0 || offloading->best.time_ns > question->time_ns)
+            continue;
         offloading->place_part = PLACE_PART;
         return relax(offloading, refused->start, question);
     }
@@ -704,6 +712,10 @@ static enum tarn_status try_multiples(struct offloading *offloading)
         best = multiples[i];
         best_ns = ns;
     }
+    uint64_t most = offloading->before - offloading->before / 16;
+    bool is_near = (double)offloading->bytes * multiples[COUNT - 1] >= (double)offloading->before;
+    if (is_near && most > offloading->bytes && status == TARN_OK && !costs_nothing(offloading))
+        status = try_above(offloading, most, false, &ns); /* no multiple is below the footprint */
     if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
         status = try_multiple(offloading, best + 0.1, true, &ns);
     if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
@@ -798,7 +810,8 @@ static enum tarn_status search(struct offloading *offloading)
     uint64_t ns;
     enum tarn_status status = try_moves(offloading, offloading->graph, &none, &ns);
     if (status != TARN_OK || costs_nothing(offloading)) return status;
-    if (!alone && !always_moves(offloading)) status = try_budget(offloading);
+    if (offloading->deadline.at_ms > 0) status = settle(offloading, UINT64_MAX); /* some answer */
+    if (status == TARN_OK && !alone && !always_moves(offloading)) status = try_budget(offloading);
     if (status == TARN_OK && !alone && !costs_nothing(offloading))
         status = try_multiples(offloading);
     if (status == TARN_OK) status = refine(offloading);
@@ -813,7 +826,8 @@ static enum tarn_status search(struct offloading *offloading)
 /* ---- The least ---- */
 
 /* The least arena, by halves, of moves from the graphs that were added. What it tries does not
- * depend on the budget that was asked for, so that the footprint which a refusal tells can be kept.
+ * depend on the budget that was asked for, so that the footprint which a refusal tells can be kept;
+ * but if several graphs have the smallest footprint, it starts from the one that this budget met.
  */
 static enum tarn_status halve(struct offloading *offloading, struct found *least)
 {

@@ -534,6 +534,7 @@ static bool run(struct repair *repair, const struct tarn_repair_options *options
     while (repair->open.count > 0 && repair->work < most) {
         if (improve(repair)) continue;
         if (tarn_deadline_is_over(&options->deadline)) break;
+        repair->work++; /* once no pair gains weight any more, nothing else is work */
         gain(repair);
     }
     return repair->open.count == 0;

@@ -480,8 +480,8 @@ static void scatter(struct repairing *repairing)
 
 /* Storages that are rounded down make a fine plan higher than its coarse plan once for each place
  * at which one lies on top of another. In as many slots as the heaviest antichain has of them, the
- * plan gets no higher than that antichain does. There are no slots if more of them are in use at
- * once, or if they are too many. */
+ * plan seldom gets higher than that antichain does. There are no slots if more of them are in use
+ * at once, if they are too many, or if so many of the largest size do not fit. */
 static enum tarn_status find_slots(struct repairing *repairing)
 {
     const struct tarn_coarse *coarse = repairing->coarse;
@@ -489,6 +489,7 @@ static enum tarn_status find_slots(struct repairing *repairing)
     const struct tarn_blocks *own = &coarse->part.problem.blocks;
     struct tarn_region *region = repairing->placing->region;
     uint32_t count = own->storages_count, rounded = 0, heaviest = 0;
+    uint64_t largest = 0;
     struct tarn_antichain antichain;
     bool *in_slots = tarn_region_take(region, count, sizeof *in_slots);
     uint64_t *weight = tarn_region_take(region, fine->blocks.storages_count, sizeof *weight);
@@ -498,9 +499,11 @@ static enum tarn_status find_slots(struct repairing *repairing)
         in_slots[i] = fine->blocks.reserved[a] > own->reserved[i];
         weight[a] = in_slots[i];
         rounded += in_slots[i];
+        if (in_slots[i] && own->reserved[i] > largest) largest = own->reserved[i];
         heaviest += in_slots[i] && tarn_problem_in_antichain(fine, a);
     }
-    if (heaviest == 0 || rounded > count / SLOTS_SHARE) return TARN_OK;
+    if (heaviest == 0 || rounded > count / SLOTS_SHARE || heaviest > coarse->bound / largest)
+        return TARN_OK;
     enum tarn_status status =
         tarn_antichain_init(&antichain, region, &fine->conflicts.reuse, fine->graph, weight);
     if (status != TARN_OK || antichain.bound > heaviest) return status;

@@ -13,8 +13,9 @@ void tarn_error_clear(struct tarn_error *error);
 enum tarn_status tarn_error_set(struct tarn_error *error, enum tarn_status status,
                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* For an error that has just been set, TARN_DOES_NOT_FIT or TARN_DEADLINE: the smallest arena
- * found. UINT64_MAX: none. Returns the error's status, or `status` if the caller wants no error. */
+/* For an error that has just been set, since nothing keeps to a capacity or budget: the smallest
+ * arena found. UINT64_MAX: none. Returns the error's status, or `status` if the caller wants no
+ * error. */
 enum tarn_status tarn_error_found(struct tarn_error *error, enum tarn_status status,
                                   uint64_t footprint);
 
