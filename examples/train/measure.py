@@ -201,7 +201,7 @@ def main():
         f"holds that for 1, 2 and 4 ranks. It has {len(lines):,} lines of C, of which "
         f"{sum(bool(re.search('tarn_|TARN', line)) for line in lines)} name Tarn.")
     say(f"Made by `examples/train/measure.py build/examples/train > docs/training.md` on {os.cpu_count()} cores ({platform.machine()}, "
-        f"virtual machine), load at the begin {load:.1f}. Bytes are the same in every run. Times are not: with a load above 1 other "
+        f"virtual machine), load at the start {load:.1f}. Bytes are the same in every run. Times are not: with a load above 1 other "
         "programs take part of the cores, and a row says no more than its fastest round.")
     with tempfile.TemporaryDirectory() as folder:
         bytes_table()

@@ -49,6 +49,8 @@ enum { HALVES = 8, BRIEF_PART = 32 };
  * PLACE_PART of the usual work. Of those refused the AGAIN_MAX fastest are placed with one part in
  * AGAIN_PART. */
 enum { PLACE_STEPS = 300, PLACE_PART = 16, AGAIN_MAX = 4, AGAIN_PART = 3 };
+/* Near the footprint without a budget recomputing is asked for one part in BELOW_PART less. */
+enum { BELOW_PART = 16 };
 /* Once a plan fits, so many candidates are placed at most. */
 enum { PLACED_MAX = 24 };
 /* First answers are found with one part in FIRST_PART of the effort. All of it is spent on those of
@@ -144,6 +146,13 @@ static enum tarn_status find_time(const struct tarn_graph *graph, uint64_t *ns)
     if (status == TARN_OK) *ns = pace.timeline.makespan_ns;
     if (status == TARN_OK) tarn_pace_finish(&pace);
     return status;
+}
+
+/* The same, with the error of a caller that reports no other. */
+static enum tarn_status find_time_or_tell(const struct offloading *offloading,
+                                          const struct tarn_graph *graph, uint64_t *ns)
+{
+    return find_time(graph, ns) == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
 /* The same if moves took `percent` of their modelled time. */
@@ -310,7 +319,7 @@ static enum tarn_status place_and_offer(struct offloading *offloading, const str
     }
     if (status == TARN_OK && made.plan) {
         *missing = 0;
-        status = find_time(made.graph, &time_ns);
+        status = find_time_or_tell(offloading, made.graph, &time_ns);
         if (status == TARN_OK) status = offer(offloading, &made, time_ns, &start->report, relaxed);
     } else if (status == TARN_OK) {
         *graph = tarn_graph_retain(made.graph);
@@ -353,8 +362,7 @@ static enum tarn_status ask(struct offloading *offloading, struct start *start,
     if (status != TARN_OK) return tarn_error_no_memory(offloading->error);
     struct tarn_graph *graph = NULL;
     if (choice.peak <= question->aim) status = build(offloading, start, &choice, &graph);
-    if (status == TARN_OK && graph && find_time(graph, &time_ns) != TARN_OK)
-        status = tarn_error_no_memory(offloading->error);
+    if (status == TARN_OK && graph) status = find_time_or_tell(offloading, graph, &time_ns);
     if (status == TARN_OK && graph && (!question->graph || time_ns < question->time_ns)) {
         struct tarn_offload_arcs *arcs = question->choice.arcs;
         if (choice.count > 0) memcpy(arcs, choice.arcs, choice.count * sizeof *arcs);
@@ -452,8 +460,7 @@ static enum tarn_status relax(struct offloading *offloading, struct start *start
         if (!relaxed.arcs || tarn_offload_relax(model, budget, &relaxed) != TARN_OK)
             return tarn_error_no_memory(offloading->error);
         status = build(offloading, start, &relaxed, &graph);
-        if (status == TARN_OK && find_time(graph, &time_ns) != TARN_OK)
-            status = tarn_error_no_memory(offloading->error);
+        if (status == TARN_OK) status = find_time_or_tell(offloading, graph, &time_ns);
         if (status == TARN_OK && time_ns <= offloading->best.time_ns)
             status = place_and_offer(offloading, start, &graph, true, &missing);
         tarn_graph_destroy(graph);
@@ -514,8 +521,7 @@ static enum tarn_status try_answer(struct offloading *offloading, struct start *
     if (status == TARN_OK && missing == 0)
         return offloading->is_brief ? TARN_OK : relax(offloading, start, &tried);
     /* with waits between its streams it may take longer */
-    if (status == TARN_OK && find_time(tried.graph, &tried.time_ns) != TARN_OK)
-        status = tarn_error_no_memory(offloading->error);
+    if (status == TARN_OK) status = find_time_or_tell(offloading, tried.graph, &tried.time_ns);
     if (status == TARN_OK && !offloading->is_brief)
         status = note_refused(offloading, start, &tried);
     else
@@ -643,11 +649,11 @@ static enum tarn_status ask_budget(struct offloading *offloading, struct tarn_gr
 static enum tarn_status offer_found(struct offloading *offloading, struct tarn_planned *made,
                                     const struct tarn_budget_report *report)
 {
-    uint64_t missing, time_ns;
+    uint64_t missing, time_ns = 0;
     enum tarn_status status = TARN_OK;
     if (!made->plan) status = place(offloading, made->graph, &made->plan, &missing);
     if (status != TARN_OK || !made->plan) return status;
-    status = find_time(made->graph, &time_ns);
+    status = find_time_or_tell(offloading, made->graph, &time_ns);
     return status == TARN_OK ? offer(offloading, made, time_ns, report, false) : status;
 }
 
@@ -712,7 +718,7 @@ static enum tarn_status try_multiples(struct offloading *offloading)
         best = multiples[i];
         best_ns = ns;
     }
-    uint64_t most = offloading->before - offloading->before / 16;
+    uint64_t most = offloading->before - offloading->before / BELOW_PART;
     bool is_near = (double)offloading->bytes * multiples[COUNT - 1] >= (double)offloading->before;
     if (is_near && most > offloading->bytes && status == TARN_OK && !costs_nothing(offloading))
         status = try_above(offloading, most, false, &ns); /* no multiple is below the footprint */
@@ -903,11 +909,11 @@ static enum tarn_status build_if_free(const struct offloading *offloading,
                                       struct tarn_graph **result)
 {
     struct tarn_graph *moved;
-    uint64_t time_ns;
+    uint64_t time_ns = 0;
     if (choice->count == 0) return TARN_OK;
     enum tarn_status status = tarn_offload_build(model, choice, &moved, offloading->error);
     if (status != TARN_OK) return status;
-    status = find_time(moved, &time_ns);
+    status = find_time_or_tell(offloading, moved, &time_ns);
     if (status == TARN_OK && time_ns <= offloading->before_ns)
         *result = moved;
     else
@@ -1094,9 +1100,10 @@ static void keep_to_capacity(struct offloading *offloading, const struct tarn_pl
 static enum tarn_status look_at_given(struct offloading *offloading)
 {
     struct tarn_plan *quick;
-    if (find_time(offloading->graph, &offloading->before_ns) != TARN_OK)
-        return tarn_error_no_memory(offloading->error);
-    enum tarn_status status = plan_quickly(offloading, offloading->graph, &quick);
+    enum tarn_status status =
+        find_time_or_tell(offloading, offloading->graph, &offloading->before_ns);
+    if (status != TARN_OK) return status;
+    status = plan_quickly(offloading, offloading->graph, &quick);
     if (status != TARN_OK) return status;
     offloading->before = tarn_plan_footprint(quick);
     offloading->bytes = offloading->budget.budget > 0 ? offloading->budget.budget : UNLIMITED;
@@ -1170,9 +1177,10 @@ static enum tarn_status run_within(struct offloading *offloading, struct tarn_pl
 static enum tarn_status run_without(struct offloading *offloading, struct tarn_planned *result)
 {
     bool fits = false;
-    if (find_time(offloading->graph, &offloading->before_ns) != TARN_OK)
-        return tarn_error_no_memory(offloading->error);
-    enum tarn_status status = move_free(offloading, &result->graph);
+    enum tarn_status status =
+        find_time_or_tell(offloading, offloading->graph, &offloading->before_ns);
+    if (status != TARN_OK) return status;
+    status = move_free(offloading, &result->graph);
     if (status == TARN_OK) status = find_whether_it_fits(offloading, result->graph, &fits);
     if (status != TARN_OK || fits) return status;
     tarn_planned_finish(result);

@@ -27,7 +27,7 @@ enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
                                    const struct tarn_repair_options *options, uint64_t *offset,
                                    bool *found, uint64_t *work);
 
-/* *work: of listing the pairs, from above; the table comes after it. 0: the problem is not for this
+/* *work: of listing the pairs, from above; rows come after it. 0: the problem is not for this
  * search, since blocks have several members, no bytes, or alignments that their sizes are no
  * multiples of, or are too many or too large. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_repair_estimate(const struct tarn_problem *problem, uint64_t aim,

@@ -513,16 +513,14 @@ static enum tarn_status find_slots(struct repairing *repairing)
 }
 
 /* At the bound, until one of the plans found is at the aim when it is made fine, or they are
- * REPAIR_PLANS. *placed: there is a coarse plan at the bound. */
-static enum tarn_status repair_at_bound(struct repairing *repairing, bool *placed)
+ * REPAIR_PLANS. found: the coarse plan is at the bound already. */
+static enum tarn_status repair_at_bound(struct repairing *repairing, bool found)
 {
     enum tarn_status status = TARN_OK;
-    bool found = *placed;
     uint32_t plans = 0;
     do {
         if (found) scatter(repairing);
         status = repair(repairing, &found);
-        *placed = *placed || found;
     } while (status == TARN_OK && found && repairing->footprint > repairing->compact->aim &&
              ++plans < REPAIR_PLANS && repairing->placing->work_left > 0);
     return status;
@@ -594,14 +592,16 @@ static enum tarn_status refine_coarse(struct tarn_placing *placing,
     return status;
 }
 
-/* Repairs the coarse plan with all of its work. leader: of folded repetition, or NULL. *placed:
- * there is a coarse plan at the bound. */
-static enum tarn_status repair_coarse(struct tarn_placing *own, const struct tarn_coarse *coarse,
-                                      const struct tarn_compact_options *compact,
-                                      const uint32_t *leader, uint64_t *offset, uint64_t *footprint,
-                                      bool *placed)
+/* Repairs the coarse plan of `own` with at most that work, which `placing` spends. leader: of
+ * folded repetition, or NULL. */
+static enum tarn_status repair_coarse(struct tarn_placing *placing, struct tarn_placing *own,
+                                      const struct tarn_coarse *coarse,
+                                      const struct tarn_compact_options *compact, uint64_t work_max,
+                                      const uint32_t *leader, uint64_t *offset, uint64_t *footprint)
 {
     uint64_t make;
+    bool placed = tarn_placing_is_settled(own);
+    own->work_left = work_max;
     enum tarn_status status = tarn_repair_estimate(&own->problem, coarse->bound, &make);
     size_t fine_count = coarse->fine->blocks.storages_count;
     size_t count = own->problem.blocks.storages_count;
@@ -622,6 +622,7 @@ static enum tarn_status repair_coarse(struct tarn_placing *own, const struct tar
     if (status == TARN_OK && !leader) status = find_slots(&repairing);
     if (status == TARN_OK) status = repair_at_bound(&repairing, placed);
     *footprint = repairing.footprint;
+    spend(placing, 0, work_max - own->work_left);
     return status;
 }
 
@@ -668,24 +669,18 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
     spend(placing, 0, begun - own.work_left);
     if (status == TARN_OK) status = make_rows(&own);
     if (status == TARN_OK) status = lead(&own, &leader);
-    bool placed = tarn_placing_is_settled(&own);
-    if (status == TARN_OK && !leader && !placed && work_max > 0) {
+    if (status == TARN_OK && !leader && !tarn_placing_is_settled(&own) && work_max > 0) {
         uint64_t most = own.work_left;
-        own.work_left = begun = work_max / REPAIR_FIRST;
-        status = repair_coarse(&own, coarse, &compact, leader, offset, footprint, &placed);
-        spend(placing, 0, begun - own.work_left);
+        status = repair_coarse(placing, &own, coarse, &compact, work_max / REPAIR_FIRST, leader,
+                               offset, footprint);
         own.work_left = most < placing->work_left ? most : placing->work_left;
     }
     if (status == TARN_OK && *footprint > compact.aim)
         status = search_and_refine(placing, &own, coarse, compact, visits, offset, footprint);
     if (status != TARN_OK || *footprint <= compact.aim) return status;
-    own.work_left = work_max > 0 ? tarn_work_less(placing->work_left, work_max / REPAIR_LEAVES)
+    uint64_t last = work_max > 0 ? tarn_work_less(placing->work_left, work_max / REPAIR_LEAVES)
                                  : TARN_WORK_DEFAULT / REPAIR_MAKES;
-    begun = own.work_left;
-    placed = tarn_placing_is_settled(&own);
-    status = repair_coarse(&own, coarse, &compact, leader, offset, footprint, &placed);
-    spend(placing, 0, begun - own.work_left);
-    return status;
+    return repair_coarse(placing, &own, coarse, &compact, last, leader, offset, footprint);
 }
 
 enum tarn_status tarn_stage_coarse(struct tarn_placing *placing, uint64_t visits)
