@@ -106,6 +106,7 @@ static uint64_t footprint_of(struct tarn_graph *graph)
     return summary.footprint;
 }
 
+/* It is searched for within the budget, or within the footprint of a quick plan that fits. */
 static void the_plan_that_keeps_to_a_budget_is_delivered(void **state)
 {
     uint32_t met = 0;
@@ -123,7 +124,7 @@ static void the_plan_that_keeps_to_a_budget_is_delivered(void **state)
         if (status == TARN_OK && plan->transformed) {
             uint32_t times = 0;
             for (uint32_t i = 0; i < made_count; i++)
-                times += made[i]->graph == plan->graph && capacity[i] == budget;
+                times += made[i]->graph == plan->graph && capacity[i] > 0 && capacity[i] <= budget;
             assert_int_equal(times, 1);
             assert_true(is_made(plan));
             met++;

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 
@@ -13,6 +14,7 @@ class NoGpu:
     get_current_device = staticmethod(lambda: 0)
     get_device_interface = staticmethod(lambda: torch.cuda)
     is_active = staticmethod(lambda: True)
+    utils = SimpleNamespace(get_device_properties=lambda _: {"max_shared_mem": 232448, "multiprocessor_count": 132})
 
     @staticmethod
     def get_current_target():
