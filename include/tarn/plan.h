@@ -122,10 +122,10 @@ struct tarn_plan_options {
     uint64_t seed; /* of the search */
     /* Steps of search, if no simpler method reaches the bound; TARN_NO_EFFORT: none. 0: 1000. A
      * limit of counted work also ends the call, commonly within 4 s plus 5 us for each storage on
-     * two idle cores of today; above 1000 steps the limit grows with them. So the plan is the same
-     * on every machine, however slow or busy. `seconds` replaces this limit. If effort is 0, the
-     * clock also ends the search if the machine stands still for more than an hour
-     * (TARN_STOP_DEADLINE). */
+     * two idle cores of today, and sooner where there are fewer than 250 storages; above 1000 steps
+     * the limit grows with them. So the plan is the same on every machine, however slow or busy.
+     * `seconds` replaces this limit. If effort is 0, the clock also ends the search if the machine
+     * stands still for more than an hour (TARN_STOP_DEADLINE). */
     uint64_t effort;
     /* Above 0: the maximum time of the search; the plan then depends on the machine's speed. With
      * effort 0 the search takes all of this time. 0: no limit. Below 0: TARN_USAGE. */

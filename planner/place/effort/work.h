@@ -17,15 +17,20 @@
 #define TARN_WORK_BACKSTOP_MS 4e6
 #define TARN_WORK_BACKSTOP_MS_A_STORAGE 5.0
 
-/* Work that a search may do by default: a fixed part, and a part for each storage. It takes about 4
- * s, and 5 us for each storage; if storages times streams exceed the caches, a unit takes up to two
- * nanoseconds. */
-enum { TARN_WORK_A_STORAGE = 4000 };
+/* Work that a search may do by default: about 4 s for TARN_WORK_FULL_STORAGES or more, and 5 us for
+ * each storage; if storages times streams exceed the caches, a unit takes up to two nanoseconds.
+ * Fewer storages have less, by the square of their number, as they have fewer pairs: a search that
+ * meets no bound has then long found what it finds, and would go on to the end of its work. */
+enum { TARN_WORK_A_STORAGE = 4000, TARN_WORK_FULL_STORAGES = 250 };
 #define TARN_WORK_DEFAULT UINT64_C(5000000000)
+#define TARN_WORK_LEAST UINT64_C(20000000)
 
 static inline uint64_t tarn_work_default(uint32_t storages_count)
 {
-    return TARN_WORK_DEFAULT + (uint64_t)TARN_WORK_A_STORAGE * storages_count;
+    uint64_t full = TARN_WORK_FULL_STORAGES, n = storages_count < full ? storages_count : full;
+    uint64_t work = TARN_WORK_DEFAULT / (full * full) * n * n;
+    if (work < TARN_WORK_LEAST) work = TARN_WORK_LEAST;
+    return work + (uint64_t)TARN_WORK_A_STORAGE * storages_count;
 }
 
 static inline uint64_t tarn_work_less(uint64_t left, uint64_t done)
