@@ -4,8 +4,12 @@
 #include "kinds.h"
 #include "verbs.h"
 
+#include <unistd.h>
+
 struct request {
-    const char *paths[4]; /* graph, plan or NULL, names */
+    const char *words[4];  /* as given: the graph, a plan or none, names */
+    const char *plan_path; /* or NULL */
+    const char **names;    /* those of the words that are names; at most two */
     const char *order_path;
     struct tarn_load_options load;
     struct tarn_kinds kinds;
@@ -49,14 +53,14 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
     const char *why_none = NULL;
     size_t names = 0;
     enum tarn_status status = TARN_OK;
-    for (; names < 2 && request->paths[2 + names] && status == TARN_OK; names++)
-        status = tarn_explain_find(command, model, request->paths[2 + names], &named[names]);
+    for (; names < 2 && request->names[names] && status == TARN_OK; names++)
+        status = tarn_explain_find(command, model, request->names[names], &named[names]);
     if (status != TARN_OK) return status;
     uint32_t a = names == 2 ? holder_of(model, &named[0]) : 0;
     uint32_t b = names == 2 ? holder_of(model, &named[1]) : 1;
     if (a == TARN_NONE || b == TARN_NONE || a == b)
         return tarn_options_refuse(command, "'%s' and '%s' are not two storages of the arena",
-                                   request->paths[2], request->paths[3]);
+                                   request->names[0], request->names[1]);
     if (request->order_path && names < 2)
         return tarn_options_refuse(command, "--order needs two names");
     const bool *stop = tarn_interrupt_note();
@@ -81,26 +85,45 @@ static enum tarn_status answer(const struct tarn_command *command, const struct 
     return status == TARN_SYSTEM ? tarn_print_error(error, status) : status;
 }
 
+/* The second word is a plan, unless there is no such file and it names a tensor or an op. */
+static enum tarn_status tell_words_apart(const struct tarn_command *command,
+                                         struct request *request, const struct tarn_graph *graph)
+{
+    const char *second = request->words[1];
+    bool is_name = second && access(second, F_OK) != 0 && tarn_explain_is_name(graph, second);
+    request->plan_path = is_name ? NULL : second;
+    request->names = request->words + (is_name || !second ? 1 : 2);
+    if (!is_name || !request->words[3]) return TARN_OK;
+    return tarn_options_refuse(command, "'%s' is a third name; two can be asked about",
+                               request->words[3]);
+}
+
 /* Gets the plan: verifies a given plan; without one, makes the plan of `tarn plan GRAPH`. */
 static enum tarn_status get_plan(const struct request *request, struct tarn_graph *graph,
                                  struct tarn_plan **plan, struct tarn_error *error)
 {
-    if (request->paths[1])
-        return tarn_plan_load(request->paths[1], graph, TARN_VERIFY, &request->kinds.allowed, plan,
+    if (request->plan_path)
+        return tarn_plan_load(request->plan_path, graph, TARN_VERIFY, &request->kinds.allowed, plan,
                               error);
     struct tarn_plan_options *options =
         TARN_PLAN_OPTIONS(.threads = request->threads, .stop = tarn_interrupt_note());
     return tarn_plan_create(graph, options, plan, error);
 }
 
-static enum tarn_status carry_out(const struct tarn_command *command, const struct request *request)
+static enum tarn_status carry_out(const struct tarn_command *command, struct request *request)
 {
     struct tarn_error error = {.text = ""};
     struct tarn_graph *graph = NULL;
     struct tarn_plan *plan = NULL;
     struct tarn_model model;
-    enum tarn_status status = tarn_graph_load(request->paths[0], &request->load, &graph, &error);
-    if (status == TARN_OK) status = get_plan(request, graph, &plan, &error);
+    enum tarn_status status = tarn_graph_load(request->words[0], &request->load, &graph, &error);
+    if (status != TARN_OK) return tarn_print_error(&error, status);
+    status = tell_words_apart(command, request, graph);
+    if (status != TARN_OK) {
+        tarn_graph_destroy(graph);
+        return status;
+    }
+    status = get_plan(request, graph, &plan, &error);
     if (status == TARN_OK) status = tarn_model_init(&model, plan, &error);
     if (status != TARN_OK) {
         tarn_print_error(&error, status);
@@ -110,7 +133,7 @@ static enum tarn_status carry_out(const struct tarn_command *command, const stru
     }
     tarn_plan_destroy(plan);
     tarn_graph_destroy(graph);
-    return request->paths[1] ? status : tarn_interrupt_tell(status, "plan");
+    return request->plan_path ? status : tarn_interrupt_tell(status, "plan");
 }
 
 static const char about[] =
@@ -118,7 +141,8 @@ static const char about[] =
     "last use, and what each single change would bring, tried. With the NAME of a\n"
     "tensor or an op: its bytes, and why others may have them before and after it.\n"
     "With two: why they may share bytes, or an order in which both are in use.\n"
-    "Without a PLAN it is about the one that 'tarn plan' makes by default.\n\n"
+    "Without a PLAN it is about the one that 'tarn plan' makes by default. A second\n"
+    "word is a NAME where no file is called so.\n\n"
     "  certificate  storages that can all be in use at once: no plan is below their\n"
     "               sum, which is the bound; by the kind of the op that writes them,\n"
     "               by its stream, and the largest\n"
@@ -155,7 +179,7 @@ enum tarn_status tarn_verb_explain(char **words)
     };
     const struct tarn_command command = {
         .verb = "explain",
-        .usage = "GRAPH [PLAN [NAME [NAME]]]",
+        .usage = "GRAPH [PLAN] [NAME [NAME]]",
         .about = about,
         TARN_OPTIONS(options),
         .arguments_min = 1,
@@ -165,7 +189,7 @@ enum tarn_status tarn_verb_explain(char **words)
         .example = "  tarn explain examples/graphs/figure2.json\n",
     };
     enum tarn_status status;
-    if (!tarn_options_parse(&command, words, request.paths, &status)) return status;
+    if (!tarn_options_parse(&command, words, request.words, &status)) return status;
     const char *wrong = tarn_kinds_split(&request.kinds);
     return wrong ? tarn_options_refuse(&command, "%s", wrong) : carry_out(&command, &request);
 }

@@ -49,6 +49,8 @@ void tarn_explain_print_op(struct tarn_printer *printer, const struct tarn_graph
 void tarn_explain_print_way(struct tarn_printer *printer, const struct tarn_model *model,
                             const struct tarn_way *way);
 
+/* Does a word stand for a tensor or an op of the graph? */
+bool tarn_explain_is_name(const struct tarn_graph *graph, const char *word);
 /* Finds what a word on the command line names: "tensor:ID", "op:ID", or the name of a tensor or of
  * an op. Exactly one of the two is set; TARN_USAGE after saying what is wrong. */
 struct tarn_named {

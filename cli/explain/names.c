@@ -115,22 +115,44 @@ static enum tarn_status suggest(const struct tarn_command *command, const struct
                                tarn_nearest_text(&nearest));
 }
 
+/* Reads "tensor:ID" and "op:ID" with a number below `count`. */
+static bool read_id(const char *word, const char *kind, uint32_t count, uint32_t *id)
+{
+    size_t length = strlen(kind);
+    uint64_t number;
+    if (strncmp(word, kind, length) != 0 || !tarn_number_parse(word + length, &number))
+        return false;
+    if (number >= count) return false;
+    *id = (uint32_t)number;
+    return true;
+}
+
+/* At most one of the two is set; false: neither. */
+static bool find(const struct tarn_graph *graph, const char *word, tarn_tensor *tensor, tarn_op *op)
+{
+    *tensor = *op = TARN_NONE;
+    if (read_id(word, "tensor:", tarn_graph_tensors_count(graph), tensor)) return true;
+    if (read_id(word, "op:", tarn_graph_ops_count(graph), op)) return true;
+    *tensor = tarn_graph_find_tensor(graph, word);
+    *op = *tensor == TARN_NONE ? tarn_graph_find_op(graph, word) : TARN_NONE;
+    return *tensor != TARN_NONE || *op != TARN_NONE;
+}
+
+bool tarn_explain_is_name(const struct tarn_graph *graph, const char *word)
+{
+    tarn_tensor tensor;
+    tarn_op op;
+    return find(graph, word, &tensor, &op);
+}
+
 enum tarn_status tarn_explain_find(const struct tarn_command *command,
                                    const struct tarn_model *model, const char *word,
                                    struct tarn_named *named)
 {
-    const struct tarn_graph *graph = model->graph;
-    uint64_t id;
+    tarn_tensor tensor;
+    tarn_op op;
     *named = (struct tarn_named){TARN_NONE, TARN_NONE};
-    if (strncmp(word, "tensor:", 7) == 0 && tarn_number_parse(word + 7, &id) &&
-        id < tarn_graph_tensors_count(graph))
-        return name_tensor(command, model, word, (tarn_tensor)id, named);
-    if (strncmp(word, "op:", 3) == 0 && tarn_number_parse(word + 3, &id) &&
-        id < tarn_graph_ops_count(graph))
-        return name_op(command, model, word, (tarn_op)id, named);
-    tarn_tensor tensor = tarn_graph_find_tensor(graph, word);
-    if (tensor != TARN_NONE) return name_tensor(command, model, word, tensor, named);
-    tarn_op op = tarn_graph_find_op(graph, word);
-    if (op != TARN_NONE) return name_op(command, model, word, op, named);
-    return suggest(command, graph, word);
+    if (!find(model->graph, word, &tensor, &op)) return suggest(command, model->graph, word);
+    return tensor != TARN_NONE ? name_tensor(command, model, word, tensor, named)
+                               : name_op(command, model, word, op, named);
 }

@@ -422,4 +422,17 @@ def names_that_are_not_there_are_refused_with_a_suggestion():
     assert run("explain", world.path, "moved").returncode == 6
 
 
+@test
+def names_without_a_plan_are_told_of_the_default_plan():
+    world = World(small_graph(1))
+    for names in (["t5"], ["o5"], ["tensor:5", "t6"]):
+        assert answer(world.path, *names) == answer(world.path, "plan", *names), names
+    for words, code in ((["t5", "t6", "t7"], 2), (["tensor:99"], 8), (["nowhere", "t5"], 8)):
+        assert run("explain", world.path, *words).returncode == code, words
+    with open(os.path.join(folder.name, "t5"), "w", encoding="utf-8") as file:
+        json.dump(world.plan, file)
+    assert "tensor" not in answer(world.path, "t5", "--quick") and answer(world.path, "t5", "t5")["tensor_id"] == 5
+    os.remove(os.path.join(folder.name, "t5"))
+
+
 run_tests()
