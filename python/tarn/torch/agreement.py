@@ -1,12 +1,36 @@
 """What the ranks of a step say to each other beside its collectives: which of them runs what, that one
-has failed, where one waits. Over a process group of the host's of its own, so that nothing of this is
-mistaken for a part of the step. And the step that all of them run, or none (AgreeingStep)."""
+has failed, where one waits. And the step that all of them run, or none (AgreeingStep).
+
+The protocol. The ranks of a council *meet*: each gives something, and gets what all have given, by a
+collective of a process group that only the council has. No rank comes out of a meeting that another
+one has not come to. Between two meetings a rank runs a part of a step, whose collectives it waits for
+by `wait`. Each call of a step begins with a meeting; so does what follows a comparison.
+
+* A rank that fails outside of waits sets the key "failed/N" in the store; N: meetings before that.
+  A rank that waits longer than SLICE for a collective, or for meeting N + 1 without having failed
+  itself, looks for that key, and raises. (A rank that has failed in N, too, is right to wait in the
+  meeting. The key of N + 1 means nothing to it: that rank has met all others already.)
+* A rank that has failed and goes on meets the others before it communicates. With what it gives to a
+  meeting each rank says whether it has failed since the last one, with which error, and after which
+  collectives. If all say the same, the failure is over: no rank has begun a collective that another
+  one has not begun. Otherwise all raise.
+* A rank that leaves a wait by an exception may leave a collective behind that goes on, and would be
+  paired with another rank's next one. So it is *broken* for good: all councils of this process raise
+  whatever they are asked, and the key "broken" ends the waits of the other ranks. They cannot pair
+  the collective with a wrong one: what they begin before their next meeting is in the order of the
+  plan, and no meeting ends without the broken rank, except the one that it has left; there it had
+  no other collective behind it.
+* Collectives that the host does not wait for (on a GPU) may be left behind by any failure, which
+  therefore breaks the rank at once.
+
+What is not watched: collectives of eager steps, and what the caller communicates itself."""
 from __future__ import annotations
 
 import datetime
 import hashlib
 import pickle
 import time
+import weakref
 from collections import Counter
 from contextlib import contextmanager
 from typing import Any, Optional, Sequence
@@ -19,13 +43,14 @@ from torch.distributed.distributed_c10d import AllgatherOptions, _get_default_st
 import tarn
 
 from .collectives import Wire
-from .stepping import Step
+from .stepping import Report, Step
 from .tracing import NotRun
 
 SLICE = 1.0  # seconds that a rank waits before it looks whether another one has failed
 GRACE = 3.0  # seconds that ranks have to say where they wait, once one has waited too long
 EAGER = -2  # a rank's vote to run eagerly
 _made: Counter[tuple[int, ...]] = Counter()  # councils of these ranks; equal on all of them
+_councils: weakref.WeakSet[Council] = weakref.WeakSet()
 
 
 class Alone(Wire):
@@ -45,18 +70,31 @@ class Alone(Wire):
 class Council(Alone):
     """Of several ranks."""
 
+    _broken: str  # why, or ""
+
     def __init__(self, members: Sequence[int], timeout: float) -> None:
         super().__init__(members)
         self._timeout = timeout
+        self._met = 0
+        self._failed = ""  # by what, since the last meeting
+        self._done: list[str] = []  # collectives since then
+        self._is_unwatched = False  # has one of them begun that the host does not wait for?
         self._rank = dist.get_rank()
+        self._default = _get_default_store()
+        self._broken = next((other._broken for other in list(_councils)
+                             if other._default is self._default and other._broken), "")
+        self._check()
         text = ",".join(map(str, self.members))
         _made[tuple(self.members)] += 1
         name = f"tarn/{hashlib.sha256(text.encode()).hexdigest()}/{_made[tuple(self.members)]}"
-        self._store = dist.PrefixStore(name, _get_default_store())
+        self._store = dist.PrefixStore(name, self._default)
         # none of dist.new_group: it counts groups, and other ranks would count fewer
         self._group = dist.ProcessGroupGloo(
             dist.PrefixStore("group", self._store), self.members.index(self._rank), self.ranks,
             datetime.timedelta(seconds=timeout + GRACE))
+        _councils.add(self)
+
+    # ---- Meetings ----
 
     def told(self, mine: Any, what: str = "an agreement") -> Any:
         """What each rank says."""
@@ -71,17 +109,63 @@ class Council(Alone):
 
     def votes(self, mine: int, what: str = "the start of a step") -> Any:
         """The number that each rank gives."""
-        return self._gathered(torch.tensor([mine], dtype=torch.int64), what).flatten().tolist()
+        given = self._gathered(torch.tensor([mine, self._state()], dtype=torch.int64), what)
+        votes, states = given.T.tolist()
+        self._compare(states, what)
+        return votes
+
+    def goes_on(self) -> None:
+        """Before this rank does something new: it meets the others if it has failed."""
+        self._check()
+        if self._failed:
+            self.votes(0, "a step after one that has failed")
 
     def _gathered(self, tensor: Any, what: str) -> Any:
+        self._check()
         out = torch.empty(self.ranks * tensor.numel(), dtype=tensor.dtype)
-        self.wait(self._group._allgather_base(out, tensor, AllgatherOptions()), what)
+        self._wait(self._group._allgather_base(out, tensor, AllgatherOptions()), what,
+                   looks=not self._failed)
+        self._met += 1
         return out.view(self.ranks, -1)
+
+    def _state(self) -> int:
+        """0, or what this rank has failed by, and after which collectives, as a number."""
+        if not self._failed:
+            return 0
+        said = repr((self._failed, sorted(self._done)))
+        return 1 + int.from_bytes(hashlib.sha256(said.encode()).digest()[:7], "little")
+
+    def _compare(self, states: Any, what: str) -> None:
+        if len(set(states)) > 1:
+            failed = [rank for rank, state in zip(self.members, states) if state]
+            one = self._read(f"failed/{self._met - 1}")
+            why = (f"ranks {failed} have failed, each in its way" if len(failed) == self.ranks else
+                   f"ranks {failed} have failed, and the others have not") + f" ({one})"
+            self._break(why)
+            raise tarn.Rejected(f"rank {self._rank} ends the step in {what}: {why}")
+        self._failed, self._is_unwatched = "", False
+        self._done.clear()
 
     # ---- Waiting ----
 
     def wait(self, work: Any, op: str) -> None:
-        begin = time.monotonic()
+        self._check()
+        self._wait(work, op, looks=True)
+        self._done.append(op)
+
+    def unwatched(self) -> None:
+        self._is_unwatched = True
+
+    def _wait(self, work: Any, op: str, looks: bool) -> None:
+        """looks: does a rank that has failed since the last meeting end it?"""
+        try:
+            self._slices(work, op, f"failed/{self._met}" if looks else "")
+        except BaseException as error:
+            self._break(f"rank {self._rank} has failed in {op}: {_line(error)}")
+            raise
+
+    def _slices(self, work: Any, op: str, key: str) -> None:
+        begin, told = time.monotonic(), ""
         while True:
             try:
                 work.wait(datetime.timedelta(seconds=SLICE))
@@ -93,19 +177,55 @@ class Council(Alone):
                     work.wait()
                     return  # it has ended after the time was over
                 except RuntimeError as error:  # a rank is gone, or gives other sizes
-                    self._end(op, str(error).splitlines()[0], begin)
-            told = self._failure()
-            if told:
+                    self._end(op, str(error).splitlines()[0], begin, key)
+            if told:  # and it has not ended since
+                self._break(told)
                 raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {told}")
+            told = self._told(key)
             self._say_where(op)
-            if time.monotonic() - begin > self._timeout:
-                self._end(op, "", begin)
+            if not told and time.monotonic() - begin > self._timeout:
+                self._end(op, "", begin, key)
 
-    def _failure(self) -> str:
+    # ---- Failures ----
+
+    def _read(self, key: str) -> str:
         try:
-            return self._store.get("failed").decode() if self._store.check(["failed"]) else ""
+            return self._store.get(key).decode() if self._store.check([key]) else ""
         except RuntimeError:  # the store is gone with the rank that had it
             return "the rank that has the store is gone"
+
+    def _told(self, key: str) -> str:
+        """What ends a wait; key: "", or that of a failure."""
+        return self._read("broken") or (self._read(key) if key else "")
+
+    def _say_first(self, key: str, text: str) -> None:
+        try:
+            if not self._store.check([key]):
+                self._store.set(key, text)
+        except RuntimeError:
+            pass
+
+    def _check(self) -> None:
+        if self._broken:
+            raise tarn.Rejected(f"rank {self._rank} cannot go on, because collectives may not have "
+                                f"ended: {self._broken}")
+
+    def _break(self, why: str) -> None:
+        """This process may have left a collective behind."""
+        for other in list(_councils):
+            if other._default is self._default and not other._broken:
+                other._broken = why
+                other._say_first("broken", why)
+
+    def failed(self, error: BaseException) -> None:
+        if self._broken:
+            return
+        why = f"rank {self._rank} has failed: {_line(error)}"
+        self._failed = self._failed or _line(error)
+        if self._is_unwatched:
+            self._break(why)
+        else:
+            self._say_first(f"failed/{self._met}", why)
 
     def _say_where(self, op: str) -> None:
         """This rank waits, if another one asks."""
@@ -115,16 +235,7 @@ class Council(Alone):
         except RuntimeError:
             pass
 
-    def failed(self, error: BaseException) -> None:
-        text = (str(error) or type(error).__name__).splitlines()[0]
-        try:
-            if not self._failure():
-                self._store.set("failed", f"rank {self._rank} has failed: "
-                                          f"{type(error).__name__}: {text}")
-        except RuntimeError:
-            pass
-
-    def _end(self, op: str, why: str, begin: float) -> None:
+    def _end(self, op: str, why: str, begin: float, key: str) -> None:
         """Raises what says which ranks wait where, and which ones have not come."""
         places: dict[int, Optional[str]] = {}
         try:
@@ -138,7 +249,7 @@ class Council(Alone):
                 time.sleep(0.05)
         except RuntimeError:
             pass
-        told = self._failure()
+        told = self._told(key)
         missing = [rank for rank in self.members if rank not in places]
         others = {rank: place for rank, place in places.items() if place != op}
         text = why or f"no end after {time.monotonic() - begin:.0f} s"
@@ -147,8 +258,13 @@ class Council(Alone):
         if others:
             text += "; " + ", ".join(f"rank {r} waits in {p}" for r, p in others.items())
         text = told or text
-        self.failed(RuntimeError(f"in {op}: {text}"))
+        self._break(told or f"rank {self._rank} has failed in {op}: {text}")
         raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {text}")
+
+
+def _line(error: BaseException) -> str:
+    """Of what kind an error is, and what its text begins with."""
+    return f"{type(error).__name__}: {(str(error) or type(error).__name__).splitlines()[0]}"
 
 
 def council(group: Any, timeout: float, members: Optional[Sequence[int]] = None) -> Alone:
@@ -168,7 +284,31 @@ class AgreeingStep(Step):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._warned: set[str] = set()  # of what: each is told once
+        self._voted = True
         super().__init__(*arguments, **options)
+
+    def __call__(self, *batch: Any) -> Any:
+        self.wire.goes_on()
+        self._voted = False
+        return super().__call__(*batch)
+
+    def report(self) -> Report:
+        self.wire.votes(0, "a report")
+        return super().report()
+
+    def eager(self, *batch: Any) -> Any:
+        self.wire.goes_on()
+        return super().eager(*batch)
+
+    def _vote(self, mine: int) -> Any:
+        """What each rank would run; once in each call. Raises NotRun if others run eagerly."""
+        if self._voted:
+            return []
+        self._voted = True
+        votes = self.wire.votes(mine)
+        if EAGER in votes and mine != EAGER:
+            self._not_run(self._eager_ranks(votes))
+        return votes
 
     def _eager_ranks(self, votes: Any) -> str:
         """Says which ranks run eagerly, or is empty."""
@@ -198,8 +338,14 @@ class AgreeingStep(Step):
             super()._run(variant)
 
     def _rehearse(self, variant: Any) -> None:
-        with self._telling():  # of what is kept beside the run, too
-            super()._rehearse(variant)
+        try:
+            with self._telling():  # of what is kept beside the run, too
+                super()._rehearse(variant)
+        except tarn.Rejected:
+            raise
+        except Exception:  # NotRun, too: before the eager step that follows
+            self.wire.votes(0, "the end of a rehearsal")
+            raise
 
     def _differs(self, loss: Any, batch: Any) -> str:
         told = self.wire.told(super()._differs(loss, batch), "the comparison with eager execution")

@@ -128,6 +128,12 @@ class Wire:
     def failed(self, error: BaseException) -> None:
         """This rank has left a step in the middle: the others need not wait for it."""
 
+    def unwatched(self) -> None:
+        """A collective has begun whose end the host does not wait for."""
+
+    def goes_on(self) -> None:
+        """This rank begins something new, though the last step may have failed."""
+
 
 def stand_in(target: Any, args: Any, kwargs: Any, value: Any) -> Any:
     """What a rank alone makes in the place of a collective, to go on with: results of the same
@@ -250,8 +256,10 @@ def bound(op: str, target: Any, args: Any, kwargs: Any, outs: Any, wire: Optiona
         work, done = start()
         if work is not None and on_host:
             wire.wait(work, op)
-        elif work is not None:
-            work.wait()
+        else:
+            wire.unwatched()
+            if work is not None:
+                work.wait()
         if done:
             done()
 

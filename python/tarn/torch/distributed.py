@@ -29,6 +29,7 @@ def _wait(wire: Any, work: Any, device: Any, op: str) -> None:
     if device.type == "cpu":
         wire.wait(work, op)
     else:
+        wire.unwatched()
         work.wait()
 
 
@@ -68,7 +69,7 @@ class DistributedStep(AgreeingStep):
             raise ValueError("each rank plans, and ranks that are ended by the clock would find "
                              "other plans; give effort, which is counted, instead of seconds")
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
-        self._talks, self._voted, self._reduced = 0, True, 0
+        self._talks, self._reduced = 0, 0
         self._is_told = False  # do all ranks know of the error that this one raises?
         self.wire = council(process_group, timeout)
         held = [*model.named_parameters(), *model.named_buffers()]
@@ -96,7 +97,8 @@ class DistributedStep(AgreeingStep):
             raise
 
     def __call__(self, *batch: Any) -> Any:
-        self._voted = self._is_told = False
+        self._is_told = False
+        self.wire.goes_on()
         try:
             if self.model.training:  # as DistributedDataParallel does
                 self._send_buffers()
@@ -117,16 +119,6 @@ class DistributedStep(AgreeingStep):
                 buffer.copy_(sent.view(buffer.shape))
 
     # ---- All ranks, or none ----
-
-    def _vote(self, mine: int) -> Any:
-        """What each rank would run; once in each call. Raises NotRun where others run eagerly."""
-        if self._voted:
-            return []
-        self._voted = True
-        votes = self.wire.votes(mine)
-        if EAGER in votes and mine != EAGER:
-            self._not_run(self._eager_ranks(votes))
-        return votes
 
     def rehearses(self, variant: Any) -> Any:
         """All ranks compare, or none. This is where they meet that can run a plan."""

@@ -657,9 +657,12 @@ def groups_of_the_program():
     council = Council([0, 1, 2], 30)
     assert council.told(dist.get_rank()) == [0, 1, 2]
     if dist.get_rank() == 0:
-        council.failed(ValueError("broken"))
-    dist.barrier()
-    assert "broken" in council._failure()  # pylint: disable=protected-access
+        council.failed(ValueError("not here"))
+    try:
+        council.told(dist.get_rank())
+        raise SystemExit("the failure was not told")
+    except tarn.Rejected as error:
+        assert "rank 0 has failed: ValueError: not here" in str(error), error
     dist.barrier()
 
 

@@ -628,6 +628,55 @@ def failing():
     left()
 
 
+def raising_alike():
+    """All ranks raise the same after the reductions, and go on; one of them comes late to the next step."""
+    base, batch = transformer()
+    model = wrapped(base)
+    bad = []
+
+    def clip(parameters):
+        if bad:
+            bad.pop()
+            raise Failing("not finite")
+        return clip_norm(parameters)
+
+    optimizer = adam(model.parameters())
+    step = tarn.torch.fsdp(model, optimizer, loss_of, batch(), clip=clip)
+    step(*batch()), step(*batch()), step(*batch())
+    assert step.reason is None, step.reason
+    for _ in range(2):
+        bad.append(True)
+        try:
+            step(*batch())
+            raise SystemExit("the step went on")
+        except Failing:
+            optimizer.zero_grad()
+        if dist.get_rank() == 1:
+            time.sleep(3)
+        assert torch.isfinite(step(*batch())) and step.reason is None, step.reason
+
+
+def rehearsed_apart():
+    """Rank 1 alone fails where a planned step is compared, after its last collective: all raise, and none waits for ever."""
+    base, batch = transformer()
+    model = wrapped(base)
+
+    def clip(parameters):
+        if dist.get_rank() == 1 and any(p.grad is not None for p in parameters) and len(calls) == 1:
+            raise Failing("no more")
+        calls.append(None)
+
+    calls = [None]
+    try:
+        step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, batch(), clip=clip, timeout=60)
+        for _ in range(3):
+            step(*batch())
+        raise SystemExit(f"the step went on: {step.reason} {len(calls)}")
+    except tarn.Rejected as error:
+        assert "rank 1 has failed: Failing: no more" in str(error), error
+    left()
+
+
 def hanging():
     error = in_a_hook(lambda: time.sleep(12), 3)
     assert isinstance(error, tarn.Rejected), repr(error)
@@ -646,7 +695,7 @@ def dying():
 
 CASES = {function.__name__: function for function in (
     plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, saved_and_loaded, loaded_by_fewer_ranks, models_and_options, replicas_with_options, accumulated, large_worlds,
-    eager_ranks, other_shapes, refused, failing, hanging, dying)}
+    eager_ranks, other_shapes, refused, raising_alike, rehearsed_apart, failing, hanging, dying)}
 
 
 def main(cases):

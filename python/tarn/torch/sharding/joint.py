@@ -45,7 +45,7 @@ class JointStep(AgreeingStep):
         check_options(options)
         if options.pop("graph", None):
             raise ValueError("steps of several ranks are no CUDA graphs: leave graph out")
-        self._voted, self._talks = True, self.rounds
+        self._talks = self.rounds
         self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
                          **options)
@@ -72,17 +72,6 @@ class JointStep(AgreeingStep):
     def eager(self, *batch: Any) -> Any:
         self._vote(EAGER)
         return super().eager(*batch)
-
-    def __call__(self, *batch: Any) -> Any:
-        self._voted = False
-        return super().__call__(*batch)
-
-    def _vote(self, mine: int) -> Any:
-        """What each rank would run; once in each call."""
-        if self._voted:
-            return None
-        self._voted = True
-        return self.wire.votes(mine)
 
     def meet(self, key: Any) -> None:
         keys = list(self.variants)
