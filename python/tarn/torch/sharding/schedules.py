@@ -4,6 +4,7 @@ fastest plan that fits is taken. One of them is FSDP2's."""
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 import tarn
@@ -12,12 +13,16 @@ ALIKE = 0.002  # a share of the time by which plans are as fast as others
 WAIT = 2000  # nanoseconds of an event's wait
 
 
+NEVER, IF_REFUSED, ALWAYS = range(3)
+
+
 class Schedule(NamedTuple):
     """Ops of a Lowered in another order, some twice, and pairs of places (later, earlier): the later
-    one waits. searched: where it does not fit, a budget is looked for in it."""
+    one waits. searched: if it does not fit, is a budget looked for in it? IF_REFUSED: if an earlier
+    schedule, of ops that each run once, cannot keep to the budget."""
     ops: list[Any]
     control: list[tuple[int, int]]
-    searched: bool = True
+    searched: int = ALWAYS
 
 
 def _roots(lowered: Any, ids: Any) -> Any:
@@ -211,12 +216,13 @@ def schedules(lowered: Any, budget: Any) -> Any:
     if budget is not None:
         twice = gathered_twice(lowered, ops)
         for distance in (1, 2):
-            yield ahead(lowered, twice, distance)._replace(searched=distance == 1)
+            yield ahead(lowered, twice, distance)._replace(
+                searched=IF_REFUSED if distance == 1 else NEVER)
         most = sum(op.gathers for op in ops) - 2  # but the last
         for some in sorted({most // 4, most // 2, 3 * most // 4, most} - {0, -1, -2}):
             for gathers in sorted({some, most}):
                 again = ahead(lowered, computed_again(lowered, ops, some, gathers), 1)
-                yield again._replace(searched=some == most)
+                yield again._replace(searched=IF_REFUSED if some == most else NEVER)
 
 
 class _Way(NamedTuple):
@@ -231,7 +237,7 @@ class _Way(NamedTuple):
 def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
     """(plan, ops, ids of tensors) of the fastest schedule that fits; without a budget, the smallest of
     those that are about as fast. graph_of: makes a graph of waits and the ops that `lowered` has.
-    Raises tarn.DoesNotFit.
+    Raises tarn.DoesNotFit with the smallest `least` of all schedules.
 
     The search within a budget decides what is gathered again, and how far ahead. It begins with the
     schedule in which nothing waits that need not, which is about as fast as a step can be; where the
@@ -253,11 +259,11 @@ def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
         free = free or way.time
         if budget is None or way.size <= budget:
             found.append(way)
-        elif searched:
+        elif searched == ALWAYS or searched == IF_REFUSED and failure:
             try:
                 found.append(planned(ops, waits, budget))
             except tarn.DoesNotFit as error:
-                failure = failure or error
+                failure = min(failure or error, error, key=lambda refusal: refusal.least or math.inf)
         if budget is not None and found and found[-1].time <= (1 + ALIKE) * free:
             break
     if failure and not found:
