@@ -178,6 +178,17 @@ def odd_sizes():
     assert step.reason is None, step.reason
 
 
+def uneven_within_a_budget():
+    """Ranks whose parts differ in size choose the same gathers, because what they plan has the same sizes."""
+    for budget in (0.6, 0.8):
+        base, batch = odd()
+        model = wrapped(base)
+        step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, batch(), budget=budget, effort=1)
+        for _ in range(3):
+            assert torch.isfinite(step(*batch())) and step.reason is None, step.reason
+        assert step.report().gathered_again, budget
+
+
 def symmetric():
     """What collectives touch lies at one offset on all ranks, whose graphs differ where parts are uneven."""
     kinds = ((odd, {"streams": 2}), (transformer, {}), (transformer, {"budget": 0.8, "effort": 1}))
@@ -566,20 +577,42 @@ REFUSED = {"there is an all-reduce hook": hooked_reduction, "set_gradient_divide
            "wrapped no module": lambda model: None}
 
 
+def refused_alike(base, own, word, wrap):
+    """What is not planned runs as FSDP2 does, and `reason` has this word."""
+    one, two = copy.deepcopy(base), copy.deepcopy(base)
+    wrap(one), wrap(two)
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    step = tarn.torch.fsdp(two, ours, loss_of, own)
+    assert word in step.reason and step.plan is None and step.report().arena is None, step.reason
+    assert torch.equal(step(*own), eager_step(one, theirs, *own)) and word in step.reason, step.reason
+    assert same(parts(one, theirs), parts(two, ours)), word
+
+
 def refused():
-    """What is not planned yet runs as FSDP2 does, on all ranks, and goes on if only one of them refuses."""
+    """What is not planned yet runs as FSDP2 does, on all ranks."""
     base, batch = transformer()
     for word, wrap in REFUSED.items():
-        if wrap is typed and not hasattr(torch.Tensor, "_has_grad_dtype_override"):
-            continue  # before PyTorch 2.15
-        one, two = copy.deepcopy(base), copy.deepcopy(base)
-        wrap(one), wrap(two)
-        theirs, ours = adam(one.parameters()), adam(two.parameters())
+        if wrap is not typed or hasattr(torch.Tensor, "_has_grad_dtype_override"):  # not before PyTorch 2.15
+            refused_alike(base, batch(), word, wrap)
+
+
+def refused_replicas():
+    """Meshes that replicate: without shards, and in steps that do not reduce over the replicas, or have to reduce what an
+    earlier step has left. These steps run as FSDP2 does."""
+    from torch.distributed._composable.replicate_with_fsdp import replicate
+    base, batch = transformer()
+    refused_alike(base, batch(), "replicates and does not shard", replicate)
+    mesh = init_device_mesh("cpu", (2, dist.get_world_size() // 2), mesh_dim_names=("replicate", "shard"))
+    one, two = (wrapped(copy.deepcopy(base), mesh=mesh) for _ in range(2))
+    theirs, ours = adam(one.parameters()), adam(two.parameters())
+    step = tarn.torch.fsdp(two, ours, loss_of, batch())
+    for reduces, word in ((True, None), (True, None), (True, None), (False, "are not reduced"), (True, "wait for their reduction"), (True, None)):
+        for model in (one, two):
+            model.set_requires_all_reduce(reduces)
         own = batch()
-        step = tarn.torch.fsdp(two, ours, loss_of, own)
-        assert word in step.reason and step.plan is None and step.report().arena is None, step.reason
-        assert torch.equal(step(*own), eager_step(one, theirs, *own)) and word in step.reason, step.reason
+        assert torch.equal(step(*own), eager_step(one, theirs, *own)), step.reason
         assert same(parts(one, theirs), parts(two, ours)), word
+        assert word in step.reason if word else step.reason is None, (word, step.reason)
 
 
 class Failing(Exception):
@@ -695,7 +728,7 @@ def dying():
 
 CASES = {function.__name__: function for function in (
     plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, saved_and_loaded, loaded_by_fewer_ranks, models_and_options, replicas_with_options, accumulated, large_worlds,
-    eager_ranks, other_shapes, refused, raising_alike, rehearsed_apart, failing, hanging, dying)}
+    uneven_within_a_budget, eager_ranks, other_shapes, refused, refused_replicas, raising_alike, rehearsed_apart, failing, hanging, dying)}
 
 
 def main(cases):

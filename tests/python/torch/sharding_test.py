@@ -86,8 +86,9 @@ def a_window_is_registered_once_and_given_up_before_its_memory():
 
 # The short version has each kind of case; the long one all of them, with more options, on four ranks, too.
 SHORT = [named("two_ranks_have_the_bits_of_fsdp2", 2, "plain", "several_uses", "mixed_precision_and_clipping", "within_a_budget", "symmetric",
-               "saved_and_loaded", "eager_ranks", "refused"),
+               "saved_and_loaded", "eager_ranks", "refused", "refused_replicas"),
          a_window_is_registered_once_and_given_up_before_its_memory,
+         named("three_ranks_with_uneven_parts_choose_the_same", 3, "uneven_within_a_budget"),
          named("ranks_that_raise_alike_go_on", 2, "raising_alike"),
          named("a_rank_that_fails_takes_the_others_along", 2, "failing"),
          named("a_rank_that_fails_in_a_comparison_takes_the_others_along", 2, "rehearsed_apart"),
