@@ -208,9 +208,9 @@ def main(model, ranks, targets):
         own.ops = source
         size = row(name, planned(lowered, way())).footprint
         own.ops = source
-        begin = time.monotonic()
+        begin = time.process_time()
         plan, *_ = fastest(own, size, lambda waits: own.graph("step", STREAMS, (), waits), {"alignment": ALIGNMENT})
-        row("Tarn, the same bytes", plan, time.monotonic() - begin)
+        row("Tarn, the same bytes", plan, time.process_time() - begin)
 
 
 if __name__ == "__main__":
