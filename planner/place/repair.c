@@ -9,12 +9,12 @@
  *
  * Only items that pay can lower the sum. For each of them a row says what it would pay at each
  * place. A row is made when the item is looked at first, and changes with each move of a neighbour
- * until the item pays nothing; an item whose row has not changed since a look in vain is not looked
- * at again. Sets of the items that cover a unit tell who shares bytes with whom. Source: the
- * breakout method (P. Morris, AAAI 1993), known for satisfaction of constraints; for packing of
- * strips compare guided local search (Egeblad, Nielsen, Odgaard 2007).
- * Cost of a move: a word for each 64 items and unit of the item, a look at each item that pays, and
- * rows of the items that begin to pay: O(neighbours + height) each. */
+ * until the item pays nothing. A lower bound of its costs says whether a look at it may be worth
+ * while: it falls with the costs that fall, and a look makes it exact. Sets of the items that cover
+ * a unit tell who shares bytes with whom. Source: the breakout method (P. Morris, AAAI 1993), known
+ * for satisfaction of constraints; for packing of strips compare guided local search (Egeblad,
+ * Nielsen, Odgaard 2007). Cost of a move: a word for each 64 items and unit of the item, a look at
+ * each item that pays, and rows of the items that begin to pay: O(neighbours + height) each. */
 #include "repair.h"
 
 #include <assert.h>
@@ -31,10 +31,22 @@ enum { COST_MAX = 1 << 29 };
 /* What a place that is no slot costs an item that may only lie in slots, besides. */
 enum { NO_SLOT = 1 << 30 };
 
+/* A pair that shares bytes gains 1 + 1/GAIN_SHARE of its weight: near the end, when few pairs are
+ * left and all are heavy, gains of 1 alone would be many for each move. */
+enum { GAIN_SHARE = 16 };
+/* The last moves, which are made good in a row that was dropped for a while. A move takes as long
+ * as about RENEW_SHARE neighbours of a new row. */
+enum { MOVES_KEPT = 256, RENEW_SHARE = 8 };
+
 /* A set of items from which one is drawn at random. */
 struct bag {
     uint32_t *items, count;
     uint32_t *at; /* item -> its index, or TARN_NONE */
+};
+
+struct moved {
+    uint32_t item;
+    int32_t before, after; /* places */
 };
 
 struct repair {
@@ -61,7 +73,11 @@ struct repair {
     struct bag open; /* the items that pay */
     struct bag hope; /* those of them that may pay less at another place */
     bool *has_row;   /* by item; only items that pay have one */
-    int32_t *cost;   /* [item][place]: the rows */
+    uint64_t *until; /* by item without a row: moves that its last row includes; 0: none */
+    uint64_t moves;  /* so far, and MOVES_KEPT + 1 */
+    struct moved moved[MOVES_KEPT]; /* the last ones, by their number % MOVES_KEPT */
+    int32_t *cost;                  /* [item][place]: the rows */
+    int32_t *least;                 /* item -> no cost of its row is less; 0 if it has none */
     int32_t *change; /* a row while it is made: by how much the cost of a place is larger */
     uint64_t random, work;
 };
@@ -220,12 +236,24 @@ static struct run reach(const struct repair *repair, uint32_t i, struct run othe
     return (struct run){begin, end - begin};
 }
 
-/* What item i would pay for sharing bytes with another one changes by `weight`. */
+/* What item i would pay for sharing bytes with another one grows by `weight`. */
 static void charge(struct repair *repair, uint32_t i, struct run other, int32_t weight)
 {
     struct run run = reach(repair, i, other);
     int32_t *cost = row_of(repair, i) + run.place;
     for (int32_t o = 0; o < run.size; o++) cost[o] += weight;
+}
+
+/* It falls by `weight`. */
+static void relieve(struct repair *repair, uint32_t i, struct run other, int32_t weight)
+{
+    struct run run = reach(repair, i, other);
+    int32_t *cost = row_of(repair, i) + run.place, least = repair->least[i];
+    for (int32_t o = 0; o < run.size; o++) {
+        cost[o] -= weight;
+        least = cost[o] < least ? cost[o] : least;
+    }
+    repair->least[i] = least;
 }
 
 /* Those that are no slots. */
@@ -235,6 +263,24 @@ static void close_places(struct repair *repair, uint32_t i)
     for (int32_t o = 0; o < places; o++)
         if (o % repair->slot_size != 0 || o / repair->slot_size >= repair->slots_count)
             cost[o] += NO_SLOT;
+}
+
+/* Charges a row that was dropped for the moves since then. What its pairs weigh has not changed:
+ * only pairs that share bytes gain weight, and an item without a row pays nothing. */
+static void renew_row(struct repair *repair, uint32_t i)
+{
+    const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
+    uint64_t cells = 0, since = repair->moves - repair->until[i];
+    for (uint64_t m = repair->until[i]; m < repair->moves; m++) {
+        struct moved moved = repair->moved[m % MOVES_KEPT];
+        if (!tarn_set_has(conflict, moved.item)) continue;
+        int32_t weight = *weight_of(repair, i, moved.item), size = repair->size[moved.item];
+        charge(repair, i, (struct run){moved.after, size}, weight);
+        charge(repair, i, (struct run){moved.before, size}, -weight);
+        cells += (uint32_t)(repair->size[i] + size);
+    }
+    repair->has_row[i] = true;
+    repair->work += TARN_WORK_REPAIR_PAIR * since + cells / TARN_WORK_REPAIR_PLACES;
 }
 
 /* By sums of differences: each neighbour begins to cost at a place, and ends at one. */
@@ -282,12 +328,16 @@ static void note(struct repair *repair, uint32_t i)
 {
     if (repair->paid[i] > 0) {
         put_in(&repair->open, i);
-        put_in(&repair->hope, i);
     } else {
         take_out(&repair->open, i);
-        take_out(&repair->hope, i);
+        if (repair->has_row[i]) repair->until[i] = repair->moves;
         repair->has_row[i] = false;
+        repair->least[i] = 0;
     }
+    if (repair->least[i] < repair->paid[i])
+        put_in(&repair->hope, i);
+    else
+        take_out(&repair->hope, i);
 }
 
 /* Puts an item on the units that it lies at, or takes it off. */
@@ -387,6 +437,8 @@ static bool take_arrays(struct repair *repair, struct tarn_region *region)
     repair->hope.items = tarn_region_take(region, count, sizeof *repair->hope.items);
     repair->hope.at = tarn_region_take(region, count, sizeof *repair->hope.at);
     repair->has_row = tarn_region_take(region, count, sizeof *repair->has_row);
+    repair->least = tarn_region_take(region, count, sizeof *repair->least);
+    repair->until = tarn_region_take(region, count, sizeof *repair->until);
     return !region->is_exhausted;
 }
 
@@ -435,9 +487,9 @@ static void charge_neighbours(struct repair *repair, uint32_t i, struct run befo
         uint32_t k = repair->open.items[n];
         if (!tarn_set_has(conflict, k) || !repair->has_row[k]) continue;
         int32_t weight = *weight_of(repair, i, k);
-        charge(repair, k, before, -weight);
-        charge(repair, k, after, weight);
-        put_in(&repair->hope, k);
+        charge(repair, k, after, weight); /* first, so that no cost on the way is too low */
+        relieve(repair, k, before, weight);
+        note(repair, k);
         cells += (uint32_t)(repair->size[k] + after.size);
     }
     repair->work +=
@@ -448,6 +500,7 @@ static void charge_neighbours(struct repair *repair, uint32_t i, struct run befo
 static void move(struct repair *repair, uint32_t i, int32_t place)
 {
     struct run before = run_of(repair, i), after = {place, repair->size[i]};
+    repair->moved[repair->moves++ % MOVES_KEPT] = (struct moved){i, before.place, place};
     charge_neighbours(repair, i, before, after);
     flip(repair, i);
     pay(repair, i, after, 1); /* first, so that items that share bytes with both keep their rows */
@@ -455,7 +508,6 @@ static void move(struct repair *repair, uint32_t i, int32_t place)
     repair->place[i] = place;
     flip(repair, i);
     note(repair, i);
-    take_out(&repair->hope, i);
 }
 
 /* A place that costs the least, and what. */
@@ -472,10 +524,16 @@ static int32_t least_of(const int32_t *cost, uint32_t places)
 
 static struct choice look_up(struct repair *repair, uint32_t i)
 {
-    if (!repair->has_row[i]) make_row(repair, i);
+    uint64_t since = repair->moves - repair->until[i];
+    if (!repair->has_row[i]) {
+        uint32_t neighbours = repair->begin[i + 1] - repair->begin[i];
+        bool renews = since <= MOVES_KEPT && RENEW_SHARE * since < neighbours;
+        (renews ? renew_row : make_row)(repair, i);
+    }
     const int32_t *cost = row_of(repair, i);
     uint32_t places = (uint32_t)places_of(repair, i);
     struct choice choice = {.least = least_of(cost, places)};
+    repair->least[i] = choice.least;
     repair->work += TARN_WORK_REPAIR_LOOK + places / TARN_WORK_REPAIR_PLACES;
     if (choice.least >= repair->paid[i]) return choice;
     uint32_t equal = 0;
@@ -504,14 +562,15 @@ static bool improve(struct repair *repair)
 static void gain_pair(struct repair *repair, uint32_t i, uint32_t k)
 {
     int32_t *weight = weight_of(repair, i, k);
-    if (*weight >= repair->weight_max) return;
-    *weight_of(repair, k, i) = ++*weight;
-    repair->paid[i]++;
-    repair->paid[k]++;
-    charge(repair, i, run_of(repair, k), 1);
-    charge(repair, k, run_of(repair, i), 1);
-    put_in(&repair->hope, i);
-    put_in(&repair->hope, k);
+    int32_t more = 1 + *weight / GAIN_SHARE;
+    if (*weight + more > repair->weight_max) return;
+    *weight_of(repair, k, i) = *weight += more;
+    repair->paid[i] += more;
+    repair->paid[k] += more;
+    charge(repair, i, run_of(repair, k), more);
+    charge(repair, k, run_of(repair, i), more);
+    note(repair, i);
+    note(repair, k);
     repair->work += TARN_WORK_REPAIR_PAIR +
                     (uint32_t)(repair->size[i] + repair->size[k]) / TARN_WORK_REPAIR_PLACES;
 }
@@ -546,8 +605,10 @@ enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
 {
     const struct tarn_blocks *blocks = &problem->blocks;
     struct tarn_region region = {.chunks = NULL};
-    struct repair repair = {
-        .problem = problem, .unit = divisor_of(blocks), .random = options->seed};
+    struct repair repair = {.problem = problem,
+                            .unit = divisor_of(blocks),
+                            .random = options->seed,
+                            .moves = MOVES_KEPT + 1};
     *found = false;
     *work = 0;
     enum tarn_status status = tarn_repair_estimate(problem, options->aim, &repair.work);
