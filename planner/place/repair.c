@@ -9,12 +9,14 @@
  *
  * Only items that pay can lower the sum. For each of them a row says what it would pay at each
  * place. A row is made when the item is looked at first, and changes with each move of a neighbour
- * until the item pays nothing. A lower bound of its costs says whether a look at it may be worth
- * while: it falls with the costs that fall, and a look makes it exact. Sets of the items that cover
- * a unit tell who shares bytes with whom. Source: the breakout method (P. Morris, AAAI 1993), known
- * for satisfaction of constraints; for packing of strips compare guided local search (Egeblad,
- * Nielsen, Odgaard 2007). Cost of a move: a word for each 64 items and unit of the item, a look at
- * each item that pays, and rows of the items that begin to pay: O(neighbours + height) each. */
+ * until the item pays nothing; if it pays again soon, the few moves since then are made good. A
+ * lower bound of the row's costs says whether a look at the item may be worth while: it falls with
+ * the costs that fall, and a look makes it exact. Sets of the items that cover a unit tell who
+ * shares bytes with whom. Source: the breakout method (P. Morris, AAAI 1993), known for
+ * satisfaction of constraints; for packing of strips compare guided local search (Egeblad, Nielsen,
+ * Odgaard 2007).
+ * Cost of a move: a word for each 64 items and unit of the item, a look at each item that may pay
+ * less, and rows of the items that begin to pay: O(neighbours + height) each. */
 #include "repair.h"
 
 #include <assert.h>
@@ -67,14 +69,14 @@ struct repair {
     uint32_t *begin, *neighbour;
     int32_t *weight; /* what the pair pays if it shares bytes; the same in both items' lists */
     int32_t weight_max;
-    uint64_t *cover; /* [unit][word]: the items that lie there */
-    uint64_t *met;   /* a set of items, for one function at a time */
-    int32_t *paid;   /* item -> what it pays at present */
-    struct bag open; /* the items that pay */
-    struct bag hope; /* those of them that may pay less at another place */
-    bool *has_row;   /* by item; only items that pay have one */
-    uint64_t *until; /* by item without a row: moves that its last row includes; 0: none */
-    uint64_t moves;  /* so far, and MOVES_KEPT + 1 */
+    uint64_t *cover;   /* [unit][word]: the items that lie there */
+    uint64_t *met;     /* a set of items, for one function at a time */
+    int32_t *paid;     /* item -> what it pays at present */
+    struct bag open;   /* the items that pay */
+    struct bag hope;   /* those of them that may pay less at another place */
+    uint64_t *has_row; /* a set of items; only those that pay have one */
+    uint64_t *until;   /* by item without a row: moves that its last row includes; 0: none */
+    uint64_t moves;    /* so far, and MOVES_KEPT + 1 */
     struct moved moved[MOVES_KEPT]; /* the last ones, by their number % MOVES_KEPT */
     int32_t *cost;                  /* [item][place]: the rows */
     int32_t *least;                 /* item -> no cost of its row is less; 0 if it has none */
@@ -279,7 +281,7 @@ static void renew_row(struct repair *repair, uint32_t i)
         charge(repair, i, (struct run){moved.before, size}, -weight);
         cells += (uint32_t)(repair->size[i] + size);
     }
-    repair->has_row[i] = true;
+    tarn_set_add(repair->has_row, i);
     repair->work += TARN_WORK_REPAIR_PAIR * since + cells / TARN_WORK_REPAIR_PLACES;
 }
 
@@ -298,7 +300,7 @@ static void make_row(struct repair *repair, uint32_t i)
     for (int32_t o = 0; o < before; o++) sum += change[o];
     for (int32_t o = before; o < height; o++) cost[o - before] = sum += change[o];
     if (repair->is_slotted[i]) close_places(repair, i);
-    repair->has_row[i] = true;
+    tarn_set_add(repair->has_row, i);
     repair->work +=
         (uint64_t)TARN_WORK_REPAIR_PAIR * (end - begin) + repair->height / TARN_WORK_REPAIR_PLACES;
 }
@@ -330,8 +332,8 @@ static void note(struct repair *repair, uint32_t i)
         put_in(&repair->open, i);
     } else {
         take_out(&repair->open, i);
-        if (repair->has_row[i]) repair->until[i] = repair->moves;
-        repair->has_row[i] = false;
+        if (tarn_set_has(repair->has_row, i)) repair->until[i] = repair->moves;
+        tarn_set_drop(repair->has_row, i);
         repair->least[i] = 0;
     }
     if (repair->least[i] < repair->paid[i])
@@ -436,7 +438,6 @@ static bool take_arrays(struct repair *repair, struct tarn_region *region)
     repair->open.at = tarn_region_take(region, count, sizeof *repair->open.at);
     repair->hope.items = tarn_region_take(region, count, sizeof *repair->hope.items);
     repair->hope.at = tarn_region_take(region, count, sizeof *repair->hope.at);
-    repair->has_row = tarn_region_take(region, count, sizeof *repair->has_row);
     repair->least = tarn_region_take(region, count, sizeof *repair->least);
     repair->until = tarn_region_take(region, count, sizeof *repair->until);
     return !region->is_exhausted;
@@ -450,6 +451,7 @@ static bool take_sets(struct repair *repair, struct tarn_region *region)
     repair->edge = tarn_region_take(region, count * words, sizeof *repair->edge);
     repair->cover = tarn_region_take(region, repair->height * words, sizeof *repair->cover);
     repair->met = tarn_region_take(region, words, sizeof *repair->met);
+    repair->has_row = tarn_region_take(region, words, sizeof *repair->has_row);
     repair->cost = tarn_region_take(region, count * repair->height, sizeof *repair->cost);
     repair->change = tarn_region_take(region, 2 * (size_t)repair->height, sizeof *repair->change);
     return !region->is_exhausted;
@@ -482,18 +484,20 @@ static void charge_neighbours(struct repair *repair, uint32_t i, struct run befo
                               struct run after)
 {
     const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
-    uint64_t cells = 0;
-    for (uint32_t n = 0; n < repair->open.count; n++) {
-        uint32_t k = repair->open.items[n];
-        if (!tarn_set_has(conflict, k) || !repair->has_row[k]) continue;
-        int32_t weight = *weight_of(repair, i, k);
-        charge(repair, k, after, weight); /* first, so that no cost on the way is too low */
-        relieve(repair, k, before, weight);
-        note(repair, k);
-        cells += (uint32_t)(repair->size[k] + after.size);
+    uint64_t cells = 0, neighbours = 0;
+    for (uint32_t w = 0; w < repair->words; w++) {
+        for (uint64_t rest = conflict[w] & repair->has_row[w]; rest != 0; rest &= rest - 1) {
+            uint32_t k = tarn_set_next(w, rest);
+            int32_t weight = *weight_of(repair, i, k);
+            charge(repair, k, after, weight); /* first, so that no cost on the way is too low */
+            relieve(repair, k, before, weight);
+            note(repair, k);
+            neighbours++;
+            cells += (uint32_t)(repair->size[k] + after.size);
+        }
     }
     repair->work +=
-        (uint64_t)TARN_WORK_REPAIR_PAIR * repair->open.count + cells / TARN_WORK_REPAIR_PLACES;
+        TARN_WORK_REPAIR_PAIR * neighbours + (repair->words + cells) / TARN_WORK_REPAIR_PLACES;
 }
 
 /* To where it pays least. */
@@ -525,7 +529,7 @@ static int32_t least_of(const int32_t *cost, uint32_t places)
 static struct choice look_up(struct repair *repair, uint32_t i)
 {
     uint64_t since = repair->moves - repair->until[i];
-    if (!repair->has_row[i]) {
+    if (!tarn_set_has(repair->has_row, i)) {
         uint32_t neighbours = repair->begin[i + 1] - repair->begin[i];
         bool renews = since <= MOVES_KEPT && RENEW_SHARE * since < neighbours;
         (renews ? renew_row : make_row)(repair, i);
