@@ -537,6 +537,7 @@ static struct choice look_up(struct repair *repair, uint32_t i)
     const int32_t *cost = row_of(repair, i);
     uint32_t places = (uint32_t)places_of(repair, i);
     struct choice choice = {.least = least_of(cost, places)};
+    assert(cost[repair->place[i]] == repair->paid[i] && choice.least >= repair->least[i]);
     repair->least[i] = choice.least;
     repair->work += TARN_WORK_REPAIR_LOOK + places / TARN_WORK_REPAIR_PLACES;
     if (choice.least >= repair->paid[i]) return choice;
