@@ -563,12 +563,12 @@ static bool improve(struct repair *repair)
     return false;
 }
 
-/* A pair that shares bytes gains weight. */
-static void gain_pair(struct repair *repair, uint32_t i, uint32_t k)
+/* A pair that shares bytes gains weight, if it may. */
+static bool gain_pair(struct repair *repair, uint32_t i, uint32_t k)
 {
     int32_t *weight = weight_of(repair, i, k);
     int32_t more = 1 + *weight / GAIN_SHARE;
-    if (*weight + more > repair->weight_max) return;
+    if (*weight + more > repair->weight_max) return false;
     *weight_of(repair, k, i) = *weight += more;
     repair->paid[i] += more;
     repair->paid[k] += more;
@@ -578,18 +578,22 @@ static void gain_pair(struct repair *repair, uint32_t i, uint32_t k)
     note(repair, k);
     repair->work += TARN_WORK_REPAIR_PAIR +
                     (uint32_t)(repair->size[i] + repair->size[k]) / TARN_WORK_REPAIR_PLACES;
+    return true;
 }
 
-/* All pairs that share bytes gain weight. All items that pay were looked at, and have rows. */
-static void gain(struct repair *repair)
+/* All pairs that share bytes gain weight. All items that pay were looked at, and have rows. False:
+ * all these pairs weigh as much as they may, so nothing would ever change. */
+static bool gain(struct repair *repair)
 {
+    bool any = false;
     for (uint32_t n = 0; n < repair->open.count; n++) {
         uint32_t i = repair->open.items[n];
         find_met(repair, i, run_of(repair, i));
         for (uint32_t w = i / 64; w < repair->words; w++)
             for (uint64_t rest = repair->met[w]; rest != 0; rest &= rest - 1)
-                if (tarn_set_next(w, rest) > i) gain_pair(repair, i, tarn_set_next(w, rest));
+                if (tarn_set_next(w, rest) > i) any |= gain_pair(repair, i, tarn_set_next(w, rest));
     }
+    return any;
 }
 
 static bool run(struct repair *repair, const struct tarn_repair_options *options)
@@ -598,8 +602,7 @@ static bool run(struct repair *repair, const struct tarn_repair_options *options
     while (repair->open.count > 0 && repair->work < most) {
         if (improve(repair)) continue;
         if (tarn_deadline_is_over(&options->deadline)) break;
-        repair->work++; /* once no pair gains weight any more, nothing else is work */
-        gain(repair);
+        if (!gain(repair)) break;
     }
     return repair->open.count == 0;
 }
