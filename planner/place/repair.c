@@ -9,12 +9,14 @@
  *
  * Only items that pay can lower the sum. For each of them a row says what it would pay at each
  * place. A row is made when the item is looked at first, and changes with each move of a neighbour
- * until the item pays nothing; an item whose row has not changed since a look in vain is not looked
- * at again. Sets of the items that cover a unit tell who shares bytes with whom. Source: the
- * breakout method (P. Morris, AAAI 1993), known for satisfaction of constraints; for packing of
- * strips compare guided local search (Egeblad, Nielsen, Odgaard 2007).
- * Cost of a move: a word for each 64 items and unit of the item, a look at each item that pays, and
- * rows of the items that begin to pay: O(neighbours + height) each. */
+ * until the item pays nothing; if it pays again soon, the few moves since then are made good. A
+ * lower bound of the row's costs says whether a look at the item may be worth while: it falls with
+ * the costs that fall, and a look makes it exact. Sets of the items that cover a unit tell who
+ * shares bytes with whom. Source: the breakout method (P. Morris, AAAI 1993), known for
+ * satisfaction of constraints; for packing of strips compare guided local search (Egeblad, Nielsen,
+ * Odgaard 2007).
+ * Cost of a move: a word for each 64 items and unit of the item, a look at each item that may pay
+ * less, and rows of the items that begin to pay: O(neighbours + height) each. */
 #include "repair.h"
 
 #include <assert.h>
@@ -31,10 +33,22 @@ enum { COST_MAX = 1 << 29 };
 /* What a place that is no slot costs an item that may only lie in slots, besides. */
 enum { NO_SLOT = 1 << 30 };
 
+/* A pair that shares bytes gains 1 + 1/GAIN_SHARE of its weight: near the end, when few pairs are
+ * left and all are heavy, gains of 1 alone would be many for each move. */
+enum { GAIN_SHARE = 16 };
+/* The last moves, which are made good in a row that was dropped for a while. A move takes as long
+ * as about RENEW_SHARE neighbours of a new row. */
+enum { MOVES_KEPT = 256, RENEW_SHARE = 8 };
+
 /* A set of items from which one is drawn at random. */
 struct bag {
     uint32_t *items, count;
     uint32_t *at; /* item -> its index, or TARN_NONE */
+};
+
+struct moved {
+    uint32_t item;
+    int32_t before, after; /* places */
 };
 
 struct repair {
@@ -55,13 +69,17 @@ struct repair {
     uint32_t *begin, *neighbour;
     int32_t *weight; /* what the pair pays if it shares bytes; the same in both items' lists */
     int32_t weight_max;
-    uint64_t *cover; /* [unit][word]: the items that lie there */
-    uint64_t *met;   /* a set of items, for one function at a time */
-    int32_t *paid;   /* item -> what it pays at present */
-    struct bag open; /* the items that pay */
-    struct bag hope; /* those of them that may pay less at another place */
-    bool *has_row;   /* by item; only items that pay have one */
-    int32_t *cost;   /* [item][place]: the rows */
+    uint64_t *cover;   /* [unit][word]: the items that lie there */
+    uint64_t *met;     /* a set of items, for one function at a time */
+    int32_t *paid;     /* item -> what it pays at present */
+    struct bag open;   /* the items that pay */
+    struct bag hope;   /* those of them that may pay less at another place */
+    uint64_t *has_row; /* a set of items; only those that pay have one */
+    uint64_t *until;   /* by item without a row: moves that its last row includes; 0: none */
+    uint64_t moves;    /* so far, and MOVES_KEPT + 1 */
+    struct moved moved[MOVES_KEPT]; /* the last ones, by their number % MOVES_KEPT */
+    int32_t *cost;                  /* [item][place]: the rows */
+    int32_t *least;                 /* item -> no cost of its row is less; 0 if it has none */
     int32_t *change; /* a row while it is made: by how much the cost of a place is larger */
     uint64_t random, work;
 };
@@ -220,12 +238,24 @@ static struct run reach(const struct repair *repair, uint32_t i, struct run othe
     return (struct run){begin, end - begin};
 }
 
-/* What item i would pay for sharing bytes with another one changes by `weight`. */
+/* What item i would pay for sharing bytes with another one grows by `weight`. */
 static void charge(struct repair *repair, uint32_t i, struct run other, int32_t weight)
 {
     struct run run = reach(repair, i, other);
     int32_t *cost = row_of(repair, i) + run.place;
     for (int32_t o = 0; o < run.size; o++) cost[o] += weight;
+}
+
+/* It falls by `weight`. */
+static void relieve(struct repair *repair, uint32_t i, struct run other, int32_t weight)
+{
+    struct run run = reach(repair, i, other);
+    int32_t *cost = row_of(repair, i) + run.place, least = repair->least[i];
+    for (int32_t o = 0; o < run.size; o++) {
+        cost[o] -= weight;
+        least = cost[o] < least ? cost[o] : least;
+    }
+    repair->least[i] = least;
 }
 
 /* Those that are no slots. */
@@ -235,6 +265,24 @@ static void close_places(struct repair *repair, uint32_t i)
     for (int32_t o = 0; o < places; o++)
         if (o % repair->slot_size != 0 || o / repair->slot_size >= repair->slots_count)
             cost[o] += NO_SLOT;
+}
+
+/* Charges a row that was dropped for the moves since then. What its pairs weigh has not changed:
+ * only pairs that share bytes gain weight, and an item without a row pays nothing. */
+static void renew_row(struct repair *repair, uint32_t i)
+{
+    const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
+    uint64_t cells = 0, since = repair->moves - repair->until[i];
+    for (uint64_t m = repair->until[i]; m < repair->moves; m++) {
+        struct moved moved = repair->moved[m % MOVES_KEPT];
+        if (!tarn_set_has(conflict, moved.item)) continue;
+        int32_t weight = *weight_of(repair, i, moved.item), size = repair->size[moved.item];
+        charge(repair, i, (struct run){moved.after, size}, weight);
+        charge(repair, i, (struct run){moved.before, size}, -weight);
+        cells += (uint32_t)(repair->size[i] + size);
+    }
+    tarn_set_add(repair->has_row, i);
+    repair->work += TARN_WORK_REPAIR_PAIR * since + cells / TARN_WORK_REPAIR_PLACES;
 }
 
 /* By sums of differences: each neighbour begins to cost at a place, and ends at one. */
@@ -252,7 +300,7 @@ static void make_row(struct repair *repair, uint32_t i)
     for (int32_t o = 0; o < before; o++) sum += change[o];
     for (int32_t o = before; o < height; o++) cost[o - before] = sum += change[o];
     if (repair->is_slotted[i]) close_places(repair, i);
-    repair->has_row[i] = true;
+    tarn_set_add(repair->has_row, i);
     repair->work +=
         (uint64_t)TARN_WORK_REPAIR_PAIR * (end - begin) + repair->height / TARN_WORK_REPAIR_PLACES;
 }
@@ -282,12 +330,16 @@ static void note(struct repair *repair, uint32_t i)
 {
     if (repair->paid[i] > 0) {
         put_in(&repair->open, i);
-        put_in(&repair->hope, i);
     } else {
         take_out(&repair->open, i);
-        take_out(&repair->hope, i);
-        repair->has_row[i] = false;
+        if (tarn_set_has(repair->has_row, i)) repair->until[i] = repair->moves;
+        tarn_set_drop(repair->has_row, i);
+        repair->least[i] = 0;
     }
+    if (repair->least[i] < repair->paid[i])
+        put_in(&repair->hope, i);
+    else
+        take_out(&repair->hope, i);
 }
 
 /* Puts an item on the units that it lies at, or takes it off. */
@@ -386,7 +438,8 @@ static bool take_arrays(struct repair *repair, struct tarn_region *region)
     repair->open.at = tarn_region_take(region, count, sizeof *repair->open.at);
     repair->hope.items = tarn_region_take(region, count, sizeof *repair->hope.items);
     repair->hope.at = tarn_region_take(region, count, sizeof *repair->hope.at);
-    repair->has_row = tarn_region_take(region, count, sizeof *repair->has_row);
+    repair->least = tarn_region_take(region, count, sizeof *repair->least);
+    repair->until = tarn_region_take(region, count, sizeof *repair->until);
     return !region->is_exhausted;
 }
 
@@ -398,6 +451,7 @@ static bool take_sets(struct repair *repair, struct tarn_region *region)
     repair->edge = tarn_region_take(region, count * words, sizeof *repair->edge);
     repair->cover = tarn_region_take(region, repair->height * words, sizeof *repair->cover);
     repair->met = tarn_region_take(region, words, sizeof *repair->met);
+    repair->has_row = tarn_region_take(region, words, sizeof *repair->has_row);
     repair->cost = tarn_region_take(region, count * repair->height, sizeof *repair->cost);
     repair->change = tarn_region_take(region, 2 * (size_t)repair->height, sizeof *repair->change);
     return !region->is_exhausted;
@@ -430,24 +484,27 @@ static void charge_neighbours(struct repair *repair, uint32_t i, struct run befo
                               struct run after)
 {
     const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
-    uint64_t cells = 0;
-    for (uint32_t n = 0; n < repair->open.count; n++) {
-        uint32_t k = repair->open.items[n];
-        if (!tarn_set_has(conflict, k) || !repair->has_row[k]) continue;
-        int32_t weight = *weight_of(repair, i, k);
-        charge(repair, k, before, -weight);
-        charge(repair, k, after, weight);
-        put_in(&repair->hope, k);
-        cells += (uint32_t)(repair->size[k] + after.size);
+    uint64_t cells = 0, neighbours = 0;
+    for (uint32_t w = 0; w < repair->words; w++) {
+        for (uint64_t rest = conflict[w] & repair->has_row[w]; rest != 0; rest &= rest - 1) {
+            uint32_t k = tarn_set_next(w, rest);
+            int32_t weight = *weight_of(repair, i, k);
+            charge(repair, k, after, weight); /* first, so that no cost on the way is too low */
+            relieve(repair, k, before, weight);
+            note(repair, k);
+            neighbours++;
+            cells += (uint32_t)(repair->size[k] + after.size);
+        }
     }
     repair->work +=
-        (uint64_t)TARN_WORK_REPAIR_PAIR * repair->open.count + cells / TARN_WORK_REPAIR_PLACES;
+        TARN_WORK_REPAIR_PAIR * neighbours + (repair->words + cells) / TARN_WORK_REPAIR_PLACES;
 }
 
 /* To where it pays least. */
 static void move(struct repair *repair, uint32_t i, int32_t place)
 {
     struct run before = run_of(repair, i), after = {place, repair->size[i]};
+    repair->moved[repair->moves++ % MOVES_KEPT] = (struct moved){i, before.place, place};
     charge_neighbours(repair, i, before, after);
     flip(repair, i);
     pay(repair, i, after, 1); /* first, so that items that share bytes with both keep their rows */
@@ -455,7 +512,6 @@ static void move(struct repair *repair, uint32_t i, int32_t place)
     repair->place[i] = place;
     flip(repair, i);
     note(repair, i);
-    take_out(&repair->hope, i);
 }
 
 /* A place that costs the least, and what. */
@@ -472,10 +528,17 @@ static int32_t least_of(const int32_t *cost, uint32_t places)
 
 static struct choice look_up(struct repair *repair, uint32_t i)
 {
-    if (!repair->has_row[i]) make_row(repair, i);
+    uint64_t since = repair->moves - repair->until[i];
+    if (!tarn_set_has(repair->has_row, i)) {
+        uint32_t neighbours = repair->begin[i + 1] - repair->begin[i];
+        bool renews = since <= MOVES_KEPT && RENEW_SHARE * since < neighbours;
+        (renews ? renew_row : make_row)(repair, i);
+    }
     const int32_t *cost = row_of(repair, i);
     uint32_t places = (uint32_t)places_of(repair, i);
     struct choice choice = {.least = least_of(cost, places)};
+    assert(cost[repair->place[i]] == repair->paid[i] && choice.least >= repair->least[i]);
+    repair->least[i] = choice.least;
     repair->work += TARN_WORK_REPAIR_LOOK + places / TARN_WORK_REPAIR_PLACES;
     if (choice.least >= repair->paid[i]) return choice;
     uint32_t equal = 0;
@@ -500,32 +563,37 @@ static bool improve(struct repair *repair)
     return false;
 }
 
-/* A pair that shares bytes gains weight. */
-static void gain_pair(struct repair *repair, uint32_t i, uint32_t k)
+/* A pair that shares bytes gains weight, if it may. */
+static bool gain_pair(struct repair *repair, uint32_t i, uint32_t k)
 {
     int32_t *weight = weight_of(repair, i, k);
-    if (*weight >= repair->weight_max) return;
-    *weight_of(repair, k, i) = ++*weight;
-    repair->paid[i]++;
-    repair->paid[k]++;
-    charge(repair, i, run_of(repair, k), 1);
-    charge(repair, k, run_of(repair, i), 1);
-    put_in(&repair->hope, i);
-    put_in(&repair->hope, k);
+    int32_t more = 1 + *weight / GAIN_SHARE;
+    if (*weight + more > repair->weight_max) return false;
+    *weight_of(repair, k, i) = *weight += more;
+    repair->paid[i] += more;
+    repair->paid[k] += more;
+    charge(repair, i, run_of(repair, k), more);
+    charge(repair, k, run_of(repair, i), more);
+    note(repair, i);
+    note(repair, k);
     repair->work += TARN_WORK_REPAIR_PAIR +
                     (uint32_t)(repair->size[i] + repair->size[k]) / TARN_WORK_REPAIR_PLACES;
+    return true;
 }
 
-/* All pairs that share bytes gain weight. All items that pay were looked at, and have rows. */
-static void gain(struct repair *repair)
+/* All pairs that share bytes gain weight. All items that pay were looked at, and have rows. False:
+ * all these pairs weigh as much as they may, so nothing would ever change. */
+static bool gain(struct repair *repair)
 {
+    bool any = false;
     for (uint32_t n = 0; n < repair->open.count; n++) {
         uint32_t i = repair->open.items[n];
         find_met(repair, i, run_of(repair, i));
         for (uint32_t w = i / 64; w < repair->words; w++)
             for (uint64_t rest = repair->met[w]; rest != 0; rest &= rest - 1)
-                if (tarn_set_next(w, rest) > i) gain_pair(repair, i, tarn_set_next(w, rest));
+                if (tarn_set_next(w, rest) > i) any |= gain_pair(repair, i, tarn_set_next(w, rest));
     }
+    return any;
 }
 
 static bool run(struct repair *repair, const struct tarn_repair_options *options)
@@ -534,8 +602,7 @@ static bool run(struct repair *repair, const struct tarn_repair_options *options
     while (repair->open.count > 0 && repair->work < most) {
         if (improve(repair)) continue;
         if (tarn_deadline_is_over(&options->deadline)) break;
-        repair->work++; /* once no pair gains weight any more, nothing else is work */
-        gain(repair);
+        if (!gain(repair)) break;
     }
     return repair->open.count == 0;
 }
@@ -546,8 +613,10 @@ enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
 {
     const struct tarn_blocks *blocks = &problem->blocks;
     struct tarn_region region = {.chunks = NULL};
-    struct repair repair = {
-        .problem = problem, .unit = divisor_of(blocks), .random = options->seed};
+    struct repair repair = {.problem = problem,
+                            .unit = divisor_of(blocks),
+                            .random = options->seed,
+                            .moves = MOVES_KEPT + 1};
     *found = false;
     *work = 0;
     enum tarn_status status = tarn_repair_estimate(problem, options->aim, &repair.work);
