@@ -43,6 +43,8 @@ enum { EFFORT = 1000, STEP_WORK = 1000000 };
 enum { NOTHING = 2000 };
 /* Times that the search is asked for less, each time by at least one part in LESS. */
 enum { ASKED_MAX = 10, ASKED_BRIEFLY = 3, LESS = 200 };
+/* For an answer that fits with waits, by one part in WAITS_PART of what it misses without. */
+enum { WAITS_PART = 4 };
 /* Budgets that are tried for the least, each with one part in BRIEF_PART of the effort. */
 enum { HALVES = 8, BRIEF_PART = 32 };
 /* Steps of placing, unless the caller says how many. Candidates are placed with one part in
@@ -303,22 +305,28 @@ static enum tarn_status couple(const struct offloading *offloading, struct tarn_
 }
 
 /* Places the graph, with waits between its streams if it does not fit without, and offers it if it
- * fits. *graph is replaced by the last that was tried. from: the graph without the moves. *missing:
- * as in place; 0: it fits. */
+ * fits. *graph is replaced by the last that was tried if it does not fit, else by NULL. *missing:
+ * 0: it fits without waits; else bytes by which to lower the next budget. */
 static enum tarn_status place_and_offer(struct offloading *offloading, const struct start *start,
-                                        struct tarn_graph **graph, bool relaxed, uint64_t *missing)
+                                        struct tarn_graph **graph, bool relaxed, bool *fits,
+                                        uint64_t *missing)
 {
     struct tarn_planned made = {.graph = *graph};
     uint64_t time_ns = 0;
     *graph = NULL;
     offloading->placed++;
     enum tarn_status status = place(offloading, made.graph, &made.plan, missing);
+    bool fits_apart = made.plan != NULL;
+    uint64_t apart = *missing / WAITS_PART;
     if (status == TARN_OK && !made.plan && start->graph->streams_count > 1) {
+        const struct tarn_graph *without = made.graph;
         status = couple(offloading, &made.graph);
-        if (status == TARN_OK) status = place(offloading, made.graph, &made.plan, missing);
+        if (status == TARN_OK && made.graph != without)
+            status = place(offloading, made.graph, &made.plan, missing);
     }
-    if (status == TARN_OK && made.plan) {
-        *missing = 0;
+    *fits = status == TARN_OK && made.plan;
+    if (*fits) {
+        *missing = fits_apart ? 0 : tarn_larger(apart, offloading->bytes / LESS + 1);
         status = find_time_or_tell(offloading, made.graph, &time_ns);
         if (status == TARN_OK) status = offer(offloading, &made, time_ns, &start->report, relaxed);
     } else if (status == TARN_OK) {
@@ -450,8 +458,8 @@ static enum tarn_status relax(struct offloading *offloading, struct start *start
     enum tarn_status status = TARN_OK;
     for (uint64_t part = 0; part < RELAXED_MAX && status == TARN_OK && choice->count > 0; part++) {
         struct tarn_offload_choice relaxed = *choice;
-        uint64_t missing = 1, time_ns = 0,
-                 budget = question->aim - question->aim / RELAXED_PART * part;
+        bool fits = false;
+        uint64_t missing, time_ns = 0, budget = question->aim - question->aim / RELAXED_PART * part;
         struct tarn_graph *graph;
         if (budget < choice->peak || is_over(offloading)) break;
         struct tarn_region_mark mark = tarn_region_mark(model->region);
@@ -462,10 +470,10 @@ static enum tarn_status relax(struct offloading *offloading, struct start *start
         status = build(offloading, start, &relaxed, &graph);
         if (status == TARN_OK) status = find_time_or_tell(offloading, graph, &time_ns);
         if (status == TARN_OK && time_ns <= offloading->best.time_ns)
-            status = place_and_offer(offloading, start, &graph, true, &missing);
+            status = place_and_offer(offloading, start, &graph, true, &fits, &missing);
         tarn_graph_destroy(graph);
         tarn_region_release(model->region, mark);
-        if (missing == 0) break;
+        if (fits) break;
     }
     return status;
 }
@@ -508,21 +516,26 @@ static enum tarn_status note_refused(struct offloading *offloading, struct start
     return TARN_OK;
 }
 
-/* Places one answer. If it is refused, the question is asked again for fewer bytes. */
+/* Places one answer. If it is refused, or fits only with waits that cost time, the question is
+ * asked again for fewer bytes. */
 static enum tarn_status try_answer(struct offloading *offloading, struct start *start,
                                    struct question *question)
 {
+    bool fits;
     uint64_t missing;
     struct question tried = *question;
     question->graph = NULL;
     question->time_ns = UINT64_MAX;
     bool relaxed = tried.percent > 100;
-    enum tarn_status status = place_and_offer(offloading, start, &tried.graph, relaxed, &missing);
-    if (status == TARN_OK && missing == 0)
-        return offloading->is_brief ? TARN_OK : relax(offloading, start, &tried);
+    enum tarn_status status =
+        place_and_offer(offloading, start, &tried.graph, relaxed, &fits, &missing);
+    if (status == TARN_OK && fits && !offloading->is_brief)
+        status = relax(offloading, start, &tried);
+    if (fits && (missing == 0 || offloading->best.time_ns <= tried.time_ns)) return status;
     /* with waits between its streams it may take longer */
-    if (status == TARN_OK) status = find_time_or_tell(offloading, tried.graph, &tried.time_ns);
-    if (status == TARN_OK && !offloading->is_brief)
+    if (status == TARN_OK && !fits)
+        status = find_time_or_tell(offloading, tried.graph, &tried.time_ns);
+    if (status == TARN_OK && !fits && !offloading->is_brief)
         status = note_refused(offloading, start, &tried);
     else
         tarn_graph_destroy(tried.graph);
@@ -560,12 +573,12 @@ static enum tarn_status try_refused(struct offloading *offloading)
     for (uint32_t i = 0; i < offloading->refused_count && status == TARN_OK; i++) {
         struct refused *refused = &offloading->refused[i];
         struct question *question = &refused->question;
+        bool fits;
         uint64_t missing;
         if (!may_be_better(offloading, question) || is_over(offloading)) break;
         status = place_and_offer(offloading, refused->start, &question->graph,
-                                 question->percent > 100, &missing);
-        if (status != TARN_OK || missing > 0 || offloading->best.time_ns > question->time_ns)
-            continue;
+                                 question->percent > 100, &fits, &missing);
+        if (status != TARN_OK || !fits || offloading->best.time_ns > question->time_ns) continue;
         offloading->place_part = PLACE_PART;
         return relax(offloading, refused->start, question);
     }
@@ -720,7 +733,8 @@ static enum tarn_status try_multiples(struct offloading *offloading)
     }
     uint64_t most = offloading->before - offloading->before / BELOW_PART;
     bool is_near = (double)offloading->bytes * multiples[COUNT - 1] >= (double)offloading->before;
-    if (is_near && most > offloading->bytes && status == TARN_OK && !costs_nothing(offloading))
+    bool is_new = most > offloading->bytes || always_moves(offloading); /* else try_budget's */
+    if (is_near && is_new && status == TARN_OK && !costs_nothing(offloading))
         status = try_above(offloading, most, false, &ns); /* no multiple is below the footprint */
     if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
         status = try_multiple(offloading, best + 0.1, true, &ns);
