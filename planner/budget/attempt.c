@@ -215,7 +215,10 @@ static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_gr
     *attempt = (struct tarn_attempt){.made.graph = graph};
     count_executions(schedule, &attempt->report);
     enum tarn_status status = tarn_budgeting_time(budgeting, graph, &attempt->time_ns);
-    if (status == TARN_OK) status = place_within(budgeting, attempt);
+    if (budgeting->aim == TARN_AIM_LIST)
+        attempt->footprint = schedule->peak;
+    else if (status == TARN_OK)
+        status = place_within(budgeting, attempt);
     if (attempt->footprint < budgeting->smallest) /* by luck: see tarn_budgeting_search */
         attempt->footprint = budgeting->options.budget + budgeting->options.alignment;
     if (status != TARN_OK) tarn_planned_finish(&attempt->made);
@@ -533,8 +536,8 @@ static enum tarn_status make_by(struct tarn_budgeting *budgeting, uint64_t targe
         status = offer_least(budgeting, making, graph);
     } else if (status == TARN_OK) {
         status = offer(budgeting, making, tarn_graph_retain(graph), &fitted);
-        if (status == TARN_OK && graph->streams_count > 1 && !fitted)
-            status = couple(budgeting, making, graph);
+        bool may_wait = graph->streams_count > 1 && budgeting->aim != TARN_AIM_LIST;
+        if (status == TARN_OK && may_wait && !fitted) status = couple(budgeting, making, graph);
     }
     tarn_graph_destroy(graph);
     return status;

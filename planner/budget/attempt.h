@@ -30,6 +30,7 @@ struct tarn_attempt {
 /* What a search is for. */
 enum tarn_budget_aim {
     TARN_AIM_BUDGET,        /* the fastest graph that keeps to the budget */
+    TARN_AIM_LIST,          /* the same of what the list has alive: nothing is placed */
     TARN_AIM_LOWER,         /* any graph that keeps to the budget, which is below the smallest
                                footprint so far; the graph's own capacity does not count */
     TARN_AIM_SMALLEST,      /* the smallest footprint, whatever the budget and the capacity */
@@ -156,5 +157,10 @@ enum tarn_status tarn_budgeting_descend(struct tarn_budgeting *budgeting, uint64
  * time ends before either is known, the best so far. `best` is empty at first; its graph is the
  * caller's, also if the status is an error. */
 enum tarn_status tarn_budgeting_search(struct tarn_budgeting *budgeting, struct tarn_attempt *best);
+
+/* The same, but only the bytes that the list has alive count: `best` is not placed, and its
+ * footprint is the list's peak. If it does not keep to the budget, no such graph was found. */
+enum tarn_status tarn_budgeting_search_list(struct tarn_budgeting *budgeting,
+                                            struct tarn_attempt *best);
 
 #endif

@@ -217,6 +217,7 @@ struct question {
     struct tarn_budget_options options;
     unsigned left_out;
     bool is_brief; /* little search: the caller asks several such questions */
+    bool is_list;  /* only what the list has alive counts: nothing is placed */
     const struct tarn_plan_options *planning;
     struct tarn_deadline deadline;
 };
@@ -230,6 +231,7 @@ static void ask(const struct question *question, struct tarn_graph *graph,
                                        .rules = rules,
                                        .planning = question->planning,
                                        .is_brief = question->is_brief,
+                                       .ignores_capacity = question->is_list,
                                        .error = &answer->error};
     struct tarn_attempt best = {0};
     struct tarn_budget_options options = question->options;
@@ -240,12 +242,15 @@ static void ask(const struct question *question, struct tarn_graph *graph,
     options.method = method;
     budgeting.reorder = question->planning ? question->planning->reorder : NULL;
     enum tarn_status status = begin(&budgeting, &options, question->left_out);
-    if (status == TARN_OK) status = tarn_budgeting_search(&budgeting, &best);
+    if (status == TARN_OK && question->is_list)
+        status = tarn_budgeting_search_list(&budgeting, &best);
+    else if (status == TARN_OK)
+        status = tarn_budgeting_search(&budgeting, &best);
     if (status == TARN_OK) give_report(&budgeting, &best, &answer->report, sizeof answer->report);
     if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
         status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
                                                             : refuse(&budgeting, &best);
-    assert(status != TARN_OK || tarn_planned_is_valid(&best.made));
+    assert(status != TARN_OK || question->is_list || tarn_planned_is_valid(&best.made));
     answer->status = status;
     answer->near_least = budgeting.smallest > 0;
     answer->launches = budgeting.model.launches_count > 0;
@@ -434,6 +439,7 @@ static enum tarn_status run(struct question *question, struct tarn_planned *resu
     bool interleaved = other != NULL;
     searches = searches && !question->is_brief;
     if (searches && known && other && ask_own_list(question, &best)) interleaved = false;
+    searches = searches && !question->is_list;
     if (searches && known) ask_released(question, &best);
     known = best.status == TARN_OK || is_refusal(&best);
     if (searches && known && near_least)
@@ -467,6 +473,20 @@ enum tarn_status tarn_budgeting_look(struct tarn_graph *graph,
 {
     struct question question = {
         .graph = graph, .options = *options, .is_brief = is_brief, .planning = planning};
+    return run(&question, result, error);
+}
+
+enum tarn_status tarn_budgeting_look_at_list(struct tarn_graph *graph,
+                                             const struct tarn_budget_options *options,
+                                             bool is_brief,
+                                             const struct tarn_plan_options *planning,
+                                             struct tarn_planned *result, struct tarn_error *error)
+{
+    struct question question = {.graph = graph,
+                                .options = *options,
+                                .is_brief = is_brief,
+                                .is_list = true,
+                                .planning = planning};
     return run(&question, result, error);
 }
 

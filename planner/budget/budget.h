@@ -35,6 +35,14 @@ enum tarn_status tarn_budgeting_look(struct tarn_graph *graph,
                                      const struct tarn_plan_options *planning,
                                      struct tarn_planned *result, struct tarn_error *error);
 
+/* The same, but only the bytes that the list of ops has alive count: `result` has no plan. Of the
+ * graph's list and of another one that a budget may be met by, the faster answer. */
+enum tarn_status tarn_budgeting_look_at_list(struct tarn_graph *graph,
+                                             const struct tarn_budget_options *options,
+                                             bool is_brief,
+                                             const struct tarn_plan_options *planning,
+                                             struct tarn_planned *result, struct tarn_error *error);
+
 /* Does what tarn_budgeting_run does, with moves (struct tarn_offload_options), whose options are
  * complete. Without `planning->budget` it makes only moves for which no op waits, and no plan; if
  * they do not keep to the capacity of `planning` and of the graph's first memory space, it goes on

@@ -415,17 +415,23 @@ static enum tarn_status add_start(struct offloading *offloading, struct tarn_gra
     return status;
 }
 
-static void finish_starts(struct offloading *offloading)
+static void forget_refused(struct offloading *offloading)
 {
     for (uint32_t i = 0; i < offloading->refused_count; i++)
         tarn_graph_destroy(offloading->refused[i].question.graph);
+    offloading->refused_count = 0;
+}
+
+static void finish_starts(struct offloading *offloading)
+{
+    forget_refused(offloading);
     for (uint32_t i = 0; i < offloading->starts_count; i++) {
         struct start *start = &offloading->starts[i];
         for (int k = 0; k < QUESTIONS; k++) tarn_graph_destroy(start->questions[k].graph);
         tarn_graph_destroy(start->graph);
         tarn_region_finish(&start->region);
     }
-    offloading->refused_count = offloading->starts_count = 0;
+    offloading->starts_count = 0;
 }
 
 /* The fastest answer: of equal ones of the slower copies, then of the first graph. is_first: of
@@ -565,7 +571,7 @@ static enum tarn_status settle(struct offloading *offloading, uint64_t limit_ns)
     return status;
 }
 
-/* Places the fastest of the refused answers once more. */
+/* Places the fastest of the refused answers once more, and forgets them. */
 static enum tarn_status try_refused(struct offloading *offloading)
 {
     enum tarn_status status = TARN_OK;
@@ -580,9 +586,11 @@ static enum tarn_status try_refused(struct offloading *offloading)
                                  question->percent > 100, &fits, &missing);
         if (status != TARN_OK || !fits || offloading->best.time_ns > question->time_ns) continue;
         offloading->place_part = PLACE_PART;
-        return relax(offloading, refused->start, question);
+        status = relax(offloading, refused->start, question);
+        break;
     }
     offloading->place_part = PLACE_PART;
+    forget_refused(offloading);
     return status;
 }
 
@@ -628,12 +636,18 @@ static enum tarn_status try_moves(struct offloading *offloading, struct tarn_gra
 
 /* ---- Together with the budget's own ways ---- */
 
-/* Finds a plan that keeps to `bytes` without moves, for a graph that was made from the given graph.
- * Returns TARN_OK also if there is none: then *made is empty or, if *least is below UINT64_MAX, the
- * graph of that footprint, which is the smallest found. */
-static enum tarn_status ask_budget(struct offloading *offloading, struct tarn_graph *from,
-                                   uint64_t bytes, bool is_brief, struct tarn_planned *made,
-                                   struct tarn_budget_report *report, uint64_t *least)
+/* tarn_budgeting_look or tarn_budgeting_look_at_list */
+typedef enum tarn_status (*budget_look)(struct tarn_graph *, const struct tarn_budget_options *,
+                                        bool, const struct tarn_plan_options *,
+                                        struct tarn_planned *, struct tarn_error *);
+
+/* Finds what keeps to `bytes` without moves, for a graph that was made from the given graph.
+ * Returns TARN_OK also if there is nothing: then *made is empty or, if *least is below UINT64_MAX,
+ * the graph of that footprint, which is the smallest found. */
+static enum tarn_status ask_budget(struct offloading *offloading, budget_look look,
+                                   struct tarn_graph *from, uint64_t bytes, bool is_brief,
+                                   struct tarn_planned *made, struct tarn_budget_report *report,
+                                   uint64_t *least)
 {
     struct tarn_budget_options options = offloading->budget;
     struct tarn_transform_control control = {.struct_size = sizeof control};
@@ -647,8 +661,7 @@ static enum tarn_status ask_budget(struct offloading *offloading, struct tarn_gr
     options.control = &control;
     *report = (struct tarn_budget_report){0};
     *least = UINT64_MAX;
-    enum tarn_status status =
-        tarn_budgeting_look(from, &options, is_brief, &planning, made, &error);
+    enum tarn_status status = look(from, &options, is_brief, &planning, made, &error);
     if (status == TARN_DOES_NOT_FIT && report->footprint > 0) *least = report->footprint;
     if (*least == UINT64_MAX && status != TARN_OK) tarn_planned_finish(made);
     if (status == TARN_DOES_NOT_FIT || status == TARN_DEADLINE) status = TARN_OK;
@@ -676,8 +689,8 @@ static enum tarn_status try_budget(struct offloading *offloading)
     struct tarn_planned made = {0};
     struct tarn_budget_report report;
     uint64_t least, ns;
-    enum tarn_status status =
-        ask_budget(offloading, offloading->graph, offloading->bytes, false, &made, &report, &least);
+    enum tarn_status status = ask_budget(offloading, tarn_budgeting_look, offloading->graph,
+                                         offloading->bytes, false, &made, &report, &least);
     offloading->least_again = least;
     if (least < offloading->least) offloading->least = least;
     if (status == TARN_OK && made.graph && least == UINT64_MAX)
@@ -701,8 +714,8 @@ static enum tarn_status try_above(struct offloading *offloading, uint64_t bytes,
     *fastest_ns = UINT64_MAX;
     if (bytes >= offloading->before || is_over(offloading)) return TARN_OK;
     if (refused != UINT64_MAX && bytes < refused) return TARN_OK;
-    enum tarn_status status =
-        ask_budget(offloading, offloading->graph, bytes, is_brief, &made, &report, &least);
+    enum tarn_status status = ask_budget(offloading, tarn_budgeting_look_at_list, offloading->graph,
+                                         bytes, is_brief, &made, &report, &least);
     if (status == TARN_OK && made.graph && least == UINT64_MAX) {
         status = try_moves(offloading, made.graph, &report, fastest_ns);
         if (is_brief) offloading->starts[offloading->starts_count - 1].budget = bytes;
@@ -720,7 +733,7 @@ static enum tarn_status try_multiple(struct offloading *offloading, double multi
 
 static enum tarn_status try_multiples(struct offloading *offloading)
 {
-    static const double multiples[] = {1.5, 1.3, 1.15};
+    static const double multiples[] = {1.5, 1.4, 1.3, 1.15};
     enum { COUNT = sizeof multiples / sizeof *multiples };
     uint64_t best_ns = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX, ns;
     double best = 0;
@@ -766,10 +779,13 @@ static enum tarn_status refine(struct offloading *offloading)
     struct start *start = NULL;
     uint64_t ns;
     const struct question *best = find_fastest(offloading, false, &start);
-    if (best && start->budget > 0 && may_be_better(offloading, best))
+    if (best && start->budget > 0 && may_be_better(offloading, best)) {
         status = try_above(offloading, start->budget, false, &ns);
+        start->budget = 0;
+    }
     for (int n = 0; n < FINE_MAX && status == TARN_OK; n++) {
-        if (!find_fastest(offloading, true, &start)) break;
+        best = find_fastest(offloading, true, &start);
+        if (!best || !may_be_better(offloading, best)) break;
         status = refine_start(offloading, start);
     }
     best = find_fastest(offloading, false, &start);
@@ -799,7 +815,8 @@ static enum tarn_status try_free_first(struct offloading *offloading)
     if (status == TARN_OK && choice.count > 0)
         status = tarn_offload_build(&model, &choice, &moved, offloading->error);
     if (status == TARN_OK && moved)
-        status = ask_budget(offloading, moved, offloading->bytes, true, &made, &report, &least);
+        status = ask_budget(offloading, tarn_budgeting_look, moved, offloading->bytes, true, &made,
+                            &report, &least);
     if (status == TARN_OK && made.graph && least == UINT64_MAX)
         status = offer_found(offloading, &made, &report);
     tarn_planned_finish(&made);
@@ -823,6 +840,14 @@ static enum tarn_status try_below(struct offloading *offloading)
     return status;
 }
 
+/* Places the answers so far, the fastest of them found with all effort. */
+static enum tarn_status refine_and_place(struct offloading *offloading)
+{
+    enum tarn_status status = costs_nothing(offloading) ? TARN_OK : refine(offloading);
+    if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
+    return status == TARN_OK ? try_refused(offloading) : status;
+}
+
 static enum tarn_status search(struct offloading *offloading)
 {
     const struct tarn_budget_report none = {0};
@@ -831,16 +856,15 @@ static enum tarn_status search(struct offloading *offloading)
     enum tarn_status status = try_moves(offloading, offloading->graph, &none, &ns);
     if (status != TARN_OK || costs_nothing(offloading)) return status;
     if (offloading->deadline.at_ms > 0) status = settle(offloading, UINT64_MAX); /* some answer */
-    if (status == TARN_OK && !alone && !always_moves(offloading)) status = try_budget(offloading);
-    if (status == TARN_OK && !alone && !costs_nothing(offloading))
-        status = try_multiples(offloading);
-    if (status == TARN_OK) status = refine(offloading);
+    if (status == TARN_OK && !alone) status = try_multiples(offloading);
+    if (status == TARN_OK) status = refine_and_place(offloading);
     if (status == TARN_OK && !alone && always_moves(offloading)) status = try_below(offloading);
     /* implementations name tensors that persist as they lie in the graph given */
-    if (status == TARN_OK && !alone && !costs_nothing(offloading) && !always_moves(offloading))
-        status = try_free_first(offloading);
-    if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
-    return status == TARN_OK ? try_refused(offloading) : status;
+    if (status != TARN_OK || alone || always_moves(offloading) || costs_nothing(offloading))
+        return status;
+    status = try_budget(offloading);
+    if (status == TARN_OK && !costs_nothing(offloading)) status = try_free_first(offloading);
+    return status == TARN_OK ? refine_and_place(offloading) : status;
 }
 
 /* ---- The least ---- */
@@ -889,7 +913,7 @@ static enum tarn_status find_least(struct offloading *offloading)
     enum tarn_status status = add_start(offloading, offloading->graph, &none, &start);
     bool alone = offloading->budget.method == TARN_BUDGET_OFFLOAD;
     if (status == TARN_OK && !alone && !offloading->smallest) {
-        status = ask_budget(offloading, offloading->graph, 1, false, &made,
+        status = ask_budget(offloading, tarn_budgeting_look, offloading->graph, 1, false, &made,
                             &offloading->smallest_report, &bytes);
         offloading->smallest = made.graph;
         tarn_plan_destroy(made.plan);

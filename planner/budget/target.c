@@ -78,7 +78,7 @@ static enum tarn_status search_cuts(struct tarn_budgeting *budgeting, uint64_t t
  * separately, so that its result does not depend on the budget. */
 static uint32_t share_of_next(struct tarn_budgeting *budgeting)
 {
-    bool least = budgeting->aim != TARN_AIM_BUDGET;
+    bool least = budgeting->aim >= TARN_AIM_LOWER;
     uint32_t before = least ? budgeting->descent.searches++ : budgeting->searches++;
     uint32_t full = least ? LEAST_FULL : SEARCHES_FULL;
     if (before < full && !budgeting->is_brief) return 1;
@@ -419,6 +419,17 @@ static enum tarn_status search_within(struct tarn_budgeting *budgeting, struct t
     if (!tarn_attempt_fits(&budgeting->descent.smallest, budget)) return TARN_OK;
     take_least(budgeting, best);
     return budgeting->options.method == TARN_BUDGET_SEARCH ? halve(budgeting, best) : TARN_OK;
+}
+
+enum tarn_status tarn_budgeting_search_list(struct tarn_budgeting *budgeting,
+                                            struct tarn_attempt *best)
+{
+    budgeting->aim = TARN_AIM_LIST;
+    tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    enum tarn_status status = tarn_budgeting_try_targets(budgeting, false, best);
+    if (status == TARN_OK && tarn_attempt_fits(best, budgeting->options.budget))
+        status = probe_below(budgeting, best);
+    return status;
 }
 
 enum tarn_status tarn_budgeting_search(struct tarn_budgeting *budgeting, struct tarn_attempt *best)
