@@ -122,7 +122,7 @@ struct tarn_plan_options {
     uint64_t seed; /* of the search */
     /* Steps of search, if no simpler method reaches the bound; TARN_NO_EFFORT: none. 0: 1000. A
      * limit of counted work also ends the call, commonly within 4 s plus 5 us for each storage on
-     * two idle cores of today, and sooner where there are fewer than 250 storages; above 1000 steps
+     * two idle cores of today, and sooner where there are fewer than 200 storages; above 1000 steps
      * the limit grows with them. So the plan is the same on every machine, however slow or busy.
      * `seconds` replaces this limit. If effort is 0, the clock also ends the search if the machine
      * stands still for more than an hour (TARN_STOP_DEADLINE). */

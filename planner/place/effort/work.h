@@ -21,7 +21,7 @@
  * each storage; if storages times streams exceed the caches, a unit takes up to two nanoseconds.
  * Fewer storages have less, by the square of their number, as they have fewer pairs: a search that
  * meets no bound has then long found what it finds, and would go on to the end of its work. */
-enum { TARN_WORK_A_STORAGE = 4000, TARN_WORK_FULL_STORAGES = 250 };
+enum { TARN_WORK_A_STORAGE = 4000, TARN_WORK_FULL_STORAGES = 200 };
 #define TARN_WORK_DEFAULT UINT64_C(5000000000)
 #define TARN_WORK_LEAST UINT64_C(20000000)
 
