@@ -20,10 +20,15 @@ by `wait`. Each call of a step begins with a meeting; so does what follows a com
   the collective with a wrong one: what they begin before their next meeting is in the order of the
   plan, and no meeting ends without the broken rank, except the one that it has left; there it had
   no other collective behind it.
-* Collectives that the host does not wait for (on a GPU) may be left behind by any failure, which
-  therefore breaks the rank at once.
+* Collectives that the host does not wait for (on a GPU) may be left behind by any failure, and an
+  interrupt (KeyboardInterrupt) may come between the start of a collective and its wait. Both break
+  the rank at once.
+* Each meeting has a name, and ranks that have come to different ones raise.
+* A council is made by all its ranks; one that is broken tells the others there, too.
 
-What is not watched: collectives of eager steps, and what the caller communicates itself."""
+What is not watched: collectives of eager steps, which end by the time limit of their own process
+group, and what the caller communicates itself. Buffers that ddp sends before its first meeting are
+the same collectives on all ranks."""
 from __future__ import annotations
 
 import datetime
@@ -34,7 +39,7 @@ import weakref
 from collections import Counter
 from contextlib import contextmanager
 from typing import Any, Optional, Sequence
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.distributed as dist
@@ -51,6 +56,7 @@ GRACE = 3.0  # seconds that ranks have to say where they wait, once one has wait
 EAGER = -2  # a rank's vote to run eagerly
 _made: Counter[tuple[int, ...]] = Counter()  # councils of these ranks; equal on all of them
 _councils: weakref.WeakSet[Council] = weakref.WeakSet()
+_broken: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # by default store: why
 
 
 class Alone(Wire):
@@ -70,8 +76,6 @@ class Alone(Wire):
 class Council(Alone):
     """Of several ranks."""
 
-    _broken: str  # why, or ""
-
     def __init__(self, members: Sequence[int], timeout: float) -> None:
         super().__init__(members)
         self._timeout = timeout
@@ -81,18 +85,40 @@ class Council(Alone):
         self._is_unwatched = False  # has one of them begun that the host does not wait for?
         self._rank = dist.get_rank()
         self._default = _get_default_store()
-        self._broken = next((other._broken for other in list(_councils)
-                             if other._default is self._default and other._broken), "")
-        self._check()
         text = ",".join(map(str, self.members))
         _made[tuple(self.members)] += 1
         name = f"tarn/{hashlib.sha256(text.encode()).hexdigest()}/{_made[tuple(self.members)]}"
         self._store = dist.PrefixStore(name, self._default)
+        if self._why_broken():
+            self._say_first("broken", self._why_broken())
+        self._check()
+        self._arrive()
         # none of dist.new_group: it counts groups, and other ranks would count fewer
         self._group = dist.ProcessGroupGloo(
             dist.PrefixStore("group", self._store), self.members.index(self._rank), self.ranks,
             datetime.timedelta(seconds=timeout + GRACE))
         _councils.add(self)
+
+    def _arrive(self) -> None:
+        """All ranks have come to make the group, which asks nobody whether a rank is broken."""
+        self._store.set(f"here/{self._rank}", "")
+        here, begin = False, time.monotonic()
+        while True:
+            try:
+                self._store.wait([f"here/{rank}" for rank in self.members],
+                                 datetime.timedelta(seconds=SLICE))
+                here = True
+            except RuntimeError:
+                pass
+            told = self._read("broken")
+            if not told and not here and time.monotonic() - begin > self._timeout:
+                missing = [r for r in self.members if not self._store.check([f"here/{r}"])]
+                told = f"ranks {missing} have not come within {self._timeout:g} s"
+                self._say_first("broken", told)
+            if told:
+                raise tarn.Rejected(f"rank {self._rank} makes no step: {told}")
+            if here:
+                return
 
     # ---- Meetings ----
 
@@ -109,9 +135,14 @@ class Council(Alone):
 
     def votes(self, mine: int, what: str = "the start of a step") -> Any:
         """The number that each rank gives."""
-        given = self._gathered(torch.tensor([mine, self._state()], dtype=torch.int64), what)
-        votes, states = given.T.tolist()
+        given = self._gathered(torch.tensor([mine, self._state(), _number(what)]), what)
+        votes, states, kinds = given.T.tolist()
         self._compare(states, what)
+        others = [rank for rank, kind in zip(self.members, kinds) if kind != _number(what)]
+        if others:
+            why = f"rank {self._rank} has come to {what}, and ranks {others} to something else"
+            self._break(why)
+            raise tarn.Rejected(why)
         return votes
 
     def goes_on(self) -> None:
@@ -123,7 +154,7 @@ class Council(Alone):
     def _gathered(self, tensor: Any, what: str) -> Any:
         self._check()
         out = torch.empty(self.ranks * tensor.numel(), dtype=tensor.dtype)
-        self._wait(self._group._allgather_base(out, tensor, AllgatherOptions()), what,
+        self._wait(lambda: self._group._allgather_base(out, tensor, AllgatherOptions()), what,
                    looks=not self._failed)
         self._met += 1
         return out.view(self.ranks, -1)
@@ -132,8 +163,7 @@ class Council(Alone):
         """0, or what this rank has failed by, and after which collectives, as a number."""
         if not self._failed:
             return 0
-        said = repr((self._failed, sorted(self._done)))
-        return 1 + int.from_bytes(hashlib.sha256(said.encode()).digest()[:7], "little")
+        return 1 + _number(repr((self._failed, sorted(self._done))))
 
     def _compare(self, states: Any, what: str) -> None:
         if len(set(states)) > 1:
@@ -150,16 +180,17 @@ class Council(Alone):
 
     def wait(self, work: Any, op: str) -> None:
         self._check()
-        self._wait(work, op, looks=True)
+        self._wait(lambda: work, op, looks=True)
         self._done.append(op)
 
     def unwatched(self) -> None:
         self._is_unwatched = True
 
-    def _wait(self, work: Any, op: str, looks: bool) -> None:
-        """looks: does a rank that has failed since the last meeting end it?"""
+    def _wait(self, start: Callable[[], Any], op: str, looks: bool) -> None:
+        """For the work that `start` begins. looks: does a rank that has failed since the last meeting
+        end it?"""
         try:
-            self._slices(work, op, f"failed/{self._met}" if looks else "")
+            self._slices(start(), op, f"failed/{self._met}" if looks else "")
         except BaseException as error:
             self._break(f"rank {self._rank} has failed in {op}: {_line(error)}")
             raise
@@ -206,23 +237,28 @@ class Council(Alone):
             pass
 
     def _check(self) -> None:
-        if self._broken:
+        if self._why_broken():
             raise tarn.Rejected(f"rank {self._rank} cannot go on, because collectives may not have "
-                                f"ended: {self._broken}")
+                                f"ended: {self._why_broken()}")
+
+    def _why_broken(self) -> str:
+        return _broken.get(self._default, "")
 
     def _break(self, why: str) -> None:
         """This process may have left a collective behind."""
-        for other in list(_councils):
-            if other._default is self._default and not other._broken:
-                other._broken = why
+        if self._why_broken():
+            return
+        _broken[self._default] = why
+        for other in {self, *_councils}:
+            if other._default is self._default:
                 other._say_first("broken", why)
 
     def failed(self, error: BaseException) -> None:
-        if self._broken:
+        if self._why_broken():
             return
         why = f"rank {self._rank} has failed: {_line(error)}"
         self._failed = self._failed or _line(error)
-        if self._is_unwatched:
+        if self._is_unwatched or not isinstance(error, Exception):
             self._break(why)
         else:
             self._say_first(f"failed/{self._met}", why)
@@ -262,6 +298,10 @@ class Council(Alone):
         raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {text}")
 
 
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
+
+
 def _line(error: BaseException) -> str:
     """Of what kind an error is, and what its text begins with."""
     return f"{type(error).__name__}: {(str(error) or type(error).__name__).splitlines()[0]}"
@@ -285,16 +325,30 @@ class AgreeingStep(Step):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._warned: set[str] = set()  # of what: each is told once
         self._voted = True
-        super().__init__(*arguments, **options)
+        self._is_told = False  # do all ranks know of the error that this one raises?
+        try:
+            super().__init__(*arguments, **options)
+        except Exception:  # what subclasses tell
+            raise
+        except BaseException as error:
+            self.wire.failed(error)
+            raise
 
     def __call__(self, *batch: Any) -> Any:
         self.wire.goes_on()
-        self._voted = False
-        return super().__call__(*batch)
+        self._voted = self._is_told = False
+        with self._telling():
+            self._begin()
+            return super().__call__(*batch)
+
+    def _begin(self) -> None:
+        """Before each call."""
 
     def report(self) -> Report:
         self.wire.votes(0, "a report")
-        return super().report()
+        self._is_told = False
+        with self._telling():
+            return super().report()
 
     def eager(self, *batch: Any) -> Any:
         self.wire.goes_on()
@@ -330,7 +384,8 @@ class AgreeingStep(Step):
         except NotRun:
             raise
         except BaseException as error:
-            self.wire.failed(error)
+            if not self._is_told:
+                self.wire.failed(error)
             raise
 
     def _run(self, variant: Any) -> None:

@@ -70,7 +70,6 @@ class DistributedStep(AgreeingStep):
                              "other plans; give effort, which is counted, instead of seconds")
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
         self._talks, self._reduced = 0, 0
-        self._is_told = False  # do all ranks know of the error that this one raises?
         self.wire = council(process_group, timeout)
         held = [*model.named_parameters(), *model.named_buffers()]
         mine = [(name, tuple(t.shape), t.dtype, t.requires_grad) for name, t in held]
@@ -85,10 +84,7 @@ class DistributedStep(AgreeingStep):
             super().__init__(model, *arguments, **options)
             while self._talks < 2:
                 self._captured(None)
-        except BaseException as error:
-            if not isinstance(error, Exception):  # the user ends it
-                self.wire.failed(error)
-                raise
+        except Exception as error:
             while self._talks < 2:  # the others wait for what this rank has not captured
                 try:
                     self._captured(None, error)
@@ -96,17 +92,9 @@ class DistributedStep(AgreeingStep):
                     pass
             raise
 
-    def __call__(self, *batch: Any) -> Any:
-        self._is_told = False
-        self.wire.goes_on()
-        try:
-            if self.model.training:  # as DistributedDataParallel does
-                self._send_buffers()
-            return super().__call__(*batch)
-        except BaseException as error:
-            if not self._is_told:
-                self.wire.failed(error)
-            raise
+    def _begin(self) -> None:
+        if self.model.training:  # as DistributedDataParallel does
+            self._send_buffers()
 
     def _send_buffers(self) -> None:
         """Of the first rank to the others."""

@@ -4,6 +4,7 @@ has left a wait may not communicate again, and ranks that fail alike go on. TAP 
 
     tests/with_torch.sh tests/python/torch/agreement_test.py [SEED]"""
 import datetime
+import gc
 import os
 import random
 import subprocess
@@ -33,11 +34,14 @@ class World:
     def __init__(self, name, rank, ranks, store):
         self.rank, self.ranks = rank, ranks
         self.store = dist.PrefixStore(name, store)
-        with mock.patch.object(agreement, "_get_default_store", lambda: self.store), \
-                mock.patch.object(dist, "get_rank", lambda: rank):
-            self.councils = [agreement.Council(range(ranks), TIMEOUT) for _ in range(2)]
+        self.councils = [self.council() for _ in range(2)]
         self.group = dist.ProcessGroupGloo(dist.PrefixStore("step", self.store), rank, ranks, datetime.timedelta(seconds=TIMEOUT))
         self.barriers = 0
+
+    def council(self):
+        with mock.patch.object(agreement, "_get_default_store", lambda: self.store), \
+                mock.patch.object(dist, "get_rank", lambda: self.rank):
+            return agreement.Council(range(self.ranks), TIMEOUT)
 
     def barrier(self):
         """Of the test alone: all ranks are here."""
@@ -125,22 +129,90 @@ def scenario(world, seed):
         assert rejected, said
 
 
-def rank_of(rank, ranks, path, seeds):
+# ---- One thing each ----
+
+def rejected(call, *words):
+    try:
+        call()
+    except tarn.Rejected as error:
+        assert all(word in str(error) for word in words), error
+        return
+    raise AssertionError("it goes on")
+
+
+def interrupted(world):
+    """An interrupt may come between the start of a collective and its wait."""
+    council = world.councils[0]
+    if world.rank == 0:
+        council.failed(KeyboardInterrupt())
+        rejected(council.goes_on, "KeyboardInterrupt")
+    rejected(lambda: council.votes(0), "KeyboardInterrupt")
+
+
+def broken_and_forgotten(world):
+    """No new council is made once a rank is broken, not even if the old ones are gone."""
+    if world.rank == 0:
+        world.councils[0].failed(KeyboardInterrupt())
+    world.barrier()
+    world.councils.clear()
+    gc.collect()
+    rejected(world.council, "KeyboardInterrupt")
+
+
+def unwatched(world):
+    """What the host does not wait for may go on after a failure."""
+    council = world.councils[0]
+    council.unwatched()
+    if world.rank == 0:
+        council.failed(Failing("no more"))
+        rejected(council.goes_on, "no more")
+    rejected(lambda: council.votes(0), "no more")
+    council = world.councils[1]
+    rejected(lambda: council.votes(0), "no more")
+
+
+def watched(world):
+    """The same failure of all ranks is over once they have met."""
+    council = world.councils[0]
+    council.failed(Failing("no more"))
+    council.goes_on()
+    assert council.votes(3) == [3] * world.ranks
+
+
+def unlike_meetings(world):
+    council = world.councils[0]
+    rejected(lambda: council.votes(0, *(["a report"] if world.rank == 0 else [])), "has come to")
+    rejected(lambda: council.votes(0), "cannot go on")
+
+
+def sizes_and_votes(world):
+    """A meeting with things of any size is no vote."""
+    council = world.councils[0]
+    rejected(lambda: council.told("a" * 9, "a capture") if world.rank == 0 else council.votes(9), "has come to")
+
+
+SINGLE = {f.__name__: f for f in (interrupted, broken_and_forgotten, unwatched, watched, unlike_meetings, sizes_and_votes)}
+
+
+def rank_of(rank, ranks, path, names):
     agreement.SLICE, agreement.GRACE = SLICE, GRACE
     store = dist.FileStore(path, ranks)
-    for seed in seeds:
-        world = World(str(seed), rank, ranks, store)
+    for seed in names:
+        world = World(seed, rank, ranks, store)
         try:
-            scenario(world, seed)
+            if seed in SINGLE:
+                SINGLE[seed](world)
+            else:
+                scenario(world, int(seed))
         except BaseException:
-            print(f"seed {seed}", file=sys.stderr, flush=True)
+            print(f"scenario {seed}", file=sys.stderr, flush=True)
             raise
         world.barrier()  # a group that ends breaks the waits of the others
 
 
-def ranks(count, seeds):
+def ranks(count, names):
     with tempfile.TemporaryDirectory() as folder:
-        processes = [subprocess.Popen([sys.executable, __file__, "rank", str(rank), str(count), f"{folder}/store", *map(str, seeds)],
+        processes = [subprocess.Popen([sys.executable, __file__, "rank", str(rank), str(count), f"{folder}/store", *map(str, names)],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for rank in range(count)]
         errors = [""] * count
         try:
@@ -154,6 +226,10 @@ def ranks(count, seeds):
 FIRST = int(sys.argv[1]) if len(sys.argv) == 2 else 0
 
 
+def one_thing_each():
+    ranks(2, SINGLE)
+
+
 def two_ranks_at_random():
     ranks(2, range(FIRST, FIRST + SCENARIOS * (10 if CAMPAIGN else 1)))
 
@@ -164,7 +240,7 @@ def three_ranks_at_random():
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["rank"]:
-        rank_of(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], list(map(int, sys.argv[5:])))
+        rank_of(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
         sys.stdout.flush()
         os._exit(0)
-    run([two_ranks_at_random, three_ranks_at_random])
+    run([one_thing_each, two_ranks_at_random, three_ranks_at_random])

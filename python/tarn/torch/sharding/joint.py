@@ -65,9 +65,12 @@ class JointStep(AgreeingStep):
     def _call(self, batch: Any) -> Any:
         self._voted = False
         try:
-            return super()._call(batch)
-        finally:
+            result = super()._call(batch)
+        except Exception:  # an interrupt promises nothing
             self._vote(EAGER)
+            raise
+        self._vote(EAGER)
+        return result
 
     def eager(self, *batch: Any) -> Any:
         self._vote(EAGER)
