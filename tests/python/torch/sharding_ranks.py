@@ -710,6 +710,49 @@ def rehearsed_apart():
     left()
 
 
+def eager_apart():
+    """Rank 1 alone fails at the end of an eager step, and goes on: its shard is of another step than rank 0's."""
+    base, batch = transformer()
+    model, bad = wrapped(base), []
+
+    def clip(_):
+        if bad:
+            raise Failing(bad.pop())
+
+    step = tarn.torch.fsdp(model, adam(model.parameters()), asking, batch(), clip=clip, timeout=60)
+    step(*batch())
+    assert step.reason
+    bad.extend(["no more"] * (dist.get_rank() == 1))
+    try:
+        step(*batch())
+        assert dist.get_rank() != 1
+    except Failing:
+        assert dist.get_rank() == 1
+    try:
+        step(*batch())
+        raise SystemExit("the step went on")
+    except tarn.Rejected as error:
+        assert "ranks [1] have failed" in str(error) or "rank 1 has failed" in str(error), error
+    left()
+
+
+def reported_apart():
+    """Rank 0 asks for a report while the others take a step."""
+    base, batch = transformer()
+    model = wrapped(base)
+    step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, batch(), timeout=60)
+    step(*batch())
+    try:
+        if dist.get_rank() == 0:
+            step.report()
+        else:
+            step(*batch())
+        raise SystemExit("they went on")
+    except tarn.Rejected as error:
+        assert "a report" in str(error) or "has come to" in str(error), error
+    left()
+
+
 def hanging():
     error = in_a_hook(lambda: time.sleep(12), 3)
     assert isinstance(error, tarn.Rejected), repr(error)
@@ -728,7 +771,7 @@ def dying():
 
 CASES = {function.__name__: function for function in (
     plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, saved_and_loaded, loaded_by_fewer_ranks, models_and_options, replicas_with_options, accumulated, large_worlds,
-    uneven_within_a_budget, eager_ranks, other_shapes, refused, refused_replicas, raising_alike, rehearsed_apart, failing, hanging, dying)}
+    uneven_within_a_budget, eager_ranks, other_shapes, refused, refused_replicas, raising_alike, rehearsed_apart, eager_apart, reported_apart, failing, hanging, dying)}
 
 
 def main(cases):
