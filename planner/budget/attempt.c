@@ -208,7 +208,7 @@ static void count_executions(const struct tarn_schedule *schedule,
     report->recomputed_ns = schedule->recomputed_ns;
 }
 
-/* Takes over the graph, placed. */
+/* Takes over the graph, and places it, if the aim is not the list. */
 static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
                                 const struct tarn_schedule *schedule, struct tarn_attempt *attempt)
 {

@@ -19,7 +19,7 @@
 
 enum { TARN_BUDGET_NEAR = 100 }; /* near a number of bytes: within this part of it */
 
-/* A graph that was built and placed. */
+/* A graph that was built and, unless the aim is the list, placed. */
 struct tarn_attempt {
     /* The graph (NULL: none), and its plan where that has been made as the final one is. */
     struct tarn_planned made;
@@ -30,7 +30,8 @@ struct tarn_attempt {
 /* What a search is for. */
 enum tarn_budget_aim {
     TARN_AIM_BUDGET,        /* the fastest graph that keeps to the budget */
-    TARN_AIM_LIST,          /* the same of what the list has alive: nothing is placed */
+    TARN_AIM_LIST,          /* the same of what the list has alive, which is the footprint then:
+                               nothing is placed */
     TARN_AIM_LOWER,         /* any graph that keeps to the budget, which is below the smallest
                                footprint so far; the graph's own capacity does not count */
     TARN_AIM_SMALLEST,      /* the smallest footprint, whatever the budget and the capacity */

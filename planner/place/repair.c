@@ -28,8 +28,8 @@
 
 /* Entries of all rows and of the lists of neighbours, at most. */
 enum { CELLS_MAX = 1 << 22, PAIRS_MAX = 1 << 22 };
-/* Costs add up to COST_MAX at most, so that a move may change them by as much. */
-enum { COST_MAX = 1 << 29 };
+/* Costs add up to COST_MAX at most, so that a move may change them by as much, beside NO_SLOT. */
+enum { COST_MAX = (1 << 29) - 1 };
 /* What a place that is no slot costs an item that may only lie in slots, besides. */
 enum { NO_SLOT = 1 << 30 };
 
