@@ -135,10 +135,10 @@ class Council(Alone):
 
     def votes(self, mine: int, what: str = "the start of a step") -> Any:
         """The number that each rank gives."""
-        given = self._gathered(torch.tensor([mine, self._state(), _number(what)]), what)
+        given = self._gathered(torch.tensor([mine, self._state(), number_of(what)]), what)
         votes, states, kinds = given.T.tolist()
         self._compare(states, what)
-        others = [rank for rank, kind in zip(self.members, kinds) if kind != _number(what)]
+        others = [rank for rank, kind in zip(self.members, kinds) if kind != number_of(what)]
         if others:
             why = f"rank {self._rank} has come to {what}, and ranks {others} to something else"
             self._break(why)
@@ -163,7 +163,7 @@ class Council(Alone):
         """0, or what this rank has failed by, and after which collectives, as a number."""
         if not self._failed:
             return 0
-        return 1 + _number(repr((self._failed, sorted(self._done))))
+        return 1 + number_of(repr((self._failed, sorted(self._done))))
 
     def _compare(self, states: Any, what: str) -> None:
         if len(set(states)) > 1:
@@ -298,7 +298,8 @@ class Council(Alone):
         raise tarn.Rejected(f"rank {self._rank} ends the step in {op}: {text}")
 
 
-def _number(text: str) -> int:
+def number_of(text: str) -> int:
+    """For votes: texts that differ have other numbers."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
 
 
@@ -328,10 +329,9 @@ class AgreeingStep(Step):
         self._is_told = False  # do all ranks know of the error that this one raises?
         try:
             super().__init__(*arguments, **options)
-        except Exception:  # what subclasses tell
-            raise
         except BaseException as error:
-            self.wire.failed(error)
+            if not isinstance(error, Exception):  # those are what subclasses tell
+                self.wire.failed(error)
             raise
 
     def __call__(self, *batch: Any) -> Any:

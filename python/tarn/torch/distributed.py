@@ -1,7 +1,6 @@
 """tarn.torch.ddp: data-parallel steps whose gradients are reduced where they lie."""
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from typing import Any, Optional
 
@@ -10,7 +9,7 @@ import torch.distributed as dist
 
 import tarn
 
-from .agreement import EAGER, AgreeingStep, council
+from .agreement import EAGER, AgreeingStep, council, number_of
 from .stepping import of_optimizer
 from .tracing import reason
 from .updates import as_they_come, divided
@@ -155,7 +154,7 @@ class DistributedStep(AgreeingStep):
         """Equal where gradients of the same parameters are reduced."""
         own = set(map(id, parameters))
         places = [i for i, p in enumerate(self._known()) if id(p) in own]
-        return int.from_bytes(hashlib.sha256(str(places).encode()).digest()[:7], "little")
+        return number_of(str(places))
 
     def _noise(self, variant: Any, batch: Any) -> dict[str, float]:
         """Not measured: all ranks would have to take part in its steps."""

@@ -7,15 +7,14 @@ import datetime
 import gc
 import os
 import random
-import subprocess
 import sys
-import tempfile
 import time
 from unittest import mock
 
 import torch
 import torch.distributed as dist
 from cases import CAMPAIGN, run
+from sharding_test import named
 
 import tarn
 from tarn.torch import agreement
@@ -210,37 +209,19 @@ def rank_of(rank, ranks, path, names):
         world.barrier()  # a group that ends breaks the waits of the others
 
 
-def ranks(count, names):
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [subprocess.Popen([sys.executable, __file__, "rank", str(rank), str(count), f"{folder}/store", *map(str, names)],
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for rank in range(count)]
-        errors = [""] * count
-        try:
-            errors = [process.communicate(timeout=500)[1] for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-    assert not any(process.returncode for process in processes), "\n".join(errors)
-
-
 FIRST = int(sys.argv[1]) if len(sys.argv) == 2 else 0
 
 
-def one_thing_each():
-    ranks(2, SINGLE)
-
-
-def two_ranks_at_random():
-    ranks(2, range(FIRST, FIRST + SCENARIOS * (10 if CAMPAIGN else 1)))
-
-
-def three_ranks_at_random():
-    ranks(3, range(FIRST + 10000, FIRST + 10000 + SCENARIOS * (10 if CAMPAIGN else 1)))
+def together(name, count, names):
+    return named(name, count, *map(str, names), seconds=500, program=__file__)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["rank"]:
-        rank_of(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+    if len(sys.argv) > 2:
+        rank_of(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:])
         sys.stdout.flush()
         os._exit(0)
-    run([one_thing_each, two_ranks_at_random, three_ranks_at_random])
+    DRAWS = SCENARIOS * (10 if CAMPAIGN else 1)
+    run([together("one_thing_each", 2, SINGLE),
+         together("two_ranks_at_random", 2, range(FIRST, FIRST + DRAWS)),
+         together("three_ranks_at_random", 3, range(FIRST + 10000, FIRST + 10000 + DRAWS))])

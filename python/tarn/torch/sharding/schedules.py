@@ -11,9 +11,7 @@ import tarn
 
 ALIKE = 0.002  # a share of the time by which plans are as fast as others
 WAIT = 2000  # nanoseconds of an event's wait
-
-
-NEVER, IF_REFUSED, ALWAYS = range(3)
+NEVER, IF_REFUSED, ALWAYS = range(3)  # is a budget looked for in a schedule?
 
 
 class Schedule(NamedTuple):
