@@ -22,7 +22,7 @@ from .updates import Edit, Rates, Update, recorded_updates
 
 CAPTURES = 4  # with other numbers, before rates are made tensors, or nothing is captured any more
 ATTEMPTS = 8  # to capture a program, each with one more op that is left out
-PARTS = 32  # of a step; with more of them nothing would be won
+PARTS, OPS = 32, 8  # with more parts than that, and fewer ops in each, nothing would be won
 
 
 class NotCaptured(Exception):
@@ -53,8 +53,9 @@ class Recorded:
         self.bytes = 0
         left = {i: why for i, op in enumerate(program.ops) if (why := _hindrance(program, op))}
         failed: Any = None
+        most = max(PARTS, len(program.ops) // OPS)
         for _ in range(ATTEMPTS):
-            if len(_parts(left, len(program.ops))) > PARTS:
+            if len(_parts(left, len(program.ops))) > most:
                 raise NotCaptured(f"{len(left)} ops cannot be captured: {next(iter(left.values()))}")
             failed = self._capture(left, rates)
             if failed is None:

@@ -34,6 +34,7 @@ from .updates import (Update, add_state, add_updates, hooked, is_one_by_one, see
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 SAMPLED = 2  # rows of a batch that are compared
 MISSES = 2  # fused steps that may differ beside those: a rounding may decide a ReLU
+MORE = 1 / 20  # bytes that a second stream may take, as a share
 COMPARED = 2  # steps of each capture that are run eagerly, too
 OPTIONS = tuple(inspect.signature(tarn.plan).parameters)[1:]  # all but the graph
 
@@ -295,7 +296,8 @@ class Step:
         for x, y in loader:
             loss = step(x, y)
 
-    streams   more than 1: ops are divided among threads
+    streams   more than 1: ops are divided among threads, or streams of the GPU. None: one; two for
+              CUDA graphs where bytes are not asked for and that takes a twentieth more at most
     budget    bytes, or a share of the plan without one (0.75): ops run again until it fits
     offload   "50GB/s", or as tarn.plan takes it: what idles waits in the host's memory, pinned on a
               GPU, where that keeps to the budget in less time; without a budget where no op waits
@@ -331,7 +333,7 @@ class Step:
         return super().__new__(cls)
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
-                 loss_fn: Callable[..., Any], example_batch: Any, *, streams: int = 1,
+                 loss_fn: Callable[..., Any], example_batch: Any, *, streams: Optional[int] = None,
                  budget: Union[int, float, None] = None,
                  offload: Union[int, float, str, Mapping[str, Any], None] = None,
                  clip: Optional[Callable[[Any], Any]] = None, compare: Union[bool, str] = True,
@@ -352,13 +354,15 @@ class Step:
             options.pop(option, None)
         for option in options:
             index_of(OPTIONS, "option", option)
-        self._streams = streams
+        self._streams = streams or 1
         self._records = graph and self.device.type == "cuda" and self.reduction is None
+        self._tries_two = (self._records and streams is None and budget is None and offload is None
+                           and not any(map(options.get, ("assign", "capacity", "reorder"))))
         self._given = options
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
-        self.queues = max(streams, len(self.streams))
-        if streams > 1:  # a wait costs a change of threads
-            self._options["assign"] = {"streams": streams, "wait_ns": 20000}
+        self.queues = max(self._streams, len(self.streams), 2 if self._tries_two else 1)
+        if self._streams > 1:
+            self._options["assign"] = self._divided(self._streams)
         self._arena: Optional[Arena] = None
         self._sampled: dict[Any, str] = {}  # by kinds of batch: what was compared
         self._seen: Optional[dict[int, Any]] = None  # gradients of an eager step that is compared
@@ -684,7 +688,16 @@ class Step:
             self.budget = math.ceil(self.budget * self.footprint(variant.graph))
         variant.plan = tarn.plan(variant.graph, budget=self.budget, offload=self.offload,
                                  **self._options)
+        if self._tries_two:
+            two = tarn.plan(variant.graph, **{"couple": True, **self._options, "assign": self._divided(2)})
+            if two.footprint <= (1 + MORE) * variant.plan.footprint:
+                variant.plan = two
         variant.check_moves()
+
+    def _divided(self, streams: int) -> dict[str, int]:
+        """What `assign` of tarn.plan takes. A wait costs a change of threads, or is an arc of a CUDA
+        graph."""
+        return {"streams": streams, "wait_ns": 2000 if self.device.type == "cuda" else 20000}
 
     def _program(self, variant: Any, inputs: Any) -> Any:
         """Bound to the arena that all variants share, and to where the model lies now."""

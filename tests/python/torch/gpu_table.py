@@ -8,9 +8,10 @@ turns, ROUNDS times, STEPS steps each, alone on the GPU; a row has the medians. 
 
     eager, checkpoint (each block again), compile, compile-graphs (mode="reduce-overhead")
     compile-SHARE, compile-graphs-SHARE (activation_memory_budget)
-    planned, planned-direct (no CUDA graph), planned-streams (two), planned-SHARE (a budget, a share of the plan)
+    planned, planned-direct (no CUDA graph), planned-SHARE (a budget, a share of the plan)
     fused, fused-chunks (the loss in eight), fused-SHARE, fused-least, fused-MIBm (a budget of so many MiB)
     fused+whole-SHARE and its like: a budget, and the loss as a whole
+    planned+one, fused+one-SHARE and its like: all on one stream; planned+two and its like: divided among two
     moved, moved-SHARE, moved-MIBm (planned, what idles waits in the host's memory), fused+moved-SHARE and its like;
     moved+states-SHARE: the optimizer's states live there, too
 
@@ -149,16 +150,23 @@ def by_tarn(name, kind, share):
         options["offload"] = {"rate": RATE, "kinds": "activations,states" if "states" in words else "activations"}
         if LOG:  # networks are small there
             options["offload"].update(bytes_min=4096, latency_ns=100)
+    if "one" in words:
+        options["streams"] = 1
+    elif "two" in words:
+        options.update(streams=2, couple=True)
     if share == "direct":
         options["graph"] = False
-    elif share == "streams":
-        options.update(streams=2, couple=True)
     elif share == "chunks":
         options["fuse"] = {"chunks": 8}
     elif share.endswith("m"):
         options.update(reorder=True, budget=int(share[:-1]) * MIB)
     elif share:
         options.update(reorder=True, budget=1.0 if share == "least" else float(share))
+    make_step = tarn.torch.step
+    if "beside" in words:
+        make_step = Beside
+        graphs.PRIORITY = -1 if "first" in words else 0
+        options["couple"] = True
     begin = time.monotonic()
     with mock.patch.object(stepping, "profile", profiled):
         made = tarn.torch.step(model, optimizer_of(model), loss, batch, compare=not LOG, **options)
@@ -244,8 +252,14 @@ def child(name, way):
                 hosts.append(time.perf_counter() - begin)
             torch.cuda.synchronize()
             elapsed = (time.perf_counter() - first) / STEPS
+            alone_hosts = []
+            for _ in range(3):  # nothing is before it, so that the host does not wait for the GPU
+                begin = time.perf_counter()
+                step()
+                alone_hosts.append(time.perf_counter() - begin)
+                torch.cuda.synchronize()
             torch.cuda.empty_cache()
-        answer(ms=1e3 * elapsed, host=1e3 * statistics.median(hosts))
+        answer(ms=1e3 * elapsed, host=1e3 * statistics.median(hosts), idle=1e3 * statistics.median(alone_hosts))
     if os.environ.get("PROFILES"):
         from torch.profiler import ProfilerActivity, profile
         with alone(), profile(activities=[ProfilerActivity.CUDA]) as found:
@@ -260,7 +274,7 @@ def child(name, way):
 
 class Way:
     def __init__(self, network, name):
-        self.network, self.name, self.words, self.times, self.hosts = network, name, None, [], []
+        self.network, self.name, self.words, self.times, self.hosts, self.idles = network, name, None, [], [], []
         self._errors = []
         self.process = subprocess.Popen([sys.executable, __file__, "--child", network, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
@@ -290,6 +304,7 @@ class Way:
             told = json.loads(line)
             self.times.append(told["ms"])
             self.hosts.append(told["host"])
+            self.idles.append(told["idle"])
 
     def why(self):
         self.process.wait()
@@ -307,14 +322,14 @@ class Way:
 
 
 def rows(ways):
-    print("| network | way | ms | host ms | costs | MiB | arena | bound | ops | again | made in s | first and sixth loss |\n"
-          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")
+    print("| network | way | ms | host ms | host ms, GPU idle | costs | MiB | arena | bound | ops | again | made in s | first and sixth loss |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")
     for way in ways:
         if not way.times:
             print(f"| {way.network} | {way.name} | failed: {way.why()} |")
             continue
         words = way.words
-        cells = [f"{statistics.median(way.times):.2f}", f"{statistics.median(way.hosts):.2f}",
+        cells = [f"{statistics.median(way.times):.2f}", f"{statistics.median(way.hosts):.2f}", f"{statistics.median(way.idles):.2f}",
                  f"{words['costs']:.2f}" if "costs" in words else "", f"{words['MiB']:.0f}"]
         cells += [f"{words[key]:.0f}" if key in words else "" for key in ("arena", "bound", "ops", "again")]
         cells += [f"{words['made']:.0f}", f"{words['losses'][0]:.4f} {words['losses'][5]:.4f}"]
@@ -327,7 +342,7 @@ def main(networks, names):
     import torch
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["GPU_TABLE_LOCK"] = f"{folder}/lock"
+        os.environ.setdefault("GPU_TABLE_LOCK", f"{folder}/lock")
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "4")
         import tarn.torch
         tarn.torch.install("cuda")  # compiled once

@@ -325,6 +325,28 @@ def what_calls_the_program_runs_between_parts():
     assert "2 CUDA graphs; clip beside them" in str(step.report())
 
 
+def parts_of_few_ops_are_no_graphs():
+    for ops, is_captured in ((8, True), (1000, False)):
+        (_, two), data = pair("small_gpt")
+        clip = functools.partial(torch.nn.utils.clip_grad_norm_, max_norm=0.1)
+        with mock.patch.multiple(graphs, PARTS=2, OPS=ops), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            step = tarn.torch.step(*two, loss_of, data[0], compare=False, clip=clip)
+            for batch in data:
+                step(*batch)
+        assert (step._first.recorded is not None) == is_captured == (step.reason is None), (ops, step.reason)
+
+
+def streams_are_two_where_bytes_are_not_asked_for():
+    (_, two), data = pair("small_gpt")
+    for more, options, streams in ((9.0, {}, 2), (9.0, {"streams": 1}, 1), (9.0, {"reorder": True}, 1), (9.0, {"budget": 0.9}, 1),
+                                   (9.0, {"capacity": 1 << 30}, 1), (9.0, {"offload": "50GB/s"}, 1), (9.0, {"graph": False}, 1), (-1.0, {}, 1)):
+        with mock.patch.object(stepping, "MORE", more):
+            step = tarn.torch.step(*two, loss_of, data[0], compare=False, **options)
+        used = {op.stream for op in step.plan.graph.ops if not op.move}
+        assert len(used) == streams, (more, options, step.plan.graph.streams)
+
+
 def a_gradient_that_a_hook_takes_away_leaves_the_step_right():
     (one, two), data = pair("small_gpt")
     taken = [False]
@@ -775,7 +797,8 @@ if __name__ == "__main__":
              blas_workspaces_are_taken_outside_of_frames,
              convolutions_may_be_benchmarked, results_that_were_traced_without_bytes_are_planned,
              a_step_is_one_graph_once_its_first_steps_have_agreed, replays_launch_one_graph_and_nothing_else,
-             what_calls_the_program_runs_between_parts, a_gradient_that_a_hook_takes_away_leaves_the_step_right,
+             what_calls_the_program_runs_between_parts, parts_of_few_ops_are_no_graphs, streams_are_two_where_bytes_are_not_asked_for,
+             a_gradient_that_a_hook_takes_away_leaves_the_step_right,
              other_numbers_are_captured_and_kept, rates_on_the_gpu_are_those_of_the_optimizer,
              an_optimizer_of_the_host_is_told_what_it_lacks, state_that_is_loaded_is_captured_again,
              shapes_that_take_turns_keep_their_graphs, what_draws_again_is_no_part_of_a_graph, a_step_is_made_op_by_op, fused_steps_are_one_graph_too,
