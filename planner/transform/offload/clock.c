@@ -112,13 +112,12 @@ int64_t tarn_offload_needed_at(const struct tarn_offload_model *model, uint32_t 
 
 /* ---- Just in time ---- */
 
-/* The first of `count` ascending numbers that is at least x, or, `above`, above x. */
-static uint32_t search(const int64_t *numbers, uint32_t count, int64_t x, bool above)
+/* Of ascending numbers the first from `low` to `high` that is at least x, or `high`. */
+static uint32_t halve(const int64_t *numbers, uint32_t low, uint32_t high, int64_t x)
 {
-    uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (numbers[middle] < x || (above && numbers[middle] == x))
+        if (numbers[middle] < x)
             low = middle + 1;
         else
             high = middle;
@@ -126,17 +125,28 @@ static uint32_t search(const int64_t *numbers, uint32_t count, int64_t x, bool a
     return low;
 }
 
+/* Of `count` ascending numbers the first from number `low` on that is at least x; it is mostly
+ * near. */
+static uint32_t search_up(const int64_t *numbers, uint32_t low, uint32_t count, int64_t x)
+{
+    uint32_t step = 1;
+    for (; step <= count - low && numbers[low + step - 1] < x; step *= 2) low += step;
+    return halve(numbers, low, step <= count - low ? low + step - 1 : count, x);
+}
+
+/* Of the first `high` of ascending numbers, how many are below x; the last are mostly near it. */
+static uint32_t search_down(const int64_t *numbers, uint32_t high, int64_t x)
+{
+    uint32_t step = 1;
+    for (; step <= high && numbers[high - step] >= x; step *= 2) high -= step;
+    return halve(numbers, step <= high ? high - step + 1 : 0, high, x);
+}
+
 static bool is_written_before(const void *context, uint32_t a, uint32_t b)
 {
     const struct tarn_offload_trial *trial = context;
     const struct tarn_offload_gap *gaps = trial->model->gaps;
     return trial->written[gaps[a].copy] < trial->written[gaps[b].copy];
-}
-
-static bool is_ranked_before(const void *context, uint32_t a, uint32_t b)
-{
-    const struct tarn_offload_trial *trial = context;
-    return trial->rank[a] < trial->rank[b];
 }
 
 /* Lists the first gap of each copy, ascending by left. */
@@ -213,9 +223,8 @@ void tarn_offload_place(struct tarn_offload_trial *trial, const int64_t *start, 
             trial->out_end[g] = -wait;
         }
         trial->free_at[g] = tarn_offload_freed_at(model, g, trial->out_end[g], end);
-        uint32_t k = search(trial->starts, count, trial->free_at[g], false);
-        uint32_t m = tarn_offload_main_from(model, last_before_release(trial, g), true);
-        if (m > k) k = m;
+        uint32_t k = tarn_offload_main_from(model, last_before_release(trial, g), true);
+        k = search_up(trial->starts, k, count, trial->free_at[g]);
         trial->release[g] = gap->is_first ? 0 : k < count ? model->main_ops[k] : model->count;
     }
     for (uint32_t i = model->gaps_count; i-- > 0;) {
@@ -229,9 +238,8 @@ void tarn_offload_place(struct tarn_offload_trial *trial, const int64_t *start, 
         }
         int64_t by = tarn_offload_needed_at(model, g, start) - wait;
         later = trial->into_start[g] = (later < by ? later : by) - (int64_t)gap->into_ns;
-        uint32_t k = search(trial->ends, count, later - wait, true);
-        uint32_t m = tarn_offload_main_from(model, gap->right, false);
-        if (m < k) k = m;
+        uint32_t k = tarn_offload_main_from(model, gap->right, false);
+        k = search_down(trial->ends, k, later - wait + 1);
         trial->trigger[g] = k > 0 ? model->main_ops[k - 1] : TARN_NONE;
     }
 }
@@ -335,10 +343,15 @@ size_t tarn_offload_force(struct tarn_offload_trial *trial, int64_t budget, cons
 static uint32_t list_outs(struct tarn_offload_trial *trial)
 {
     const struct tarn_offload_model *model = trial->model;
-    uint32_t count = 0;
-    for (uint32_t g = 0; g < model->gaps_count; g++)
-        if (trial->in[g] && model->gaps[g].has_out) trial->outs[count++] = g;
-    tarn_offload_sort(trial->outs, trial->todo, count, is_ranked_before, trial);
+    uint32_t count = 0, *first = trial->todo, *next = trial->heap;
+    for (uint32_t rank = 0; rank < model->gaps_count; rank++) first[rank] = TARN_NONE;
+    for (uint32_t g = model->gaps_count; g-- > 0;) {
+        if (!trial->in[g] || !model->gaps[g].has_out) continue;
+        next[g] = first[trial->rank[g]];
+        first[trial->rank[g]] = g;
+    }
+    for (uint32_t rank = 0; rank < model->gaps_count; rank++)
+        for (uint32_t g = first[rank]; g != TARN_NONE; g = next[g]) trial->outs[count++] = g;
     return count;
 }
 

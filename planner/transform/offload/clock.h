@@ -112,15 +112,7 @@ int64_t tarn_offload_simulate(struct tarn_offload_trial *trial);
 static inline uint32_t tarn_offload_main_from(const struct tarn_offload_model *model, uint32_t p,
                                               bool behind)
 {
-    uint32_t low = 0, high = model->main_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (model->main_ops[middle] < p || (behind && model->main_ops[middle] == p))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return model->main_next[p + behind];
 }
 
 #endif

@@ -26,6 +26,7 @@ static bool take_room(struct tarn_offload_model *model, uint32_t gaps_max, size_
     model->start0 = take_numbers(region, count);
     model->end0 = take_numbers(region, count);
     model->main_ops = tarn_region_take(region, count, sizeof *model->main_ops);
+    model->main_next = tarn_region_take(region, count + 2, sizeof *model->main_next);
     model->main_before = tarn_region_take(region, count, sizeof *model->main_before);
     model->gaps = tarn_region_take(region, gaps_max, sizeof *model->gaps);
     model->by_right = tarn_region_take(region, gaps_max, sizeof *model->by_right);
@@ -55,12 +56,14 @@ static enum tarn_status find_main(struct tarn_offload_model *model)
     tarn_region_release(model->region, mark);
     uint32_t last = TARN_NONE;
     for (uint32_t p = 0; p < model->count; p++) {
+        model->main_next[p] = model->main_count;
         if (model->stream[p] == model->main && !graph->ops[graph->order[p]].view) {
             model->main_ops[model->main_count++] = p;
             last = p;
         }
         model->main_before[p] = last;
     }
+    model->main_next[model->count] = model->main_next[model->count + 1] = model->main_count;
     for (uint32_t p = 0; p < model->count && model->main_count > 0; p++)
         if (model->main_before[p] == TARN_NONE) model->main_before[p] = model->main_ops[0];
     return TARN_OK;

@@ -91,6 +91,7 @@ struct tarn_offload_model {
     uint32_t main;          /* stream */
     uint32_t *main_ops;     /* its launched ops, ascending places */
     uint32_t main_count;
+    uint32_t *main_next;   /* by place, and two more: how many of them come before */
     uint32_t *main_before; /* by place: the last launched op of the main stream up to there */
     struct tarn_offload_gap *gaps; /* by left, then storage */
     uint32_t gaps_count, copies_count;
