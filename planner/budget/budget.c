@@ -79,6 +79,14 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
     return tarn_error_found(budgeting->error, TARN_DOES_NOT_FIT, best->footprint);
 }
 
+/* The caller, who goes on without such a list, wants no lower bound. */
+static enum tarn_status refuse_list(const struct tarn_budgeting *budgeting)
+{
+    return tarn_error_set(budgeting->error, TARN_DOES_NOT_FIT,
+                          "no list that keeps to %llu bytes was found",
+                          (unsigned long long)budgeting->asked);
+}
+
 /* ---- The transform ---- */
 
 /* Returns the classes that a method may use; a method that only names classes becomes the
@@ -247,9 +255,14 @@ static void ask(const struct question *question, struct tarn_graph *graph,
     else if (status == TARN_OK)
         status = tarn_budgeting_search(&budgeting, &best);
     if (status == TARN_OK) give_report(&budgeting, &best, &answer->report, sizeof answer->report);
-    if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget))
-        status = tarn_deadline_is_over(&budgeting.deadline) ? give_up(&budgeting, &best)
-                                                            : refuse(&budgeting, &best);
+    if (status == TARN_OK && !tarn_attempt_fits(&best, budgeting.options.budget)) {
+        if (tarn_deadline_is_over(&budgeting.deadline))
+            status = give_up(&budgeting, &best);
+        else if (question->is_list)
+            status = refuse_list(&budgeting);
+        else
+            status = refuse(&budgeting, &best);
+    }
     assert(status != TARN_OK || question->is_list || tarn_planned_is_valid(&best.made));
     answer->status = status;
     answer->near_least = budgeting.smallest > 0;

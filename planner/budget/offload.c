@@ -60,7 +60,10 @@ enum { PLACED_MAX = 24 };
  * the FINE_MAX graphs of the fastest. */
 enum { FIRST_PART = 8, FINE_MAX = 2, NEAR = 8 };
 /* Graphs that moves start from: the given one, those of all multiples, and the least. */
-enum { STARTS_MAX = 16 };
+enum { STARTS_MAX = 32 };
+/* In graphs of several streams, and of so many ops at most, those of all multiples are made in both
+ * ways. */
+enum { BOTH_WAYS_OPS = 256 };
 /* Percent of their modelled time that copies may take without making an op wait, if that is
  * free. */
 enum { SLOWER = 125 };
@@ -69,6 +72,11 @@ enum { RELAXED_MAX = 4, RELAXED_PART = 32 };
 #define UNLIMITED (UINT64_MAX / 4) /* bytes to which anything keeps */
 #define LATENCY_NS 5000
 #define BYTES_MIN (UINT64_C(1) << 20)
+
+/* tarn_budgeting_look or tarn_budgeting_look_at_list */
+typedef enum tarn_status (*budget_look)(struct tarn_graph *, const struct tarn_budget_options *,
+                                        bool, const struct tarn_plan_options *,
+                                        struct tarn_planned *, struct tarn_error *);
 
 /* A graph that keeps to the budget, with its plan. */
 struct found {
@@ -97,6 +105,8 @@ struct start {
     struct tarn_graph *graph; /* retained */
     struct tarn_budget_report report;
     uint64_t budget;           /* that it was made for by a brief search; 0: by none */
+    budget_look look;          /* by which it was made for it */
+    uint64_t first_ns;         /* of its first answers the fastest; UINT64_MAX: there was none */
     struct tarn_region region; /* of the model and the choices */
     struct tarn_offload_model model;
     struct question questions[QUESTIONS]; /* copies a quarter slower, and as told */
@@ -119,8 +129,7 @@ struct offloading {
     uint64_t before, before_ns;
     uint64_t no_less_ns, no_way_less_ns;
     struct found best;
-    uint64_t least;       /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
-    uint64_t least_again; /* that of a refusal without moves */
+    uint64_t least; /* the smallest footprint that a refusal has reported; UINT64_MAX: none */
     struct tarn_graph *smallest; /* the graph of that footprint; NULL: not known */
     struct tarn_budget_report smallest_report;
     bool is_brief;       /* that it fits is all that counts */
@@ -401,7 +410,8 @@ static enum tarn_status add_start(struct offloading *offloading, struct tarn_gra
 {
     assert(offloading->starts_count < STARTS_MAX);
     struct start *start = *added = &offloading->starts[offloading->starts_count++];
-    *start = (struct start){.graph = tarn_graph_retain(graph), .report = *report};
+    *start = (struct start){
+        .graph = tarn_graph_retain(graph), .report = *report, .first_ns = UINT64_MAX};
     enum tarn_status status = tarn_offload_model_init(&start->model, &start->region, graph,
                                                       &offloading->terms, offloading->error);
     for (int k = 0; k < QUESTIONS && status == TARN_OK; k++) {
@@ -413,6 +423,17 @@ static enum tarn_status add_start(struct offloading *offloading, struct tarn_gra
         begin_again(offloading, question);
     }
     return status;
+}
+
+/* NULL: moves do not start from this graph. */
+static struct start *find_start(struct offloading *offloading, const struct tarn_graph *graph)
+{
+    struct tarn_hash hash = tarn_graph_hash(graph);
+    for (uint32_t i = 0; i < offloading->starts_count; i++) {
+        struct tarn_hash other = tarn_graph_hash(offloading->starts[i].graph);
+        if (memcmp(&hash, &other, sizeof hash) == 0) return &offloading->starts[i];
+    }
+    return NULL;
 }
 
 static void forget_refused(struct offloading *offloading)
@@ -608,16 +629,17 @@ static enum tarn_status find_bounds(struct offloading *offloading,
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
-/* Asks which moves from that graph are best. Those that cost nothing are placed at once.
- * *fastest_ns: the time of the fastest answer that is left; UINT64_MAX: there is none. */
+/* Asks which moves from that graph are best, unless it has been asked. Those that cost nothing are
+ * placed at once. *asked: the start, whose first_ns is then set. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
-                                  const struct tarn_budget_report *report, uint64_t *fastest_ns)
+                                  const struct tarn_budget_report *report, struct start **asked)
 {
-    struct start *start;
     bool is_given = from == offloading->graph;
-    enum tarn_status status = add_start(offloading, from, report, &start);
+    struct start *start = *asked = find_start(offloading, from);
+    if (start) return TARN_OK;
+    enum tarn_status status = add_start(offloading, from, report, asked);
+    start = *asked;
     if (status == TARN_OK && is_given) status = find_bounds(offloading, &start->model);
-    *fastest_ns = UINT64_MAX;
     for (int k = 0; k < QUESTIONS && status == TARN_OK && !costs_nothing(offloading); k++) {
         struct question *question = &start->questions[k];
         question->is_first = true;
@@ -629,17 +651,12 @@ static enum tarn_status try_moves(struct offloading *offloading, struct tarn_gra
             status = ask(offloading, start, question, 1);
         }
         if (status == TARN_OK) status = settle(offloading, free_ns(offloading));
-        *fastest_ns = tarn_smaller(*fastest_ns, question->time_ns);
+        start->first_ns = tarn_smaller(start->first_ns, question->time_ns);
     }
     return status;
 }
 
 /* ---- Together with the budget's own ways ---- */
-
-/* tarn_budgeting_look or tarn_budgeting_look_at_list */
-typedef enum tarn_status (*budget_look)(struct tarn_graph *, const struct tarn_budget_options *,
-                                        bool, const struct tarn_plan_options *,
-                                        struct tarn_planned *, struct tarn_error *);
 
 /* Finds what keeps to `bytes` without moves, for a graph that was made from the given graph.
  * Returns TARN_OK also if there is nothing: then *made is empty or, if *least is below UINT64_MAX,
@@ -688,50 +705,56 @@ static enum tarn_status try_budget(struct offloading *offloading)
 {
     struct tarn_planned made = {0};
     struct tarn_budget_report report;
-    uint64_t least, ns;
+    struct start *start;
+    uint64_t least;
     enum tarn_status status = ask_budget(offloading, tarn_budgeting_look, offloading->graph,
                                          offloading->bytes, false, &made, &report, &least);
-    offloading->least_again = least;
     if (least < offloading->least) offloading->least = least;
     if (status == TARN_OK && made.graph && least == UINT64_MAX)
         status = offer_found(offloading, &made, &report);
     if (status == TARN_OK && made.graph && least != UINT64_MAX) {
         offloading->smallest = tarn_graph_retain(made.graph);
         offloading->smallest_report = report;
-        if (least < offloading->before) status = try_moves(offloading, made.graph, &report, &ns);
+        if (least < offloading->before) status = try_moves(offloading, made.graph, &report, &start);
     }
     tarn_planned_finish(&made);
     return status;
 }
 
-/* Recomputing to that many bytes, and moving from there. *fastest_ns: as in try_moves. */
-static enum tarn_status try_above(struct offloading *offloading, uint64_t bytes, bool is_brief,
-                                  uint64_t *fastest_ns)
+/* Recomputing to that many bytes, and moving from there. *fastest_ns: the time of the fastest of
+ * the first answers; UINT64_MAX: there is none. */
+static enum tarn_status try_above(struct offloading *offloading, budget_look look, uint64_t bytes,
+                                  bool is_brief, uint64_t *fastest_ns)
 {
     struct tarn_planned made = {0};
     struct tarn_budget_report report;
-    uint64_t least, refused = offloading->least_again;
+    struct start *start;
+    uint64_t least;
+    uint32_t starts_count = offloading->starts_count;
     *fastest_ns = UINT64_MAX;
     if (bytes >= offloading->before || is_over(offloading)) return TARN_OK;
-    if (refused != UINT64_MAX && bytes < refused) return TARN_OK;
-    enum tarn_status status = ask_budget(offloading, tarn_budgeting_look_at_list, offloading->graph,
-                                         bytes, is_brief, &made, &report, &least);
+    enum tarn_status status =
+        ask_budget(offloading, look, offloading->graph, bytes, is_brief, &made, &report, &least);
     if (status == TARN_OK && made.graph && least == UINT64_MAX) {
-        status = try_moves(offloading, made.graph, &report, fastest_ns);
-        if (is_brief) offloading->starts[offloading->starts_count - 1].budget = bytes;
+        status = try_moves(offloading, made.graph, &report, &start);
+        *fastest_ns = start->first_ns;
+        if (is_brief && offloading->starts_count > starts_count) {
+            start->budget = bytes;
+            start->look = look;
+        }
     }
     tarn_planned_finish(&made);
     return status;
 }
 
-static enum tarn_status try_multiple(struct offloading *offloading, double multiple, bool is_brief,
-                                     uint64_t *fastest_ns)
+static enum tarn_status try_multiple(struct offloading *offloading, budget_look look,
+                                     double multiple, bool is_brief, uint64_t *fastest_ns)
 {
     uint64_t bytes = (uint64_t)((double)offloading->bytes * multiple);
-    return try_above(offloading, bytes, is_brief, fastest_ns);
+    return try_above(offloading, look, bytes, is_brief, fastest_ns);
 }
 
-static enum tarn_status try_multiples(struct offloading *offloading)
+static enum tarn_status try_multiples(struct offloading *offloading, budget_look look)
 {
     static const double multiples[] = {1.5, 1.4, 1.3, 1.15};
     enum { COUNT = sizeof multiples / sizeof *multiples };
@@ -739,7 +762,7 @@ static enum tarn_status try_multiples(struct offloading *offloading)
     double best = 0;
     enum tarn_status status = TARN_OK;
     for (size_t i = 0; i < COUNT && status == TARN_OK && !costs_nothing(offloading); i++) {
-        status = try_multiple(offloading, multiples[i], false, &ns);
+        status = try_multiple(offloading, look, multiples[i], false, &ns);
         if (ns >= best_ns) continue;
         best = multiples[i];
         best_ns = ns;
@@ -748,11 +771,12 @@ static enum tarn_status try_multiples(struct offloading *offloading)
     bool is_near = (double)offloading->bytes * multiples[COUNT - 1] >= (double)offloading->before;
     bool is_new = most > offloading->bytes || always_moves(offloading); /* else try_budget's */
     if (is_near && is_new && status == TARN_OK && !costs_nothing(offloading))
-        status = try_above(offloading, most, false, &ns); /* no multiple is below the footprint */
+        status =
+            try_above(offloading, look, most, false, &ns); /* no multiple is below the footprint */
     if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
-        status = try_multiple(offloading, best + 0.1, true, &ns);
+        status = try_multiple(offloading, look, best + 0.1, true, &ns);
     if (best > 0 && status == TARN_OK && !costs_nothing(offloading))
-        status = try_multiple(offloading, best - 0.07, true, &ns);
+        status = try_multiple(offloading, look, best - 0.07, true, &ns);
     return status;
 }
 
@@ -780,7 +804,7 @@ static enum tarn_status refine(struct offloading *offloading)
     uint64_t ns;
     const struct question *best = find_fastest(offloading, false, &start);
     if (best && start->budget > 0 && may_be_better(offloading, best)) {
-        status = try_above(offloading, start->budget, false, &ns);
+        status = try_above(offloading, start->look, start->budget, false, &ns);
         start->budget = 0;
     }
     for (int n = 0; n < FINE_MAX && status == TARN_OK; n++) {
@@ -834,7 +858,7 @@ static enum tarn_status try_below(struct offloading *offloading)
     enum tarn_status status = settle(offloading, UINT64_MAX);
     for (size_t i = 0; i < sizeof multiples / sizeof *multiples && status == TARN_OK; i++) {
         if (offloading->best.made.graph) break;
-        status = try_multiple(offloading, multiples[i], false, &ns);
+        status = try_multiple(offloading, tarn_budgeting_look_at_list, multiples[i], false, &ns);
         if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
     }
     return status;
@@ -852,11 +876,16 @@ static enum tarn_status search(struct offloading *offloading)
 {
     const struct tarn_budget_report none = {0};
     bool alone = offloading->budget.method == TARN_BUDGET_OFFLOAD;
-    uint64_t ns;
-    enum tarn_status status = try_moves(offloading, offloading->graph, &none, &ns);
+    bool both_ways =
+        offloading->graph->streams_count > 1 && offloading->graph->ops_count <= BOTH_WAYS_OPS;
+    struct start *start;
+    enum tarn_status status = try_moves(offloading, offloading->graph, &none, &start);
     if (status != TARN_OK || costs_nothing(offloading)) return status;
     if (offloading->deadline.at_ms > 0) status = settle(offloading, UINT64_MAX); /* some answer */
-    if (status == TARN_OK && !alone) status = try_multiples(offloading);
+    if (status == TARN_OK && !alone)
+        status = try_multiples(offloading, tarn_budgeting_look_at_list);
+    if (status == TARN_OK && !alone && both_ways)
+        status = try_multiples(offloading, tarn_budgeting_look);
     if (status == TARN_OK) status = refine_and_place(offloading);
     if (status == TARN_OK && !alone && always_moves(offloading)) status = try_below(offloading);
     /* implementations name tensors that persist as they lie in the graph given */
@@ -864,6 +893,7 @@ static enum tarn_status search(struct offloading *offloading)
         return status;
     status = try_budget(offloading);
     if (status == TARN_OK && !costs_nothing(offloading)) status = try_free_first(offloading);
+    offloading->placed = 0; /* as many again of the answers from there */
     return status == TARN_OK ? refine_and_place(offloading) : status;
 }
 
@@ -1236,7 +1266,6 @@ enum tarn_status tarn_offloading_run(struct tarn_graph *graph,
                                     .options = *offload,
                                     .planning = planning,
                                     .least = UINT64_MAX,
-                                    .least_again = UINT64_MAX,
                                     .has_budget = planning->budget != NULL,
                                     .place_part = 1,
                                     .error = error};
