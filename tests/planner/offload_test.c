@@ -777,64 +777,68 @@ static bool find_times(const struct tarn_offload_model *model,
     return status == TARN_OK;
 }
 
+static void judge_iterations(struct tarn_graph *graph, struct tarn_offload_options offload,
+                             uint64_t bytes, uint64_t *plans, uint64_t *differ)
+{
+    const uint64_t nothing = 2000; /* a gain below one part in so many is not looked for */
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_offload_model model;
+    struct tarn_offload_report report;
+    struct tarn_plan *plan;
+    struct tarn_error error;
+    offload.report = &report;
+    offload.report_size = sizeof report;
+    struct tarn_offload_terms terms = terms_of(&offload);
+    terms.wait_ns = TARN_WAIT_NS;
+    terms.kinds = offload.kinds;
+    require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+    const struct tarn_budget_options budget = {
+        .struct_size = sizeof budget, .budget = bytes, .method = TARN_BUDGET_OFFLOAD};
+    enum tarn_status status = tarn_plan_create(
+        graph, TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget, .offload = &offload), &plan,
+        &error);
+    bool is_other = false;
+    for (uint64_t percent = 100; percent <= 125 && status == TARN_OK; percent += 25) {
+        struct tarn_offload_choice choice;
+        struct times times;
+        tarn_offload_slow(&model, percent);
+        assert_int_equal(tarn_offload_within(&model, bytes, UINT64_C(5000000), NULL, &choice),
+                         TARN_OK);
+        tarn_offload_slow(&model, 100);
+        if (choice.peak > bytes || choice.count == 0) continue;
+        if (!find_times(&model, &choice, bytes, &times)) continue;
+        assert_true(report.time_ns <= times.alone_ns + times.alone_ns / nothing);
+        if (report.time_ns != times.alone_ns) continue;
+        assert_true(report.iteration_ns <= times.each_ns);
+        is_other |= report.iteration_ns < times.each_ns;
+    }
+    *differ += is_other;
+    *plans += status == TARN_OK;
+    if (status == TARN_OK) tarn_plan_destroy(plan);
+    tarn_region_finish(&region);
+}
+
 /* Of moves that take as long alone, those that take less in a row of iterations are the answer: no
- * choice for copies a quarter slower, or as told, is better, with slack or without. */
+ * choice for copies a quarter slower, or as told, is better. If plans that take as long were not
+ * compared by their iterations, 18 of these choices would be better. */
 static void of_equal_plans_the_shorter_iteration_is_taken(void **state)
 {
     (void)state;
     uint64_t plans = 0, differ = 0;
-    for (uint64_t seed = 0; seed < DRAWS(60); seed++) {
+    for (uint64_t seed = 0; seed < DRAWS(30); seed++) {
         struct tarn_graph *graph = draw_net(seed);
         struct tarn_offload_options offload = draw_offload(seed);
-        struct tarn_region region = {.chunks = NULL};
-        struct tarn_offload_model model;
-        struct tarn_offload_report report;
-        struct tarn_plan *plan;
-        struct tarn_error error;
-        offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS;
+        uint64_t footprint = budget_footprint_of(graph);
+        offload.kinds = TARN_OFFLOAD_STATES | TARN_OFFLOAD_PARAMETERS | TARN_OFFLOAD_ACTIVATIONS;
         offload.out_bytes_per_second = offload.into_bytes_per_second = UINT64_C(2000000000)
                                                                        << seed % 5;
-        offload.report = &report;
-        offload.report_size = sizeof report;
-        struct tarn_offload_terms terms = terms_of(&offload);
-        terms.wait_ns = TARN_WAIT_NS;
-        terms.kinds = offload.kinds;
-        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
-        const struct tarn_budget_options budget = {.struct_size = sizeof budget,
-                                                   .budget = model.peak0 / 10 * (6 + seed % 4),
-                                                   .method = TARN_BUDGET_OFFLOAD};
-        enum tarn_status status = tarn_plan_create(
-            graph, TARN_PLAN_OPTIONS(.alignment = 16, .budget = &budget, .offload = &offload),
-            &plan, &error);
-        bool is_other = false;
-        for (uint64_t percent = 100; percent <= 125 && status == TARN_OK; percent += 25) {
-            struct tarn_offload_choice choice;
-            struct times times;
-            tarn_offload_slow(&model, percent);
-            assert_int_equal(
-                tarn_offload_within(&model, budget.budget, UINT64_C(5000000), NULL, &choice),
-                TARN_OK);
-            tarn_offload_slow(&model, 100);
-            if (choice.peak > budget.budget || choice.count == 0) continue;
-            for (int slack = 0; slack < 2; slack++) {
-                if (slack > 0)
-                    assert_int_equal(tarn_offload_relax(&model, budget.budget, &choice), TARN_OK);
-                if (!find_times(&model, &choice, budget.budget, &times)) continue;
-                assert_true(report.time_ns <= times.alone_ns);
-                if (report.time_ns < times.alone_ns) continue;
-                assert_true(report.iteration_ns <= times.each_ns);
-                is_other |= report.iteration_ns < times.each_ns;
-            }
-        }
-        differ += is_other;
-        plans += status == TARN_OK;
-        if (status == TARN_OK) tarn_plan_destroy(plan);
-        tarn_region_finish(&region);
+        for (uint64_t part = 6; part <= 11; part++)
+            judge_iterations(graph, offload, footprint / 10 * part, &plans, &differ);
         tarn_graph_destroy(graph);
     }
     print_message("# %llu plans, %llu shorter than one that takes as long alone\n",
                   (unsigned long long)plans, (unsigned long long)differ);
-    assert_true(HAS_FEW_DRAWS || (plans > 20 && differ > 0));
+    assert_true(HAS_FEW_DRAWS || (plans > 100 && differ > 3));
 }
 
 /* ---- A budget with moves and without ---- */
@@ -881,6 +885,25 @@ static void together_is_no_slower_than_either_way_alone(void **state)
     print_message("# %llu budgets met by either way, %llu faster by both\n",
                   (unsigned long long)met, (unsigned long long)faster);
     assert_true(HAS_FEW_DRAWS || faster > 0);
+}
+
+/* Four streams, budgets of half and of 60 %. If moves start only from graphs that keep to multiples
+ * of the budget by what their list has alive, the first one is refused, and the second answer takes
+ * 8.1 times as long as keeping everything instead of 3.3. */
+static void moves_start_from_placed_graphs_too(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t seed, part;
+    } cases[] = {{11, 10}, {23, 12}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_graph *graph = draw_graph(4000 + cases[i].seed, 10, 4);
+        const struct tarn_offload_options offload = draw_offload(cases[i].seed);
+        uint64_t footprint = budget_footprint_of(graph);
+        assert_true(time_within(graph, footprint / 20 * cases[i].part, &offload,
+                                TARN_BUDGET_SEARCH) < 5 * time_of(graph));
+        tarn_graph_destroy(graph);
+    }
 }
 
 /* Moves alone and together with computing again, of activations and of what persists. The searches
@@ -1293,6 +1316,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_without_a_budget),
         cmocka_unit_test(of_equal_plans_the_shorter_iteration_is_taken),
         cmocka_unit_test(together_is_no_slower_than_either_way_alone),
+        cmocka_unit_test(moves_start_from_placed_graphs_too),
         cmocka_unit_test(a_larger_budget_is_rarely_slower),
         cmocka_unit_test(the_least_that_is_told_can_be_kept),
         cmocka_unit_test(the_joint_choice_is_near_the_best_of_all),
