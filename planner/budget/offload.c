@@ -7,7 +7,9 @@
  *     the budget without moves
  *     recomputing down to some multiple of the budget, and moving from there: cheap versions are
  *         recomputed, and copies have the time that this leaves; multiples next to the best one
- *         are tried as well
+ *         are tried as well. What counts is what the list has alive, since moves change where
+ *         things lie; in small graphs of several streams also what a plan of it takes, since waits
+ *         between streams make some of them better starts
  *     moving storages for which no op waits, and recomputing from there
  *
  * Each graph that moves start from is asked two questions: which moves are best, and which are best
@@ -754,11 +756,13 @@ static enum tarn_status try_multiple(struct offloading *offloading, budget_look 
     return try_above(offloading, look, bytes, is_brief, fastest_ns);
 }
 
-static enum tarn_status try_multiples(struct offloading *offloading, budget_look look)
+/* best_ns: of the best plan that is known to the search for multiples. */
+static enum tarn_status try_multiples(struct offloading *offloading, budget_look look,
+                                      uint64_t best_ns)
 {
     static const double multiples[] = {1.5, 1.4, 1.3, 1.15};
     enum { COUNT = sizeof multiples / sizeof *multiples };
-    uint64_t best_ns = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX, ns;
+    uint64_t ns;
     double best = 0;
     enum tarn_status status = TARN_OK;
     for (size_t i = 0; i < COUNT && status == TARN_OK && !costs_nothing(offloading); i++) {
@@ -869,6 +873,7 @@ static enum tarn_status refine_and_place(struct offloading *offloading)
 {
     enum tarn_status status = costs_nothing(offloading) ? TARN_OK : refine(offloading);
     if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
+    offloading->placed = 0; /* as many again of later answers */
     return status == TARN_OK ? try_refused(offloading) : status;
 }
 
@@ -876,24 +881,24 @@ static enum tarn_status search(struct offloading *offloading)
 {
     const struct tarn_budget_report none = {0};
     bool alone = offloading->budget.method == TARN_BUDGET_OFFLOAD;
-    bool both_ways =
-        offloading->graph->streams_count > 1 && offloading->graph->ops_count <= BOTH_WAYS_OPS;
+    bool both_ways = !alone && offloading->graph->streams_count > 1 &&
+                     offloading->graph->ops_count <= BOTH_WAYS_OPS;
+    static const budget_look looks[] = {tarn_budgeting_look_at_list, tarn_budgeting_look};
     struct start *start;
     enum tarn_status status = try_moves(offloading, offloading->graph, &none, &start);
     if (status != TARN_OK || costs_nothing(offloading)) return status;
     if (offloading->deadline.at_ms > 0) status = settle(offloading, UINT64_MAX); /* some answer */
-    if (status == TARN_OK && !alone)
-        status = try_multiples(offloading, tarn_budgeting_look_at_list);
-    if (status == TARN_OK && !alone && both_ways)
-        status = try_multiples(offloading, tarn_budgeting_look);
-    if (status == TARN_OK) status = refine_and_place(offloading);
+    uint64_t best_ns = offloading->best.made.graph ? offloading->best.time_ns : UINT64_MAX;
+    for (int k = 0; k <= both_ways && status == TARN_OK; k++) {
+        if (!alone) status = try_multiples(offloading, looks[k], best_ns);
+        if (status == TARN_OK) status = refine_and_place(offloading);
+    }
     if (status == TARN_OK && !alone && always_moves(offloading)) status = try_below(offloading);
     /* implementations name tensors that persist as they lie in the graph given */
     if (status != TARN_OK || alone || always_moves(offloading) || costs_nothing(offloading))
         return status;
     status = try_budget(offloading);
     if (status == TARN_OK && !costs_nothing(offloading)) status = try_free_first(offloading);
-    offloading->placed = 0; /* as many again of the answers from there */
     return status == TARN_OK ? refine_and_place(offloading) : status;
 }
 
