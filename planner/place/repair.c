@@ -40,10 +40,19 @@ enum { GAIN_SHARE = 16 };
  * as about RENEW_SHARE neighbours of a new row. */
 enum { MOVES_KEPT = 256, RENEW_SHARE = 8 };
 
+/* Costs of places that change at once. */
+enum { LANES = 4 };
+typedef int32_t lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
+
 /* A set of items from which one is drawn at random. */
 struct bag {
     uint32_t *items, count;
     uint32_t *at; /* item -> its index, or TARN_NONE */
+};
+
+/* The units of an item: the first, and how many. */
+struct run {
+    int32_t place, size;
 };
 
 struct moved {
@@ -58,11 +67,10 @@ struct repair {
     uint32_t count;    /* items: blocks that stand for themselves and perhaps for others */
     uint32_t words;    /* of a set of items */
     uint32_t *item_of; /* block -> item */
-    int32_t *size;     /* item -> units */
+    struct run *run;   /* by item */
     bool *is_slotted;  /* by item: it may only lie in slots, which begin at the bottom */
     int32_t slot_size; /* units */
     int32_t slots_count;
-    int32_t *place; /* item -> the unit that it begins at */
     /* Items in conflict: for each item its set, and begin[i] to begin[i + 1] of the lists. */
     uint64_t *conflict; /* [item][word] */
     uint32_t *edge;     /* [item][word]: the index in the lists of the word's first neighbour */
@@ -148,7 +156,7 @@ static void number_items(struct making *making, const uint32_t *leader)
         struct tarn_block block = tarn_block_at(blocks, b);
         uint32_t item = repair->item_of[leader ? leader[b] : b];
         repair->item_of[b] = item;
-        repair->size[item] = (int32_t)(block.size / repair->unit);
+        repair->run[item].size = (int32_t)(block.size / repair->unit);
         making->next[b] = making->first[item];
         making->first[item] = b;
         making->item_at[repair->problem->conflicts.slot_of[block.members[0]]] = item;
@@ -208,16 +216,6 @@ static int32_t *weight_of(const struct repair *repair, uint32_t i, uint32_t k)
 
 /* ---- Rows ---- */
 
-/* The places of an item. */
-struct run {
-    int32_t place, size;
-};
-
-static struct run run_of(const struct repair *repair, uint32_t i)
-{
-    return (struct run){repair->place[i], repair->size[i]};
-}
-
 static int32_t *row_of(const struct repair *repair, uint32_t i)
 {
     return repair->cost + (size_t)i * repair->height;
@@ -226,36 +224,36 @@ static int32_t *row_of(const struct repair *repair, uint32_t i)
 /* How many places item i may have. */
 static int32_t places_of(const struct repair *repair, uint32_t i)
 {
-    return (int32_t)repair->height - repair->size[i] + 1;
+    return (int32_t)repair->height - repair->run[i].size + 1;
 }
 
 /* The places at which item i would share bytes with `other`. */
 static struct run reach(const struct repair *repair, uint32_t i, struct run other)
 {
-    int32_t begin = other.place - repair->size[i] + 1, end = other.place + other.size;
+    int32_t begin = other.place - repair->run[i].size + 1, end = other.place + other.size;
     if (begin < 0) begin = 0;
     if (end > places_of(repair, i)) end = places_of(repair, i);
     return (struct run){begin, end - begin};
 }
 
-/* What item i would pay for sharing bytes with another one grows by `weight`. */
-static void charge(struct repair *repair, uint32_t i, struct run other, int32_t weight)
+/* What item i would pay for sharing bytes with another one grows by `weight`. The result: the least
+ * cost there, or INT32_MAX. Few places are reached: lanes beyond them add nothing. */
+static int32_t charge(struct repair *repair, uint32_t i, struct run other, int32_t weight)
 {
     struct run run = reach(repair, i, other);
-    int32_t *cost = row_of(repair, i) + run.place;
-    for (int32_t o = 0; o < run.size; o++) cost[o] += weight;
-}
-
-/* It falls by `weight`. */
-static void relieve(struct repair *repair, uint32_t i, struct run other, int32_t weight)
-{
-    struct run run = reach(repair, i, other);
-    int32_t *cost = row_of(repair, i) + run.place, least = repair->least[i];
-    for (int32_t o = 0; o < run.size; o++) {
-        cost[o] -= weight;
-        least = cost[o] < least ? cost[o] : least;
+    int32_t *cost = row_of(repair, i) + run.place, least = INT32_MAX;
+    lanes all = (lanes){0} + INT32_MAX;
+    for (int32_t o = 0; o < run.size; o += LANES) {
+        lanes own, is_reached = (lanes){0, 1, 2, 3} < run.size - o;
+        memcpy(&own, cost + o, sizeof own);
+        own += is_reached & weight;
+        memcpy(cost + o, &own, sizeof own);
+        own |= ~is_reached & INT32_MAX; /* no cost is below 0 */
+        lanes is_less = own < all;
+        all = (own & is_less) | (all & ~is_less);
     }
-    repair->least[i] = least;
+    for (int32_t l = 0; l < LANES; l++) least = all[l] < least ? all[l] : least;
+    return least;
 }
 
 /* Those that are no slots. */
@@ -276,10 +274,10 @@ static void renew_row(struct repair *repair, uint32_t i)
     for (uint64_t m = repair->until[i]; m < repair->moves; m++) {
         struct moved moved = repair->moved[m % MOVES_KEPT];
         if (!tarn_set_has(conflict, moved.item)) continue;
-        int32_t weight = *weight_of(repair, i, moved.item), size = repair->size[moved.item];
+        int32_t weight = *weight_of(repair, i, moved.item), size = repair->run[moved.item].size;
         charge(repair, i, (struct run){moved.after, size}, weight);
         charge(repair, i, (struct run){moved.before, size}, -weight);
-        cells += (uint32_t)(repair->size[i] + size);
+        cells += (uint32_t)(repair->run[i].size + size);
     }
     tarn_set_add(repair->has_row, i);
     repair->work += TARN_WORK_REPAIR_PAIR * since + cells / TARN_WORK_REPAIR_PLACES;
@@ -290,10 +288,10 @@ static void make_row(struct repair *repair, uint32_t i)
 {
     uint32_t begin = repair->begin[i], end = repair->begin[i + 1];
     int32_t *cost = row_of(repair, i), *change = repair->change, sum = 0;
-    int32_t before = repair->size[i] - 1, height = (int32_t)repair->height;
+    int32_t before = repair->run[i].size - 1, height = (int32_t)repair->height;
     memset(change, 0, (size_t)(height + before + 1) * sizeof *change);
     for (uint32_t e = begin; e < end; e++) {
-        struct run other = run_of(repair, repair->neighbour[e]);
+        struct run other = repair->run[repair->neighbour[e]];
         change[other.place] += repair->weight[e]; /* from place - before on */
         change[other.place + other.size + before] -= repair->weight[e];
     }
@@ -345,8 +343,8 @@ static void note(struct repair *repair, uint32_t i)
 /* Puts an item on the units that it lies at, or takes it off. */
 static void flip(struct repair *repair, uint32_t i)
 {
-    uint64_t *cover = repair->cover + (size_t)repair->place[i] * repair->words + i / 64;
-    for (int32_t u = 0; u < repair->size[i]; u++, cover += repair->words)
+    uint64_t *cover = repair->cover + (size_t)repair->run[i].place * repair->words + i / 64;
+    for (int32_t u = 0; u < repair->run[i].size; u++, cover += repair->words)
         *cover ^= UINT64_C(1) << i % 64;
 }
 
@@ -388,8 +386,8 @@ static void make_slots(struct repair *repair, const struct tarn_repair_options *
     for (uint32_t b = 0; options->in_slots && b < blocks->count; b++) {
         uint32_t item = repair->item_of[b];
         repair->is_slotted[item] = options->in_slots[tarn_block_at(blocks, b).members[0]];
-        if (repair->is_slotted[item] && repair->size[item] > repair->slot_size)
-            repair->slot_size = repair->size[item];
+        if (repair->is_slotted[item] && repair->run[item].size > repair->slot_size)
+            repair->slot_size = repair->run[item].size;
     }
     if (repair->slot_size == 0) return;
     uint32_t most = repair->height / (uint32_t)repair->slot_size;
@@ -413,13 +411,14 @@ static void put_items(struct repair *repair, const struct tarn_repair_options *o
         struct tarn_block block = tarn_block_at(blocks, b);
         uint64_t place = offset[block.members[0]], most = options->aim - block.size;
         if (options->leader && options->leader[b] != b) continue;
-        repair->place[repair->item_of[b]] = (int32_t)((place < most ? place : most) / repair->unit);
+        repair->run[repair->item_of[b]].place =
+            (int32_t)((place < most ? place : most) / repair->unit);
     }
     for (uint32_t i = 0; i < repair->count; i++)
         repair->open.at[i] = repair->hope.at[i] = TARN_NONE;
     for (uint32_t i = 0; i < repair->count; i++) {
-        if (repair->is_slotted[i]) repair->place[i] = slot_below(repair, repair->place[i]);
-        pay(repair, i, run_of(repair, i), 1);
+        if (repair->is_slotted[i]) repair->run[i].place = slot_below(repair, repair->run[i].place);
+        pay(repair, i, repair->run[i], 1);
         note(repair, i);
         flip(repair, i);
     }
@@ -429,9 +428,8 @@ static bool take_arrays(struct repair *repair, struct tarn_region *region)
 {
     uint32_t count = repair->problem->blocks.count;
     repair->item_of = tarn_region_take(region, count, sizeof *repair->item_of);
-    repair->size = tarn_region_take(region, count, sizeof *repair->size);
+    repair->run = tarn_region_take(region, count, sizeof *repair->run);
     repair->is_slotted = tarn_region_take(region, count, sizeof *repair->is_slotted);
-    repair->place = tarn_region_take(region, count, sizeof *repair->place);
     repair->begin = tarn_region_take(region, (size_t)count + 1, sizeof *repair->begin);
     repair->paid = tarn_region_take(region, count, sizeof *repair->paid);
     repair->open.items = tarn_region_take(region, count, sizeof *repair->open.items);
@@ -452,7 +450,7 @@ static bool take_sets(struct repair *repair, struct tarn_region *region)
     repair->cover = tarn_region_take(region, repair->height * words, sizeof *repair->cover);
     repair->met = tarn_region_take(region, words, sizeof *repair->met);
     repair->has_row = tarn_region_take(region, words, sizeof *repair->has_row);
-    repair->cost = tarn_region_take(region, count * repair->height, sizeof *repair->cost);
+    repair->cost = tarn_region_take(region, count * repair->height + LANES, sizeof *repair->cost);
     repair->change = tarn_region_take(region, 2 * (size_t)repair->height, sizeof *repair->change);
     return !region->is_exhausted;
 }
@@ -490,10 +488,11 @@ static void charge_neighbours(struct repair *repair, uint32_t i, struct run befo
             uint32_t k = tarn_set_next(w, rest);
             int32_t weight = *weight_of(repair, i, k);
             charge(repair, k, after, weight); /* first, so that no cost on the way is too low */
-            relieve(repair, k, before, weight);
-            note(repair, k);
+            int32_t least = charge(repair, k, before, -weight);
+            if (least < repair->least[k]) repair->least[k] = least;
+            if (least < repair->paid[k]) put_in(&repair->hope, k);
             neighbours++;
-            cells += (uint32_t)(repair->size[k] + after.size);
+            cells += (uint32_t)(repair->run[k].size + after.size);
         }
     }
     repair->work +=
@@ -503,13 +502,13 @@ static void charge_neighbours(struct repair *repair, uint32_t i, struct run befo
 /* To where it pays least. */
 static void move(struct repair *repair, uint32_t i, int32_t place)
 {
-    struct run before = run_of(repair, i), after = {place, repair->size[i]};
+    struct run before = repair->run[i], after = {place, repair->run[i].size};
     repair->moved[repair->moves++ % MOVES_KEPT] = (struct moved){i, before.place, place};
     charge_neighbours(repair, i, before, after);
     flip(repair, i);
     pay(repair, i, after, 1); /* first, so that items that share bytes with both keep their rows */
     pay(repair, i, before, -1);
-    repair->place[i] = place;
+    repair->run[i].place = place;
     flip(repair, i);
     note(repair, i);
 }
@@ -531,13 +530,15 @@ static struct choice look_up(struct repair *repair, uint32_t i)
     uint64_t since = repair->moves - repair->until[i];
     if (!tarn_set_has(repair->has_row, i)) {
         uint32_t neighbours = repair->begin[i + 1] - repair->begin[i];
-        bool renews = since <= MOVES_KEPT && RENEW_SHARE * since < neighbours;
-        (renews ? renew_row : make_row)(repair, i);
+        if (since <= MOVES_KEPT && RENEW_SHARE * since < neighbours)
+            renew_row(repair, i);
+        else
+            make_row(repair, i);
     }
     const int32_t *cost = row_of(repair, i);
     uint32_t places = (uint32_t)places_of(repair, i);
     struct choice choice = {.least = least_of(cost, places)};
-    assert(cost[repair->place[i]] == repair->paid[i] && choice.least >= repair->least[i]);
+    assert(cost[repair->run[i].place] == repair->paid[i] && choice.least >= repair->least[i]);
     repair->least[i] = choice.least;
     repair->work += TARN_WORK_REPAIR_LOOK + places / TARN_WORK_REPAIR_PLACES;
     if (choice.least >= repair->paid[i]) return choice;
@@ -572,12 +573,12 @@ static bool gain_pair(struct repair *repair, uint32_t i, uint32_t k)
     *weight_of(repair, k, i) = *weight += more;
     repair->paid[i] += more;
     repair->paid[k] += more;
-    charge(repair, i, run_of(repair, k), more);
-    charge(repair, k, run_of(repair, i), more);
+    charge(repair, i, repair->run[k], more);
+    charge(repair, k, repair->run[i], more);
     note(repair, i);
     note(repair, k);
     repair->work += TARN_WORK_REPAIR_PAIR +
-                    (uint32_t)(repair->size[i] + repair->size[k]) / TARN_WORK_REPAIR_PLACES;
+                    (uint32_t)(repair->run[i].size + repair->run[k].size) / TARN_WORK_REPAIR_PLACES;
     return true;
 }
 
@@ -588,7 +589,7 @@ static bool gain(struct repair *repair)
     bool any = false;
     for (uint32_t n = 0; n < repair->open.count; n++) {
         uint32_t i = repair->open.items[n];
-        find_met(repair, i, run_of(repair, i));
+        find_met(repair, i, repair->run[i]);
         for (uint32_t w = i / 64; w < repair->words; w++)
             for (uint64_t rest = repair->met[w]; rest != 0; rest &= rest - 1)
                 if (tarn_set_next(w, rest) > i) any |= gain_pair(repair, i, tarn_set_next(w, rest));
@@ -605,6 +606,24 @@ static bool run(struct repair *repair, const struct tarn_repair_options *options
         if (!gain(repair)) break;
     }
     return repair->open.count == 0;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"), flatten)) static bool
+run_avx2(struct repair *repair, const struct tarn_repair_options *options)
+{
+    return run(repair, options);
+}
+#endif
+
+/* Search is compiled for the baseline of the platform and, on x86-64, for AVX2, which has a minimum
+ * of 32-bit numbers and twice the width. The choice between the two never changes a result. */
+static bool run_fast(struct repair *repair, const struct tarn_repair_options *options)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) return run_avx2(repair, options);
+#endif
+    return run(repair, options);
 }
 
 enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
@@ -626,10 +645,10 @@ enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
     assert(problem->conflicts.row);
     repair.height = (uint32_t)(options->aim / repair.unit);
     bool ok = init(&repair, &region, options, offset);
-    if (ok) *found = run(&repair, options);
+    if (ok) *found = run_fast(&repair, options);
     for (uint32_t b = 0; ok && b < blocks->count; b++)
         offset[tarn_block_at(blocks, b).members[0]] =
-            (uint64_t)repair.place[repair.item_of[b]] * repair.unit;
+            (uint64_t)repair.run[repair.item_of[b]].place * repair.unit;
     *work = repair.work;
     tarn_region_finish(&region);
     return ok ? TARN_OK : TARN_SYSTEM;
