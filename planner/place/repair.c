@@ -36,9 +36,12 @@ enum { NO_SLOT = 1 << 30 };
 /* A pair that shares bytes gains 1 + 1/GAIN_SHARE of its weight: near the end, when few pairs are
  * left and all are heavy, gains of 1 alone would be many for each move. */
 enum { GAIN_SHARE = 16 };
-/* The last moves, which are made good in a row that was dropped for a while. A move takes as long
- * as about RENEW_SHARE neighbours of a new row. */
-enum { MOVES_KEPT = 256, RENEW_SHARE = 8 };
+/* The last moves, which are made good in a row that was dropped for a while. */
+enum { MOVES_KEPT = 256 };
+
+/* Costs of places that change at once. */
+enum { LANES = 4 };
+typedef int32_t lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 /* A set of items from which one is drawn at random. */
 struct bag {
@@ -46,23 +49,28 @@ struct bag {
     uint32_t *at; /* item -> its index, or TARN_NONE */
 };
 
+/* The units of an item: the first, and how many. */
+struct run {
+    int32_t place, size;
+};
+
 struct moved {
     uint32_t item;
     int32_t before, after; /* places */
 };
 
-struct repair {
+struct tarn_repair {
+    struct tarn_region region; /* holds this and all that is below */
     const struct tarn_problem *problem;
     uint64_t unit;     /* bytes: all sizes are multiples of it */
     uint32_t height;   /* units below the aim */
     uint32_t count;    /* items: blocks that stand for themselves and perhaps for others */
     uint32_t words;    /* of a set of items */
     uint32_t *item_of; /* block -> item */
-    int32_t *size;     /* item -> units */
+    struct run *run;   /* by item */
     bool *is_slotted;  /* by item: it may only lie in slots, which begin at the bottom */
     int32_t slot_size; /* units */
     int32_t slots_count;
-    int32_t *place; /* item -> the unit that it begins at */
     /* Items in conflict: for each item its set, and begin[i] to begin[i + 1] of the lists. */
     uint64_t *conflict; /* [item][word] */
     uint32_t *edge;     /* [item][word]: the index in the lists of the word's first neighbour */
@@ -130,7 +138,7 @@ enum tarn_status tarn_repair_estimate(const struct tarn_problem *problem, uint64
 /* ---- Making ---- */
 
 struct making {
-    struct repair *repair;
+    struct tarn_repair *repair;
     uint64_t *mask;    /* by slot */
     uint32_t *item_at; /* slot -> item */
     uint32_t *first;   /* item -> a block of it, or TARN_NONE */
@@ -139,7 +147,7 @@ struct making {
 
 static void number_items(struct making *making, const uint32_t *leader)
 {
-    struct repair *repair = making->repair;
+    struct tarn_repair *repair = making->repair;
     const struct tarn_blocks *blocks = &repair->problem->blocks;
     for (uint32_t b = 0; b < blocks->count; b++)
         if (!leader || leader[b] == b) repair->item_of[b] = repair->count++;
@@ -148,7 +156,7 @@ static void number_items(struct making *making, const uint32_t *leader)
         struct tarn_block block = tarn_block_at(blocks, b);
         uint32_t item = repair->item_of[leader ? leader[b] : b];
         repair->item_of[b] = item;
-        repair->size[item] = (int32_t)(block.size / repair->unit);
+        repair->run[item].size = (int32_t)(block.size / repair->unit);
         making->next[b] = making->first[item];
         making->first[item] = b;
         making->item_at[repair->problem->conflicts.slot_of[block.members[0]]] = item;
@@ -172,7 +180,7 @@ static void find_conflicts(struct making *making, uint32_t i)
 
 static enum tarn_status list_pairs(struct making *making, struct tarn_region *region)
 {
-    struct repair *repair = making->repair;
+    struct tarn_repair *repair = making->repair;
     uint32_t words = repair->words, most = 1, pairs = 0;
     for (uint32_t i = 0; i < repair->count; i++) {
         find_conflicts(making, i);
@@ -199,7 +207,7 @@ static enum tarn_status list_pairs(struct making *making, struct tarn_region *re
 }
 
 /* The weight of item i's pair with item k, which is in conflict with it, in the list of item i. */
-static int32_t *weight_of(const struct repair *repair, uint32_t i, uint32_t k)
+static int32_t *weight_of(const struct tarn_repair *repair, uint32_t i, uint32_t k)
 {
     size_t w = (size_t)i * repair->words + k / 64;
     uint64_t before = repair->conflict[w] & ((UINT64_C(1) << k % 64) - 1);
@@ -208,58 +216,48 @@ static int32_t *weight_of(const struct repair *repair, uint32_t i, uint32_t k)
 
 /* ---- Rows ---- */
 
-/* The places of an item. */
-struct run {
-    int32_t place, size;
-};
-
-static struct run run_of(const struct repair *repair, uint32_t i)
-{
-    return (struct run){repair->place[i], repair->size[i]};
-}
-
-static int32_t *row_of(const struct repair *repair, uint32_t i)
+static int32_t *row_of(const struct tarn_repair *repair, uint32_t i)
 {
     return repair->cost + (size_t)i * repair->height;
 }
 
 /* How many places item i may have. */
-static int32_t places_of(const struct repair *repair, uint32_t i)
+static int32_t places_of(const struct tarn_repair *repair, uint32_t i)
 {
-    return (int32_t)repair->height - repair->size[i] + 1;
+    return (int32_t)repair->height - repair->run[i].size + 1;
 }
 
 /* The places at which item i would share bytes with `other`. */
-static struct run reach(const struct repair *repair, uint32_t i, struct run other)
+static struct run reach(const struct tarn_repair *repair, uint32_t i, struct run other)
 {
-    int32_t begin = other.place - repair->size[i] + 1, end = other.place + other.size;
+    int32_t begin = other.place - repair->run[i].size + 1, end = other.place + other.size;
     if (begin < 0) begin = 0;
     if (end > places_of(repair, i)) end = places_of(repair, i);
     return (struct run){begin, end - begin};
 }
 
-/* What item i would pay for sharing bytes with another one grows by `weight`. */
-static void charge(struct repair *repair, uint32_t i, struct run other, int32_t weight)
+/* What item i would pay for sharing bytes with another one grows by `weight`. The result: the least
+ * cost there, or INT32_MAX. Few places are reached: lanes beyond them add nothing. */
+static int32_t charge(struct tarn_repair *repair, uint32_t i, struct run other, int32_t weight)
 {
     struct run run = reach(repair, i, other);
-    int32_t *cost = row_of(repair, i) + run.place;
-    for (int32_t o = 0; o < run.size; o++) cost[o] += weight;
-}
-
-/* It falls by `weight`. */
-static void relieve(struct repair *repair, uint32_t i, struct run other, int32_t weight)
-{
-    struct run run = reach(repair, i, other);
-    int32_t *cost = row_of(repair, i) + run.place, least = repair->least[i];
-    for (int32_t o = 0; o < run.size; o++) {
-        cost[o] -= weight;
-        least = cost[o] < least ? cost[o] : least;
+    int32_t *cost = row_of(repair, i) + run.place, least = INT32_MAX;
+    lanes all = (lanes){0} + INT32_MAX;
+    for (int32_t o = 0; o < run.size; o += LANES) {
+        lanes own, is_reached = (lanes){0, 1, 2, 3} < run.size - o;
+        memcpy(&own, cost + o, sizeof own);
+        own += is_reached & weight;
+        memcpy(cost + o, &own, sizeof own);
+        own |= ~is_reached & INT32_MAX; /* no cost is below 0 */
+        lanes is_less = own < all;
+        all = (own & is_less) | (all & ~is_less);
     }
-    repair->least[i] = least;
+    for (int32_t l = 0; l < LANES; l++) least = all[l] < least ? all[l] : least;
+    return least;
 }
 
 /* Those that are no slots. */
-static void close_places(struct repair *repair, uint32_t i)
+static void close_places(struct tarn_repair *repair, uint32_t i)
 {
     int32_t *cost = row_of(repair, i), places = places_of(repair, i);
     for (int32_t o = 0; o < places; o++)
@@ -269,31 +267,38 @@ static void close_places(struct repair *repair, uint32_t i)
 
 /* Charges a row that was dropped for the moves since then. What its pairs weigh has not changed:
  * only pairs that share bytes gain weight, and an item without a row pays nothing. */
-static void renew_row(struct repair *repair, uint32_t i)
+static void renew_row(struct tarn_repair *repair, uint32_t i)
 {
     const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
     uint64_t cells = 0, since = repair->moves - repair->until[i];
     for (uint64_t m = repair->until[i]; m < repair->moves; m++) {
         struct moved moved = repair->moved[m % MOVES_KEPT];
         if (!tarn_set_has(conflict, moved.item)) continue;
-        int32_t weight = *weight_of(repair, i, moved.item), size = repair->size[moved.item];
+        int32_t weight = *weight_of(repair, i, moved.item), size = repair->run[moved.item].size;
         charge(repair, i, (struct run){moved.after, size}, weight);
         charge(repair, i, (struct run){moved.before, size}, -weight);
-        cells += (uint32_t)(repair->size[i] + size);
+        cells += (uint32_t)(repair->run[i].size + size);
     }
     tarn_set_add(repair->has_row, i);
-    repair->work += TARN_WORK_REPAIR_PAIR * since + cells / TARN_WORK_REPAIR_PLACES;
+    repair->work += TARN_WORK_REPAIR_RENEW * since + cells / TARN_WORK_REPAIR_PLACES;
+}
+
+/* Of making a row. */
+static uint64_t work_of_row(const struct tarn_repair *repair, uint32_t i)
+{
+    uint32_t neighbours = repair->begin[i + 1] - repair->begin[i];
+    return (uint64_t)TARN_WORK_REPAIR_PAIR * neighbours + repair->height / TARN_WORK_REPAIR_PLACES;
 }
 
 /* By sums of differences: each neighbour begins to cost at a place, and ends at one. */
-static void make_row(struct repair *repair, uint32_t i)
+static void make_row(struct tarn_repair *repair, uint32_t i)
 {
     uint32_t begin = repair->begin[i], end = repair->begin[i + 1];
     int32_t *cost = row_of(repair, i), *change = repair->change, sum = 0;
-    int32_t before = repair->size[i] - 1, height = (int32_t)repair->height;
+    int32_t before = repair->run[i].size - 1, height = (int32_t)repair->height;
     memset(change, 0, (size_t)(height + before + 1) * sizeof *change);
     for (uint32_t e = begin; e < end; e++) {
-        struct run other = run_of(repair, repair->neighbour[e]);
+        struct run other = repair->run[repair->neighbour[e]];
         change[other.place] += repair->weight[e]; /* from place - before on */
         change[other.place + other.size + before] -= repair->weight[e];
     }
@@ -301,8 +306,7 @@ static void make_row(struct repair *repair, uint32_t i)
     for (int32_t o = before; o < height; o++) cost[o - before] = sum += change[o];
     if (repair->is_slotted[i]) close_places(repair, i);
     tarn_set_add(repair->has_row, i);
-    repair->work +=
-        (uint64_t)TARN_WORK_REPAIR_PAIR * (end - begin) + repair->height / TARN_WORK_REPAIR_PLACES;
+    repair->work += work_of_row(repair, i);
 }
 
 /* ---- Who shares bytes ---- */
@@ -326,7 +330,7 @@ static void take_out(struct bag *bag, uint32_t i)
 }
 
 /* After a change of what item i pays, or of its row. */
-static void note(struct repair *repair, uint32_t i)
+static void note(struct tarn_repair *repair, uint32_t i)
 {
     if (repair->paid[i] > 0) {
         put_in(&repair->open, i);
@@ -343,15 +347,15 @@ static void note(struct repair *repair, uint32_t i)
 }
 
 /* Puts an item on the units that it lies at, or takes it off. */
-static void flip(struct repair *repair, uint32_t i)
+static void flip(struct tarn_repair *repair, uint32_t i)
 {
-    uint64_t *cover = repair->cover + (size_t)repair->place[i] * repair->words + i / 64;
-    for (int32_t u = 0; u < repair->size[i]; u++, cover += repair->words)
+    uint64_t *cover = repair->cover + (size_t)repair->run[i].place * repair->words + i / 64;
+    for (int32_t u = 0; u < repair->run[i].size; u++, cover += repair->words)
         *cover ^= UINT64_C(1) << i % 64;
 }
 
 /* repair->met: the items in conflict with item i that lie in `run`. */
-static void find_met(struct repair *repair, uint32_t i, struct run run)
+static void find_met(struct tarn_repair *repair, uint32_t i, struct run run)
 {
     const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
     const uint64_t *cover = repair->cover + (size_t)run.place * repair->words;
@@ -363,11 +367,12 @@ static void find_met(struct repair *repair, uint32_t i, struct run run)
         for (uint32_t w = 0; w < words; w++) met[w] |= cover[w];
     }
     for (uint32_t w = 0; w < words; w++) met[w] &= conflict[w];
-    repair->work += (uint64_t)words * (uint32_t)run.size / TARN_WORK_REPAIR_PLACES;
+    repair->work +=
+        TARN_WORK_REPAIR_MEET + (uint64_t)words * (uint32_t)run.size / TARN_WORK_REPAIR_PLACES;
 }
 
 /* Item i begins to pay for what it shares in `run` (sign 1), or stops (-1). */
-static void pay(struct repair *repair, uint32_t i, struct run run, int32_t sign)
+static void pay(struct tarn_repair *repair, uint32_t i, struct run run, int32_t sign)
 {
     find_met(repair, i, run);
     for (uint32_t w = 0; w < repair->words; w++) {
@@ -382,14 +387,14 @@ static void pay(struct repair *repair, uint32_t i, struct run run, int32_t sign)
 }
 
 /* Slots are as large as the largest item in them. */
-static void make_slots(struct repair *repair, const struct tarn_repair_options *options)
+static void make_slots(struct tarn_repair *repair, const struct tarn_repair_options *options)
 {
     const struct tarn_blocks *blocks = &repair->problem->blocks;
     for (uint32_t b = 0; options->in_slots && b < blocks->count; b++) {
         uint32_t item = repair->item_of[b];
         repair->is_slotted[item] = options->in_slots[tarn_block_at(blocks, b).members[0]];
-        if (repair->is_slotted[item] && repair->size[item] > repair->slot_size)
-            repair->slot_size = repair->size[item];
+        if (repair->is_slotted[item] && repair->run[item].size > repair->slot_size)
+            repair->slot_size = repair->run[item].size;
     }
     if (repair->slot_size == 0) return;
     uint32_t most = repair->height / (uint32_t)repair->slot_size;
@@ -398,14 +403,14 @@ static void make_slots(struct repair *repair, const struct tarn_repair_options *
 }
 
 /* The last slot that begins at or below a place. */
-static int32_t slot_below(const struct repair *repair, int32_t place)
+static int32_t slot_below(const struct tarn_repair *repair, int32_t place)
 {
     int32_t slot = place / repair->slot_size, last = repair->slots_count - 1;
     return (slot < last ? slot : last) * repair->slot_size;
 }
 
 /* Items from the given offsets; those that are too high are lowered. */
-static void put_items(struct repair *repair, const struct tarn_repair_options *options,
+static void put_items(struct tarn_repair *repair, const struct tarn_repair_options *options,
                       const uint64_t *offset)
 {
     const struct tarn_blocks *blocks = &repair->problem->blocks;
@@ -413,25 +418,25 @@ static void put_items(struct repair *repair, const struct tarn_repair_options *o
         struct tarn_block block = tarn_block_at(blocks, b);
         uint64_t place = offset[block.members[0]], most = options->aim - block.size;
         if (options->leader && options->leader[b] != b) continue;
-        repair->place[repair->item_of[b]] = (int32_t)((place < most ? place : most) / repair->unit);
+        repair->run[repair->item_of[b]].place =
+            (int32_t)((place < most ? place : most) / repair->unit);
     }
     for (uint32_t i = 0; i < repair->count; i++)
         repair->open.at[i] = repair->hope.at[i] = TARN_NONE;
     for (uint32_t i = 0; i < repair->count; i++) {
-        if (repair->is_slotted[i]) repair->place[i] = slot_below(repair, repair->place[i]);
-        pay(repair, i, run_of(repair, i), 1);
+        if (repair->is_slotted[i]) repair->run[i].place = slot_below(repair, repair->run[i].place);
+        pay(repair, i, repair->run[i], 1);
         note(repair, i);
         flip(repair, i);
     }
 }
 
-static bool take_arrays(struct repair *repair, struct tarn_region *region)
+static bool take_arrays(struct tarn_repair *repair, struct tarn_region *region)
 {
     uint32_t count = repair->problem->blocks.count;
     repair->item_of = tarn_region_take(region, count, sizeof *repair->item_of);
-    repair->size = tarn_region_take(region, count, sizeof *repair->size);
+    repair->run = tarn_region_take(region, count, sizeof *repair->run);
     repair->is_slotted = tarn_region_take(region, count, sizeof *repair->is_slotted);
-    repair->place = tarn_region_take(region, count, sizeof *repair->place);
     repair->begin = tarn_region_take(region, (size_t)count + 1, sizeof *repair->begin);
     repair->paid = tarn_region_take(region, count, sizeof *repair->paid);
     repair->open.items = tarn_region_take(region, count, sizeof *repair->open.items);
@@ -444,7 +449,7 @@ static bool take_arrays(struct repair *repair, struct tarn_region *region)
 }
 
 /* Sets and rows of the items. */
-static bool take_sets(struct repair *repair, struct tarn_region *region)
+static bool take_sets(struct tarn_repair *repair, struct tarn_region *region)
 {
     size_t count = repair->count, words = repair->words = (repair->count + 63) / 64;
     repair->conflict = tarn_region_take(region, count * words, sizeof *repair->conflict);
@@ -452,13 +457,13 @@ static bool take_sets(struct repair *repair, struct tarn_region *region)
     repair->cover = tarn_region_take(region, repair->height * words, sizeof *repair->cover);
     repair->met = tarn_region_take(region, words, sizeof *repair->met);
     repair->has_row = tarn_region_take(region, words, sizeof *repair->has_row);
-    repair->cost = tarn_region_take(region, count * repair->height, sizeof *repair->cost);
+    repair->cost = tarn_region_take(region, count * repair->height + LANES, sizeof *repair->cost);
     repair->change = tarn_region_take(region, 2 * (size_t)repair->height, sizeof *repair->change);
     return !region->is_exhausted;
 }
 
-static bool init(struct repair *repair, struct tarn_region *region,
-                 const struct tarn_repair_options *options, const uint64_t *offset)
+static bool init(struct tarn_repair *repair, const struct tarn_repair_options *options,
+                 const uint64_t *offset)
 {
     uint32_t count = repair->problem->blocks.count;
     struct tarn_region brief = {.chunks = NULL};
@@ -468,9 +473,10 @@ static bool init(struct repair *repair, struct tarn_region *region,
     making.item_at = tarn_region_take(&brief, count, sizeof *making.item_at);
     making.first = tarn_region_take(&brief, count, sizeof *making.first);
     making.next = tarn_region_take(&brief, count, sizeof *making.next);
-    bool ok = !brief.is_exhausted && take_arrays(repair, region);
+    bool ok = !brief.is_exhausted && take_arrays(repair, &repair->region);
     if (ok) number_items(&making, options->leader);
-    ok = ok && take_sets(repair, region) && list_pairs(&making, region) == TARN_OK;
+    ok =
+        ok && take_sets(repair, &repair->region) && list_pairs(&making, &repair->region) == TARN_OK;
     if (ok) make_slots(repair, options);
     if (ok) put_items(repair, options, offset);
     tarn_region_finish(&brief);
@@ -480,7 +486,7 @@ static bool init(struct repair *repair, struct tarn_region *region,
 /* ---- Search ---- */
 
 /* The rows of item i's neighbours. */
-static void charge_neighbours(struct repair *repair, uint32_t i, struct run before,
+static void charge_neighbours(struct tarn_repair *repair, uint32_t i, struct run before,
                               struct run after)
 {
     const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
@@ -490,26 +496,27 @@ static void charge_neighbours(struct repair *repair, uint32_t i, struct run befo
             uint32_t k = tarn_set_next(w, rest);
             int32_t weight = *weight_of(repair, i, k);
             charge(repair, k, after, weight); /* first, so that no cost on the way is too low */
-            relieve(repair, k, before, weight);
-            note(repair, k);
+            int32_t least = charge(repair, k, before, -weight);
+            if (least < repair->least[k]) repair->least[k] = least;
+            if (least < repair->paid[k]) put_in(&repair->hope, k);
             neighbours++;
-            cells += (uint32_t)(repair->size[k] + after.size);
+            cells += (uint32_t)(repair->run[k].size + after.size);
         }
     }
-    repair->work +=
-        TARN_WORK_REPAIR_PAIR * neighbours + (repair->words + cells) / TARN_WORK_REPAIR_PLACES;
+    repair->work += TARN_WORK_REPAIR_MOVE + TARN_WORK_REPAIR_CHARGE * neighbours +
+                    (repair->words + cells) / TARN_WORK_REPAIR_PLACES;
 }
 
 /* To where it pays least. */
-static void move(struct repair *repair, uint32_t i, int32_t place)
+static void move(struct tarn_repair *repair, uint32_t i, int32_t place)
 {
-    struct run before = run_of(repair, i), after = {place, repair->size[i]};
+    struct run before = repair->run[i], after = {place, repair->run[i].size};
     repair->moved[repair->moves++ % MOVES_KEPT] = (struct moved){i, before.place, place};
     charge_neighbours(repair, i, before, after);
     flip(repair, i);
     pay(repair, i, after, 1); /* first, so that items that share bytes with both keep their rows */
     pay(repair, i, before, -1);
-    repair->place[i] = place;
+    repair->run[i].place = place;
     flip(repair, i);
     note(repair, i);
 }
@@ -526,18 +533,19 @@ static int32_t least_of(const int32_t *cost, uint32_t places)
     return least;
 }
 
-static struct choice look_up(struct repair *repair, uint32_t i)
+static struct choice look_up(struct tarn_repair *repair, uint32_t i)
 {
     uint64_t since = repair->moves - repair->until[i];
     if (!tarn_set_has(repair->has_row, i)) {
-        uint32_t neighbours = repair->begin[i + 1] - repair->begin[i];
-        bool renews = since <= MOVES_KEPT && RENEW_SHARE * since < neighbours;
-        (renews ? renew_row : make_row)(repair, i);
+        if (since <= MOVES_KEPT && TARN_WORK_REPAIR_RENEW * since < work_of_row(repair, i))
+            renew_row(repair, i);
+        else
+            make_row(repair, i);
     }
     const int32_t *cost = row_of(repair, i);
     uint32_t places = (uint32_t)places_of(repair, i);
     struct choice choice = {.least = least_of(cost, places)};
-    assert(cost[repair->place[i]] == repair->paid[i] && choice.least >= repair->least[i]);
+    assert(cost[repair->run[i].place] == repair->paid[i] && choice.least >= repair->least[i]);
     repair->least[i] = choice.least;
     repair->work += TARN_WORK_REPAIR_LOOK + places / TARN_WORK_REPAIR_PLACES;
     if (choice.least >= repair->paid[i]) return choice;
@@ -549,7 +557,7 @@ static struct choice look_up(struct repair *repair, uint32_t i)
 }
 
 /* Tries items that pay in a random order. False: no move of one of them lowers the sum. */
-static bool improve(struct repair *repair)
+static bool improve(struct tarn_repair *repair)
 {
     while (repair->hope.count > 0) {
         uint32_t i = repair->hope.items[tarn_random_below(&repair->random, repair->hope.count)];
@@ -564,7 +572,7 @@ static bool improve(struct repair *repair)
 }
 
 /* A pair that shares bytes gains weight, if it may. */
-static bool gain_pair(struct repair *repair, uint32_t i, uint32_t k)
+static bool gain_pair(struct tarn_repair *repair, uint32_t i, uint32_t k)
 {
     int32_t *weight = weight_of(repair, i, k);
     int32_t more = 1 + *weight / GAIN_SHARE;
@@ -572,23 +580,23 @@ static bool gain_pair(struct repair *repair, uint32_t i, uint32_t k)
     *weight_of(repair, k, i) = *weight += more;
     repair->paid[i] += more;
     repair->paid[k] += more;
-    charge(repair, i, run_of(repair, k), more);
-    charge(repair, k, run_of(repair, i), more);
+    charge(repair, i, repair->run[k], more);
+    charge(repair, k, repair->run[i], more);
     note(repair, i);
     note(repair, k);
-    repair->work += TARN_WORK_REPAIR_PAIR +
-                    (uint32_t)(repair->size[i] + repair->size[k]) / TARN_WORK_REPAIR_PLACES;
+    repair->work += TARN_WORK_REPAIR_GAIN +
+                    (uint32_t)(repair->run[i].size + repair->run[k].size) / TARN_WORK_REPAIR_PLACES;
     return true;
 }
 
 /* All pairs that share bytes gain weight. All items that pay were looked at, and have rows. False:
  * all these pairs weigh as much as they may, so nothing would ever change. */
-static bool gain(struct repair *repair)
+static bool gain(struct tarn_repair *repair)
 {
     bool any = false;
     for (uint32_t n = 0; n < repair->open.count; n++) {
         uint32_t i = repair->open.items[n];
-        find_met(repair, i, run_of(repair, i));
+        find_met(repair, i, repair->run[i]);
         for (uint32_t w = i / 64; w < repair->words; w++)
             for (uint64_t rest = repair->met[w]; rest != 0; rest &= rest - 1)
                 if (tarn_set_next(w, rest) > i) any |= gain_pair(repair, i, tarn_set_next(w, rest));
@@ -596,7 +604,7 @@ static bool gain(struct repair *repair)
     return any;
 }
 
-static bool run(struct repair *repair, const struct tarn_repair_options *options)
+static bool run(struct tarn_repair *repair, const struct tarn_repair_options *options)
 {
     uint64_t most = options->work_max > 0 ? options->work_max : TARN_WORK_UNLIMITED;
     while (repair->open.count > 0 && repair->work < most) {
@@ -607,30 +615,78 @@ static bool run(struct repair *repair, const struct tarn_repair_options *options
     return repair->open.count == 0;
 }
 
+#ifdef __x86_64__
+__attribute__((target("avx2"), flatten)) static bool
+run_avx2(struct tarn_repair *repair, const struct tarn_repair_options *options)
+{
+    return run(repair, options);
+}
+#endif
+
+/* Search is compiled for the baseline of the platform and, on x86-64, for AVX2, which has a minimum
+ * of 32-bit numbers and twice the width. The choice between the two never changes a result. */
+static bool run_fast(struct tarn_repair *repair, const struct tarn_repair_options *options)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) return run_avx2(repair, options);
+#endif
+    return run(repair, options);
+}
+
+/* NULL: no memory. work: see tarn_repair_estimate. */
+static struct tarn_repair *create(const struct tarn_problem *problem,
+                                  const struct tarn_repair_options *options, const uint64_t *offset,
+                                  uint64_t work)
+{
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_repair *repair = tarn_region_take(&region, 1, sizeof *repair);
+    uint64_t unit = divisor_of(&problem->blocks);
+    if (!repair) return NULL;
+    *repair = (struct tarn_repair){.region = region,
+                                   .problem = problem,
+                                   .unit = unit,
+                                   .height = (uint32_t)(options->aim / unit),
+                                   .random = options->seed,
+                                   .moves = MOVES_KEPT + 1,
+                                   .work = work};
+    if (init(repair, options, offset)) return repair;
+    tarn_repair_finish(repair);
+    return NULL;
+}
+
+void tarn_repair_finish(struct tarn_repair *repair)
+{
+    if (!repair) return;
+    struct tarn_region region = repair->region;
+    tarn_region_finish(&region);
+}
+
 enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
-                                   const struct tarn_repair_options *options, uint64_t *offset,
-                                   bool *found, uint64_t *work)
+                                   const struct tarn_repair_options *options,
+                                   struct tarn_repair **kept, uint64_t *offset, bool *found,
+                                   uint64_t *work)
 {
     const struct tarn_blocks *blocks = &problem->blocks;
-    struct tarn_region region = {.chunks = NULL};
-    struct repair repair = {.problem = problem,
-                            .unit = divisor_of(blocks),
-                            .random = options->seed,
-                            .moves = MOVES_KEPT + 1};
+    struct tarn_repair *repair = *kept;
     *found = false;
     *work = 0;
-    enum tarn_status status = tarn_repair_estimate(problem, options->aim, &repair.work);
-    if (status != TARN_OK) return status;
-    if (repair.work == 0 || (options->work_max > 0 && repair.work >= options->work_max))
-        return TARN_OK;
-    assert(problem->conflicts.row);
-    repair.height = (uint32_t)(options->aim / repair.unit);
-    bool ok = init(&repair, &region, options, offset);
-    if (ok) *found = run(&repair, options);
-    for (uint32_t b = 0; ok && b < blocks->count; b++)
+    if (repair) {
+        repair->work = 0;
+    } else {
+        uint64_t make;
+        enum tarn_status status = tarn_repair_estimate(problem, options->aim, &make);
+        if (status != TARN_OK || make == 0 || (options->work_max > 0 && make >= options->work_max))
+            return status;
+        assert(problem->conflicts.row);
+        repair = create(problem, options, offset, make);
+        if (!repair) return TARN_SYSTEM;
+    }
+    *found = run_fast(repair, options);
+    for (uint32_t b = 0; b < blocks->count; b++)
         offset[tarn_block_at(blocks, b).members[0]] =
-            (uint64_t)repair.place[repair.item_of[b]] * repair.unit;
-    *work = repair.work;
-    tarn_region_finish(&region);
-    return ok ? TARN_OK : TARN_SYSTEM;
+            (uint64_t)repair->run[repair->item_of[b]].place * repair->unit;
+    *work = repair->work;
+    if (*found) tarn_repair_finish(repair);
+    *kept = *found ? NULL : repair;
+    return TARN_OK;
 }

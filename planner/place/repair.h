@@ -18,14 +18,24 @@ struct tarn_repair_options {
     struct tarn_deadline deadline;
 };
 
+/* A search that was stopped and may go on. */
+struct tarn_repair;
+
 /* offset: by storage, any offsets, from which the search starts; then those at which it ended.
+ * *kept: NULL, or a search of the same problem, which goes on, with the same options but for work
+ * and deadline. Then it is what was stopped, for another call or tarn_repair_finish; NULL if it has
+ * found a placement, or did nothing.
  * *found: no two storages in conflict share bytes there, and none ends above the aim. It does
  * nothing if tarn_repair_estimate is 0 or at least as much as the work allowed. The problem has its
  * rows.
  * *work: what it took. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
-                                   const struct tarn_repair_options *options, uint64_t *offset,
-                                   bool *found, uint64_t *work);
+                                   const struct tarn_repair_options *options,
+                                   struct tarn_repair **kept, uint64_t *offset, bool *found,
+                                   uint64_t *work);
+
+/* NULL does nothing. */
+void tarn_repair_finish(struct tarn_repair *repair);
 
 /* *work: of listing the pairs, from above; rows come after it. 0: the problem is not for this
  * search, since blocks have several members, no bytes, or alignments that their sizes are no

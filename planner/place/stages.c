@@ -438,6 +438,9 @@ struct repairing {
     const struct tarn_compact_options *compact;
     struct tarn_placing *placing; /* of the coarse problem; its work is what repair may do */
     struct tarn_repair_options options;
+    bool is_ready;            /* everything here is made */
+    struct tarn_repair *kept; /* the search that goes on, or NULL */
+    uint32_t plans;           /* found so far */
     uint64_t *coarse_offset;
     uint64_t *tried;             /* by fine storage */
     uint64_t *offset, footprint; /* of the best fine plan */
@@ -451,10 +454,10 @@ static enum tarn_status repair(struct repairing *repairing, bool *found)
     struct tarn_compact_options compact = *repairing->compact;
     size_t count = repairing->coarse->fine->blocks.storages_count;
     uint64_t least = UINT64_MAX, work = 0;
-    repairing->options.seed++;
+    if (!repairing->kept) options.seed = ++repairing->options.seed;
     options.work_max = repairing->placing->work_left + 1; /* 0: no limit */
-    enum tarn_status status =
-        tarn_repair_place(&placing->problem, &options, repairing->coarse_offset, found, &work);
+    enum tarn_status status = tarn_repair_place(&placing->problem, &options, &repairing->kept,
+                                                repairing->coarse_offset, found, &work);
     placing->work_left = tarn_work_less(placing->work_left, work);
     if (status != TARN_OK || !*found) return status;
     compact.work_max = placing->work_left + 1; /* 0: no limit */
@@ -517,12 +520,11 @@ static enum tarn_status find_slots(struct repairing *repairing)
 static enum tarn_status repair_at_bound(struct repairing *repairing, bool found)
 {
     enum tarn_status status = TARN_OK;
-    uint32_t plans = 0;
     do {
-        if (found) scatter(repairing);
+        if (found && !repairing->kept) scatter(repairing);
         status = repair(repairing, &found);
     } while (status == TARN_OK && found && repairing->footprint > repairing->compact->aim &&
-             ++plans < REPAIR_PLANS && repairing->placing->work_left > 0);
+             ++repairing->plans < REPAIR_PLANS && repairing->placing->work_left > 0);
     return status;
 }
 
@@ -592,36 +594,30 @@ static enum tarn_status refine_coarse(struct tarn_placing *placing,
     return status;
 }
 
-/* Repairs the coarse plan of `own` with at most that work, which `placing` spends. leader: of
- * folded repetition, or NULL. */
-static enum tarn_status repair_coarse(struct tarn_placing *placing, struct tarn_placing *own,
-                                      const struct tarn_coarse *coarse,
-                                      const struct tarn_compact_options *compact, uint64_t work_max,
-                                      const uint32_t *leader, uint64_t *offset, uint64_t *footprint)
+/* From the coarse plan of `own`, or from where the search before stopped, with at most that work,
+ * which `placing` spends. */
+static enum tarn_status repair_coarse(struct tarn_placing *placing, struct repairing *repairing,
+                                      uint64_t work_max)
 {
-    uint64_t make;
+    struct tarn_placing *own = repairing->placing;
+    const struct tarn_problem *problem = &own->problem;
     bool placed = tarn_placing_is_settled(own);
+    size_t fine_count = placing->problem.blocks.storages_count;
+    size_t count = problem->blocks.storages_count, size = sizeof *repairing->coarse_offset;
+    uint64_t make;
     own->work_left = work_max;
-    enum tarn_status status = tarn_repair_estimate(&own->problem, coarse->bound, &make);
-    size_t fine_count = coarse->fine->blocks.storages_count;
-    size_t count = own->problem.blocks.storages_count;
-    struct repairing repairing = {.coarse = coarse,
-                                  .compact = compact,
-                                  .placing = own,
-                                  .options = {.aim = coarse->bound,
-                                              .seed = own->request.improve.seed,
-                                              .deadline = compact->deadline},
-                                  .offset = offset,
-                                  .footprint = *footprint};
+    enum tarn_status status = tarn_repair_estimate(problem, repairing->options.aim, &make);
     if (status != TARN_OK || make == 0 || own->work_left / REPAIR_MAKES < make) return status;
-    repairing.coarse_offset =
-        tarn_region_copy(own->region, own->result->offset, count, sizeof *own->result->offset);
-    repairing.tried = tarn_region_take(own->region, fine_count, sizeof *repairing.tried);
-    status = repairing.tried && repairing.coarse_offset ? make_rows(own) : TARN_SYSTEM;
-    repairing.options.leader = leader;
-    if (status == TARN_OK && !leader) status = find_slots(&repairing);
-    if (status == TARN_OK) status = repair_at_bound(&repairing, placed);
-    *footprint = repairing.footprint;
+    if (!repairing->is_ready) {
+        repairing->coarse_offset = tarn_region_take(own->region, count, size);
+        repairing->tried = tarn_region_take(own->region, fine_count, sizeof *repairing->tried);
+        status = repairing->tried && repairing->coarse_offset ? make_rows(own) : TARN_SYSTEM;
+        if (status == TARN_OK && !repairing->options.leader) status = find_slots(repairing);
+        repairing->is_ready = true;
+    }
+    if (status != TARN_OK) return status;
+    if (!repairing->kept) memcpy(repairing->coarse_offset, own->result->offset, count * size);
+    status = repair_at_bound(repairing, placed);
     spend(placing, 0, work_max - own->work_left);
     return status;
 }
@@ -638,8 +634,29 @@ static enum tarn_status search_and_refine(struct tarn_placing *placing, struct t
     return refine_coarse(placing, coarse, compact, own->result->offset, offset, footprint);
 }
 
-/* Writes the plan, made fine. Repair comes last; unless much repeats it is tried briefly before
- * cores and bands, too, which take longer. */
+/* Repair comes last, after cores and bands; unless much repeats it is begun before them, as they
+ * take longer, and goes on. */
+static enum tarn_status repair_and_search(struct tarn_placing *placing, struct repairing *repairing,
+                                          uint64_t work_max, uint64_t visits)
+{
+    struct tarn_placing *own = repairing->placing;
+    uint64_t aim = repairing->compact->aim;
+    enum tarn_status status = TARN_OK;
+    if (!repairing->options.leader && !tarn_placing_is_settled(own) && work_max > 0) {
+        uint64_t most = own->work_left;
+        status = repair_coarse(placing, repairing, work_max / REPAIR_FIRST);
+        own->work_left = most < placing->work_left ? most : placing->work_left;
+    }
+    if (status == TARN_OK && repairing->footprint > aim)
+        status = search_and_refine(placing, own, repairing->coarse, *repairing->compact, visits,
+                                   repairing->offset, &repairing->footprint);
+    if (status != TARN_OK || repairing->footprint <= aim) return status;
+    uint64_t last = work_max > 0 ? tarn_work_less(placing->work_left, work_max / REPAIR_LEAVES)
+                                 : TARN_WORK_DEFAULT / REPAIR_MAKES;
+    return repair_coarse(placing, repairing, last);
+}
+
+/* Writes the plan, made fine. */
 static enum tarn_status place_coarse(struct tarn_placing *placing, const struct tarn_coarse *coarse,
                                      struct tarn_region *region, uint64_t visits, uint64_t *offset,
                                      uint64_t *footprint)
@@ -669,18 +686,19 @@ static enum tarn_status place_coarse(struct tarn_placing *placing, const struct 
     spend(placing, 0, begun - own.work_left);
     if (status == TARN_OK) status = make_rows(&own);
     if (status == TARN_OK) status = lead(&own, &leader);
-    if (status == TARN_OK && !leader && !tarn_placing_is_settled(&own) && work_max > 0) {
-        uint64_t most = own.work_left;
-        status = repair_coarse(placing, &own, coarse, &compact, work_max / REPAIR_FIRST, leader,
-                               offset, footprint);
-        own.work_left = most < placing->work_left ? most : placing->work_left;
-    }
-    if (status == TARN_OK && *footprint > compact.aim)
-        status = search_and_refine(placing, &own, coarse, compact, visits, offset, footprint);
-    if (status != TARN_OK || *footprint <= compact.aim) return status;
-    uint64_t last = work_max > 0 ? tarn_work_less(placing->work_left, work_max / REPAIR_LEAVES)
-                                 : TARN_WORK_DEFAULT / REPAIR_MAKES;
-    return repair_coarse(placing, &own, coarse, &compact, last, leader, offset, footprint);
+    struct repairing repairing = {.coarse = coarse,
+                                  .compact = &compact,
+                                  .placing = &own,
+                                  .options = {.aim = coarse->bound,
+                                              .seed = improve->seed,
+                                              .leader = leader,
+                                              .deadline = improve->deadline},
+                                  .offset = offset,
+                                  .footprint = *footprint};
+    if (status == TARN_OK) status = repair_and_search(placing, &repairing, work_max, visits);
+    tarn_repair_finish(repairing.kept);
+    *footprint = repairing.footprint;
+    return status;
 }
 
 enum tarn_status tarn_stage_coarse(struct tarn_placing *placing, uint64_t visits)

@@ -95,18 +95,21 @@ STAGE(tarn_local_searches_run, is_out(LOCAL), (struct tarn_search * search, uint
 
 enum tarn_status __real_tarn_repair_place(const struct tarn_problem *problem,
                                           const struct tarn_repair_options *options,
-                                          uint64_t *offset, bool *found, uint64_t *work);
+                                          struct tarn_repair **kept, uint64_t *offset, bool *found,
+                                          uint64_t *work);
 enum tarn_status __wrap_tarn_repair_place(const struct tarn_problem *problem,
                                           const struct tarn_repair_options *options,
-                                          uint64_t *offset, bool *found, uint64_t *work);
+                                          struct tarn_repair **kept, uint64_t *offset, bool *found,
+                                          uint64_t *work);
 enum tarn_status __wrap_tarn_repair_place(const struct tarn_problem *problem,
                                           const struct tarn_repair_options *options,
-                                          uint64_t *offset, bool *found, uint64_t *work)
+                                          struct tarn_repair **kept, uint64_t *offset, bool *found,
+                                          uint64_t *work)
 {
     *found = false;
     *work = 0;
     return is_out(REPAIR) ? TARN_OK
-                          : __real_tarn_repair_place(problem, options, offset, found, work);
+                          : __real_tarn_repair_place(problem, options, kept, offset, found, work);
 }
 
 uint32_t __real_tarn_stage_count_methods(struct tarn_placing *placing);

@@ -1,7 +1,8 @@
 /* Search by repair: on random graphs what it finds is safe and below the aim, above the aim of any
  * plan it always finds one, and below the bound never; what is bound to slots lies in them, and two
- * storages in conflict never share the only slot; with too little work nothing changes; and
- * schedules of pipelines meet bounds that nothing else brings them to. TARN_DRAWS=N: N random
+ * storages in conflict never share the only slot; with too little work nothing changes; a search
+ * that is stopped and goes on ends as if it had not been stopped; and schedules of pipelines meet
+ * bounds that nothing else brings them to. TARN_DRAWS=N: N random
  * graphs. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,13 +39,24 @@ static uint64_t estimate(const struct fixture *of, uint64_t aim)
     return work;
 }
 
-static bool repair(const struct fixture *of, uint64_t aim, uint64_t work_max, uint64_t *offset)
+static bool go_on(const struct fixture *of, uint64_t aim, uint64_t work_max,
+                  struct tarn_repair **kept, uint64_t *offset)
 {
     const struct tarn_repair_options options = {.aim = aim, .work_max = work_max, .seed = 1};
     uint64_t work;
     bool found;
-    assert_int_equal(tarn_repair_place(&of->problem, &options, offset, &found, &work), TARN_OK);
-    if (estimate(of, aim) == 0) assert_true(!found && work == 0);
+    assert_int_equal(tarn_repair_place(&of->problem, &options, kept, offset, &found, &work),
+                     TARN_OK);
+    if (estimate(of, aim) == 0) assert_true(!found && work == 0 && !*kept);
+    if (found) assert_null(*kept);
+    return found;
+}
+
+static bool repair(const struct fixture *of, uint64_t aim, uint64_t work_max, uint64_t *offset)
+{
+    struct tarn_repair *kept = NULL;
+    bool found = go_on(of, aim, work_max, &kept, offset);
+    tarn_repair_finish(kept);
     return found;
 }
 
@@ -102,9 +114,12 @@ static bool repair_in_slots(const struct fixture *of, const struct slots *slots,
 {
     const struct tarn_repair_options options = {
         .aim = aim, .work_max = WORK, .seed = 1, .in_slots = slots->in, .slots_count = count};
+    struct tarn_repair *kept = NULL;
     uint64_t work;
     bool found;
-    assert_int_equal(tarn_repair_place(&of->problem, &options, offset, &found, &work), TARN_OK);
+    assert_int_equal(tarn_repair_place(&of->problem, &options, &kept, offset, &found, &work),
+                     TARN_OK);
+    tarn_repair_finish(kept);
     if (!found) return false;
     assert_true(check_offsets(&of->problem, offset) <= aim);
     for (uint32_t a = 0; a < of->problem.blocks.storages_count; a++)
@@ -153,6 +168,31 @@ static void with_too_little_work_nothing_changes(void **state)
     }
 }
 
+static void a_search_that_goes_on_ends_as_if_never_stopped(void **state)
+{
+    uint32_t gone_on = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) {
+        struct fixture of;
+        set_up_random(&of, seed, OPS_MAX);
+        uint64_t *offset = scattered(&of, seed), *whole = scattered(&of, seed);
+        uint64_t aim = of.problem.antichain.bound, step = estimate(&of, aim) + 1;
+        struct tarn_repair *kept = NULL;
+        if (step > 1 && repair(&of, aim, WORK / 10, whole)) {
+            bool found = false;
+            for (uint32_t n = 0; !found; n++, gone_on += n > 1) {
+                found = go_on(&of, aim, n == 0 ? step : 1, &kept, offset);
+                assert_true(found || kept);
+            }
+            assert_memory_equal(offset, whole, of.problem.blocks.storages_count * sizeof *offset);
+        }
+        free(whole);
+        free(offset);
+        tear_down(&of);
+    }
+    assert_true(gone_on > 0);
+}
+
 static struct tarn_plan_summary plan_pipeline(struct pipeline_graph_options options)
 {
     struct tarn_graph *graph = pipeline_graph(&options);
@@ -195,6 +235,7 @@ int main(void)
         cmocka_unit_test(what_is_found_is_safe_and_below_the_aim),
         cmocka_unit_test(slots_hold_what_is_bound_to_them),
         cmocka_unit_test(with_too_little_work_nothing_changes),
+        cmocka_unit_test(a_search_that_goes_on_ends_as_if_never_stopped),
         cmocka_unit_test(what_repeats_comes_within_what_was_rounded_off),
         cmocka_unit_test(pipelines_meet_their_bounds),
     };

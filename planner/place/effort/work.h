@@ -73,9 +73,16 @@ enum { TARN_WORK_ANTICHAIN = 20 };
 
 /* ---- Repair ---- */
 
-/* A neighbour of an item whose row is made or changed, an item that is looked at, and places or
- * words that take one unit. */
-enum { TARN_WORK_REPAIR_PAIR = 3, TARN_WORK_REPAIR_LOOK = 40, TARN_WORK_REPAIR_PLACES = 4 };
+enum {
+    TARN_WORK_REPAIR_PAIR = 2,    /* each neighbour of an item whose row is made */
+    TARN_WORK_REPAIR_RENEW = 10,  /* each move that is made good in a row */
+    TARN_WORK_REPAIR_CHARGE = 20, /* each row that a move changes */
+    TARN_WORK_REPAIR_MOVE = 80,
+    TARN_WORK_REPAIR_MEET = 16, /* finding those that an item shares bytes with */
+    TARN_WORK_REPAIR_GAIN = 30, /* of a pair */
+    TARN_WORK_REPAIR_LOOK = 40, /* at an item */
+    TARN_WORK_REPAIR_PLACES = 6 /* places or words that take one unit, besides */
+};
 
 /* ---- Exact search ---- */
 
