@@ -39,6 +39,10 @@ enum { GAIN_SHARE = 16 };
 /* The last moves, which are made good in a row that was dropped for a while. A move takes as long
  * as about RENEW_SHARE neighbours of a new row. */
 enum { MOVES_KEPT = 256, RENEW_SHARE = 8 };
+/* A look at a neighbour takes as long as about so many words of the sets of units. */
+enum { NEIGHBOUR_WORDS = 4 };
+/* Places that are counted at a time, to find one of those that cost the least. */
+enum { PLACES_BLOCK = 64 };
 
 /* A set of items from which one is drawn at random. */
 struct bag {
@@ -350,20 +354,30 @@ static void flip(struct repair *repair, uint32_t i)
         *cover ^= UINT64_C(1) << i % 64;
 }
 
-/* repair->met: the items in conflict with item i that lie in `run`. */
+/* repair->met: the items in conflict with item i that lie in `run`. From the sets of its units, or,
+ * if those are many, from a look at each neighbour. */
 static void find_met(struct repair *repair, uint32_t i, struct run run)
 {
     const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
     const uint64_t *cover = repair->cover + (size_t)run.place * repair->words;
-    uint64_t *met = repair->met;
-    uint32_t words = repair->words;
+    uint64_t *met = repair->met, looks = (uint64_t)repair->words * (uint32_t)run.size;
+    uint32_t words = repair->words, begin = repair->begin[i], end = repair->begin[i + 1];
+    repair->work += looks / TARN_WORK_REPAIR_PLACES;
+    if (looks > (uint64_t)NEIGHBOUR_WORDS * (end - begin)) {
+        memset(met, 0, words * sizeof *met);
+        for (uint32_t e = begin; e < end; e++) {
+            struct run other = run_of(repair, repair->neighbour[e]);
+            if (other.place < run.place + run.size && run.place < other.place + other.size)
+                tarn_set_add(met, repair->neighbour[e]);
+        }
+        return;
+    }
     memcpy(met, cover, words * sizeof *met);
     for (int32_t u = 1; u < run.size; u++) {
         cover += words;
         for (uint32_t w = 0; w < words; w++) met[w] |= cover[w];
     }
     for (uint32_t w = 0; w < words; w++) met[w] &= conflict[w];
-    repair->work += (uint64_t)words * (uint32_t)run.size / TARN_WORK_REPAIR_PLACES;
 }
 
 /* Item i begins to pay for what it shares in `run` (sign 1), or stops (-1). */
@@ -409,15 +423,16 @@ static void put_items(struct repair *repair, const struct tarn_repair_options *o
                       const uint64_t *offset)
 {
     const struct tarn_blocks *blocks = &repair->problem->blocks;
+    for (uint32_t i = 0; i < repair->count; i++) {
+        repair->open.at[i] = repair->hope.at[i] = TARN_NONE;
+        repair->place[i] = (int32_t)repair->height; /* not yet put: it shares bytes with none */
+    }
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct tarn_block block = tarn_block_at(blocks, b);
         uint64_t place = offset[block.members[0]], most = options->aim - block.size;
+        uint32_t i = repair->item_of[b];
         if (options->leader && options->leader[b] != b) continue;
-        repair->place[repair->item_of[b]] = (int32_t)((place < most ? place : most) / repair->unit);
-    }
-    for (uint32_t i = 0; i < repair->count; i++)
-        repair->open.at[i] = repair->hope.at[i] = TARN_NONE;
-    for (uint32_t i = 0; i < repair->count; i++) {
+        repair->place[i] = (int32_t)((place < most ? place : most) / repair->unit);
         if (repair->is_slotted[i]) repair->place[i] = slot_below(repair, repair->place[i]);
         pay(repair, i, run_of(repair, i), 1);
         note(repair, i);
@@ -526,6 +541,14 @@ static int32_t least_of(const int32_t *cost, uint32_t places)
     return least;
 }
 
+/* How many of the places cost this. */
+static uint32_t count_equal(const int32_t *cost, uint32_t places, int32_t value)
+{
+    uint32_t equal = 0;
+    for (uint32_t o = 0; o < places; o++) equal += cost[o] == value;
+    return equal;
+}
+
 static struct choice look_up(struct repair *repair, uint32_t i)
 {
     uint64_t since = repair->moves - repair->until[i];
@@ -541,9 +564,14 @@ static struct choice look_up(struct repair *repair, uint32_t i)
     repair->least[i] = choice.least;
     repair->work += TARN_WORK_REPAIR_LOOK + places / TARN_WORK_REPAIR_PLACES;
     if (choice.least >= repair->paid[i]) return choice;
-    uint32_t equal = 0;
-    for (uint32_t o = 0; o < places; o++) equal += cost[o] == choice.least;
+    uint32_t equal = count_equal(cost, places, choice.least);
     uint32_t chosen = tarn_random_below(&repair->random, equal);
+    while (places - (uint32_t)choice.place >= PLACES_BLOCK) {
+        equal = count_equal(cost + choice.place, PLACES_BLOCK, choice.least);
+        if (chosen < equal) break;
+        chosen -= equal;
+        choice.place += PLACES_BLOCK;
+    }
     for (;; choice.place++)
         if (cost[choice.place] == choice.least && chosen-- == 0) return choice;
 }
