@@ -235,7 +235,7 @@ FIRST = int(sys.argv[1]) if len(sys.argv) == 2 else 0
 
 
 def together(name, count, names):
-    return named(name, count, *map(str, names), seconds=500, program=__file__)
+    return named(name, count, *map(str, names), program=__file__)
 
 
 if __name__ == "__main__":
