@@ -425,6 +425,9 @@ static void never_worse_and_every_plan_refines_its_source(void **state)
 
 /* ---- Several streams ---- */
 
+/* Of improvement: what holds of orders holds after each of them, and 200 take ten times longer. */
+enum { ROUNDS = 10 };
+
 static uint64_t makespan(const struct tarn_graph *graph)
 {
     struct tarn_simulation *simulation;
@@ -454,7 +457,8 @@ static void several_streams_are_judged_by_their_heaviest_antichain(void **state)
         double slowdown = seed % 4 == 2 ? 0.1 : 0;
         assert_int_equal(
             tarn_graph_reorder(graph,
-                               TARN_REORDER_OPTIONS(.alignment = 1, .keep_time = keep_time,
+                               TARN_REORDER_OPTIONS(.alignment = 1, .effort = ROUNDS,
+                                                    .keep_time = keep_time,
                                                     .slowdown_max = slowdown, .report = &report),
                                &result, NULL),
             TARN_OK);
@@ -501,12 +505,12 @@ static void contiguous_groups_and_coupling_count_before_an_order_is_taken(void *
         options.group_share = 40;
         struct tarn_graph *graph = random_graph(&options);
         uint64_t before = footprint_of(graph, NULL, NULL);
-        uint64_t after = footprint_of(graph, TARN_REORDER_OPTIONS(0), NULL);
+        uint64_t after = footprint_of(graph, TARN_REORDER_OPTIONS(.effort = ROUNDS), NULL);
         assert_true(after <= before);
         improved += after < before;
         before = footprint_of(graph, NULL, TARN_COUPLE_OPTIONS(.slowdown_max = 1));
-        after =
-            footprint_of(graph, TARN_REORDER_OPTIONS(0), TARN_COUPLE_OPTIONS(.slowdown_max = 1));
+        after = footprint_of(graph, TARN_REORDER_OPTIONS(.effort = ROUNDS),
+                             TARN_COUPLE_OPTIONS(.slowdown_max = 1));
         if (graph->streams_count > 1) assert_true(after <= before);
         tarn_graph_destroy(graph);
     }

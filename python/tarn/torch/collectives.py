@@ -14,8 +14,8 @@ from .kernel import Kernel
 try:  # PyTorch without collectives has none of them
     from torch.distributed import _functional_collectives as _meta  # noqa: F401 pylint: disable=unused-import
     from torch.distributed.distributed_c10d import (
-        AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions, ReduceScatterOptions,
-        _resolve_process_group)
+        AllgatherOptions, AllreduceCoalescedOptions, AllreduceOptions, AllToAllOptions,
+        BroadcastOptions, ReduceScatterOptions, _resolve_process_group)
     WAIT: Any = torch.ops._c10d_functional.wait_tensor.default
 except (ImportError, AttributeError):
     WAIT = None
@@ -200,23 +200,30 @@ def reduced(group: Any, outs: Any, given: Any, text: str, scattered: bool = True
 
 
 def _start(name: str, group: Any, args: Any, outs: Any) -> Any:
-    """(work, what is left to do then or None) of a collective whose places are known; None: of
-    others."""
+    """(work, what is left to do then or None) of a collective. outs: the places of its fresh results.
+    None: of those that cannot write to places."""
     given = args[0]
+    several = isinstance(given, (list, tuple))
+    if name.endswith("_out"):
+        name, outs = name[:-len("_out")], [args[-1]]
+    elif name.endswith("_"):
+        name, outs = name[:-1], given if several else [given]
     if name == "all_gather_into_tensor_coalesced":
         return group.allgather_into_tensor_coalesced(outs, list(given)), None
     if name == "all_gather_into_tensor":
         return group._allgather_base(outs[0], given, AllgatherOptions()), None
     if name.startswith("reduce_scatter_tensor"):
-        several = name.endswith("_coalesced")
         return reduced(group, outs, given if several else [given], args[1])
-    if name in ("all_reduce", "all_reduce_"):
-        out = outs[0] if outs else given
-        if outs:
-            out.copy_(given)
-        return group.allreduce([out], _reduction(args[1], AllreduceOptions())), None
     if name == "all_reduce_coalesced":
         return reduced(group, outs, given, args[1], scattered=False)
+    if name in ("all_reduce", "broadcast"):
+        if outs[0] is not given:
+            outs[0].copy_(given)
+        if name == "all_reduce":
+            return group.allreduce(list(outs), _reduction(args[1], AllreduceOptions())), None
+        options = BroadcastOptions()
+        options.rootRank = args[1]
+        return group.broadcast(list(outs), options), None
     if name == "all_to_all_single":
         return group.alltoall_base(outs[0], given, list(args[1]), list(args[2]),
                                    AllToAllOptions()), None
@@ -267,7 +274,8 @@ def bound(op: str, target: Any, args: Any, kwargs: Any, outs: Any, wire: Optiona
 
 
 def _as_it_is(target: Any, args: Any, kwargs: Any, outs: Any) -> Any:
-    """A collective that has no places of its own: its results are copied to theirs."""
+    """A collective that cannot write to places (a send, a receive): its results are copied to theirs.
+    Nobody watches its wait, which ends by the time limit of its process group."""
     results = target(*args, **kwargs)
     results = results if isinstance(results, (list, tuple)) else [results]
 

@@ -1,4 +1,4 @@
-"""The council of tarn.torch's steps (agreement.py) alone, on 2 and 3 processes of gloo: ranks that fail alike, unlike or twice,
+"""The council of tarn.torch's steps (agreement.py) alone, on 2 to 4 processes of gloo: ranks that fail alike, unlike or twice,
 that go on or do not, that are slow, at random places of random steps. No sum may have summands of two collectives, a rank that
 has left a wait may not communicate again, and ranks that fail alike go on. TAP on stdout.
 
@@ -190,7 +190,29 @@ def sizes_and_votes(world):
     rejected(lambda: council.told("a" * 9, "a capture") if world.rank == 0 else council.votes(9), "has come to")
 
 
+def in_pairs(world):
+    """Collectives of pairs of ranks are known to their pairs alone. Ranks that fail alike after the same ones go on; if a pair has
+    communicated and the other one has not, no rank goes on, though none waits, and the errors are equal."""
+    council, pair = world.councils[0], world.rank // 2
+    group = dist.ProcessGroupGloo(dist.PrefixStore(f"pair{pair}", world.store), world.rank % 2, 2, datetime.timedelta(seconds=TIMEOUT))
+
+    def step(sums):
+        council.goes_on()
+        council.votes(0)
+        for place in range(sums):
+            given = torch.ones(1)
+            council.wait(group.allreduce([given]), f"sum{place}")
+            assert given.item() == 2
+        council.failed(Failing("no more"))
+
+    for sums in (1, 0, 2):
+        step(sums)
+    step(pair)
+    rejected(lambda: step(0), "ranks [0, 1, 2, 3] have failed, each in its way")
+
+
 SINGLE = {f.__name__: f for f in (interrupted, broken_and_forgotten, unwatched, watched, unlike_meetings, sizes_and_votes)}
+KNOWN = {**SINGLE, "in_pairs": in_pairs}
 
 
 def rank_of(rank, ranks, path, names):
@@ -199,8 +221,8 @@ def rank_of(rank, ranks, path, names):
     for seed in names:
         world = World(seed, rank, ranks, store)
         try:
-            if seed in SINGLE:
-                SINGLE[seed](world)
+            if seed in KNOWN:
+                KNOWN[seed](world)
             else:
                 scenario(world, int(seed))
         except BaseException:
@@ -213,7 +235,7 @@ FIRST = int(sys.argv[1]) if len(sys.argv) == 2 else 0
 
 
 def together(name, count, names):
-    return named(name, count, *map(str, names), seconds=500, program=__file__)
+    return named(name, count, *map(str, names), program=__file__)
 
 
 if __name__ == "__main__":
@@ -223,5 +245,6 @@ if __name__ == "__main__":
         os._exit(0)
     DRAWS = SCENARIOS * (10 if CAMPAIGN else 1)
     run([together("one_thing_each", 2, SINGLE),
+         together("four_ranks_in_pairs", 4, ["in_pairs"]),
          together("two_ranks_at_random", 2, range(FIRST, FIRST + DRAWS)),
          together("three_ranks_at_random", 3, range(FIRST + 10000, FIRST + 10000 + DRAWS))])

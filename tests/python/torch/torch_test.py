@@ -81,8 +81,8 @@ def planned_steps_are_bit_equal_with_eager_ones():
 
 def reordered_and_recomputed_steps_are_bit_equal_too():
     for name in ("small_gpt", "small_resnet"):
-        most = compare(name, 3, reorder=True).plan.footprint
-        step = compare(name, reorder=True, budget=0.8)
+        most = compare(name, 3, reorder=True, effort=20).plan.footprint
+        step = compare(name, reorder=True, budget=0.8, effort=20)
         assert step.plan.footprint <= 0.8 * most + 1 and step.report().recomputed
         assert "run again" in str(step.report())
 
@@ -127,7 +127,7 @@ def threads_do_not_draw_again():
 
 def moving(kinds="activations", **more):
     """With a budget, even a large one, all that persists moves; without one what nobody waits for."""
-    return {"offload": {"rate": "50GB/s", "latency_ns": 100, "bytes_min": 4096, "kinds": kinds}, **more}
+    return {"offload": {"rate": "50GB/s", "latency_ns": 100, "bytes_min": 4096, "kinds": kinds}, "effort": 20, **more}
 
 
 def what_moves_keeps_its_bits():
