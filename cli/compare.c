@@ -7,7 +7,7 @@
 #include "command/command.h"
 #include "verbs.h"
 
-#define SHOWN_MAX 10u /* storages that are listed without --all */
+#define SHOWN_MAX 10u /* storages that are listed without --changes */
 
 struct side {
     const char *plan_path, *graph_path; /* graph_path: NULL, not given */

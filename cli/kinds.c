@@ -5,14 +5,15 @@
 
 const char *tarn_kinds_split(struct tarn_kinds *kinds)
 {
-    static const char too_many[] = "--in-place-kinds takes up to 32 kinds";
     kinds->count = 0;
-    if (kinds->text && strlen(kinds->text) >= sizeof kinds->copy) return too_many;
+    if (kinds->text && strlen(kinds->text) >= sizeof kinds->copy)
+        return "--in-place-kinds takes up to 1023 characters";
     if (kinds->text) {
         strcpy(kinds->copy, kinds->text);
         char *rest = kinds->copy;
         for (char *word; (word = strsep(&rest, ",")) != NULL;) {
-            if (kinds->count == TARN_KINDS_MAX) return too_many;
+            if (word[0] == '\0') return "--in-place-kinds has a kind without a name";
+            if (kinds->count == TARN_KINDS_MAX) return "--in-place-kinds takes up to 32 kinds";
             kinds->words[kinds->count++] = word;
         }
     }

@@ -1,4 +1,5 @@
-/* List files: the path of a graph in each line, for tarn plan --batch and the verbs of families. */
+/* List files: the path of a graph in each line, for tarn plan --batch, and for --family and
+ * --ranks of tarn plan and tarn verify. */
 #ifndef TARN_CLI_LIST_H
 #define TARN_CLI_LIST_H
 

@@ -84,8 +84,7 @@ static const struct unit *find_unit(const char *name)
     return NULL;
 }
 
-/* The digits after the point as bytes, rounded down, by long division starting at the last
- * digit. */
+/* The digits after the point as bytes, not rounded, by long division starting at the last digit. */
 static double fraction_of(const char *digits, const char *end, double bytes)
 {
     double fraction = 0;
@@ -139,8 +138,8 @@ static bool parse_seconds(const char *text, uint64_t *ns)
     return true;
 }
 
-/* With a percent sign or without; as many billionths as parse_seconds would make of it, of a
- * percent. */
+/* A percentage of up to nine decimals, with a percent sign or without; *share is it divided by
+ * 100. */
 static bool parse_percent(const char *text, double *share)
 {
     char number[32];

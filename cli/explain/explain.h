@@ -12,8 +12,8 @@
 bool tarn_explain_arena(struct tarn_printer *printer, const struct tarn_model *model);
 
 /* Tries other ways of planning, and prints the footprint and the price of each. `source`: the graph
- * that the plan was made for; `stop` ends the tries early. Returns the status of the last try that
- * ran out of memory, else TARN_OK. */
+ * that the plan was made for; `stop` ends the tries early. Returns TARN_SYSTEM if a try ran out of
+ * memory, TARN_INTERRUPTED if it was stopped, else TARN_OK. */
 enum tarn_status tarn_explain_changes(struct tarn_printer *printer, const struct tarn_model *model,
                                       struct tarn_graph *source, const bool *stop);
 

@@ -17,8 +17,9 @@ enum tarn_direction { TARN_BEFORE, TARN_AFTER };
 /* Lists, for every reserved byte of a holder, the nearest holder that has this byte before (after)
  * it in the order of the model. What is there only where the holder is not counts as one of another
  * iteration. If there is no such holder in this iteration, it is the last
- * (first) one of the next iteration. The list ends with holder TARN_NONE. Allocated from the
- * memory; NULL: no memory left. Cost: O(holders + k log k + k^2) for k holders that share bytes. */
+ * one of the iteration before (the first one of the iteration after). The list ends with holder
+ * TARN_NONE. Allocated from the memory; NULL: no memory left. Cost: O(holders + k log k + k^2) for
+ * k holders that share bytes. */
 struct tarn_neighbour *tarn_neighbours(struct tarn_memory *memory, const struct tarn_model *model,
                                        uint32_t holder, enum tarn_direction direction);
 

@@ -47,8 +47,8 @@ enum tarn_status tarn_plan_make(struct tarn_graph *graph, const struct tarn_plan
 enum tarn_status tarn_planned_make(struct tarn_planned *planned,
                                    const struct tarn_plan_options *options, bool aims,
                                    uint32_t work_part, struct tarn_error *error);
-/* For graphs with moves: storages that copies use until the iteration ends, and longer than all
- * other ops run, change their places within their arenas, away from bytes that the next iteration
+/* For graphs with moves: storages that copies still read or write after the last other op has
+ * ended change their places within their arenas, away from bytes that the next iteration
  * takes first. Footprints stay. *period_ns: the modelled time from an iteration to the next one is
  * at most that; 0: not computed. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_plan_settle_boundary(struct tarn_plan *plan, uint64_t *period_ns);

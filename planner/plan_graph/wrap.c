@@ -21,7 +21,8 @@
 #include "streams/order/simulator.h"
 #include "tarn/simulate.h"
 
-/* Periods that are tried, each by so many rounds of single changes, and by placing all anew. */
+/* STEPS: periods that are tried. ROUNDS: of single changes for each period. TRIES: changes of a
+ * round at most. VISITS: work that is charged for each storage that a look for a place passes. */
 enum { STEPS = 4, ROUNDS = 3, TRIES = 100, VISITS = 8 };
 #define WORK_MAX UINT64_C(250000000) /* for one of them: visits of some nanoseconds */
 
@@ -40,7 +41,7 @@ struct wrap {
     const struct tarn_graph *graph;
     struct tarn_region region;
     struct tarn_reuse reuse;
-    uint32_t count;        /* planned storages, all arrays are by */
+    uint32_t count;        /* planned storages: the length of every array */
     int64_t *begin, *end;  /* of the producer; of the last user */
     uint64_t *from, *size; /* bytes, offsets counted over all spaces */
     bool *is_fixed;

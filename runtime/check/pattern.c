@@ -1,5 +1,6 @@
-/* Patterns: word i of a pattern is seed + i * STEP. Words of two patterns are equal only if the
- * seeds differ by a multiple of STEP, which mixed seeds practically never do. The addition carries
+/* Patterns: word i of a pattern is seed + i * STEP. Word i of one pattern equals word j of
+ * another one only if their seeds differ by exactly (j - i) * STEP modulo 2^64, which mixed seeds
+ * practically never do. The addition carries
  * from word to word, so filling and comparing cost one add and one memory access per 8 bytes.
  * Storages inside contiguous groups start at any byte, hence memcpy for words. */
 #include "pattern.h"

@@ -16,8 +16,8 @@ void tarn_gates_finish(struct tarn_executor *executor);
 
 /* The next submit waits for the last iteration of the session of that plan. */
 void tarn_gates_follow(struct tarn_executor *executor, uint32_t plan);
-/* The next submit waits for these events, and raises those. TARN_SYSTEM: no memory; TARN_USAGE: no
- * event. */
+/* The next submit waits for these events, and raises those. TARN_SYSTEM: no memory; TARN_USAGE: a
+ * value that no counter reaches. */
 enum tarn_status tarn_gates_surround(struct tarn_executor *executor,
                                      const struct tarn_submit_options *around,
                                      struct tarn_error *error);

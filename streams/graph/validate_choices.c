@@ -1,7 +1,7 @@
 /* Checks the fields that allow transforms to change an op: write over one of its inputs, run
- * another implementation; and memory spaces. The checks look up producers, so they run after the
- * records' checks.
- * Cost: linear in inputs, outputs and lists of choices.
+ * another implementation; the arms of conditionals; and memory spaces. The checks look up
+ * producers, so they run after the records' checks. Cost: linear in inputs, outputs and lists of
+ * choices.
  */
 
 #include "validate.h"

@@ -1,6 +1,6 @@
-/* Refinement, the records: checks that every stream, space, group and tensor of the plan's graph
- * equals the source graph's, or follows from allowed transforms. `docs/formats.md` has the table of
- * fields, and the check of each.
+/* Refinement, the records: checks that every stream, space, group, tensor and op of the plan's
+ * graph equals the source graph's, or follows from allowed transforms. `docs/formats.md` has the
+ * table of fields, and the check of each.
  *
  * Cost: linear in the graphs and their names. */
 #include <assert.h>
@@ -10,6 +10,8 @@
 
 #include "refine.h"
 #include "streams/graph/report.h"
+
+/* ---- Ops ---- */
 
 /* The op that an op of the final graph runs: the inputs and outputs of its origin, or of the chosen
  * implementation if that names its own.
@@ -96,7 +98,7 @@ void tarn_refine_add(struct tarn_comparison *comparison, struct tarn_violation v
     tarn_verdict_add(comparison->verdict, violation, TARN_NO_SUSPECTS, "%s", text);
 }
 
-/* Refinement, the record of one op: every field equals the origin's field, or follows from the
+/* The record of one op: every field equals the origin's field, or follows from the
  * chosen implementation. A new field of ops needs a row in the table below. refine_versions.c and
  * refine_control.c check the lists of tensors and control arcs.
  * Cost: linear in the record. */
