@@ -59,9 +59,11 @@ static enum tarn_status make_plan(const struct tarn_plan_settings *settings,
             tarn_planned_make(final, &options, settings->plan.budget != NULL, 1, error);
         if (status != TARN_OK) return status;
     } else if (options.progress) {
-        struct tarn_plan_progress progress = {sizeof progress, final->plan->footprint,
-                                              final->plan->claim.bound, 0};
-        options.progress(options.user, &progress);
+        struct tarn_plan_summary made; /* over all spaces */
+        tarn_plan_summarize(final->plan, &made);
+        options.progress(options.user,
+                         &(struct tarn_plan_progress){sizeof(struct tarn_plan_progress),
+                                                      made.footprint, made.bound, 0});
     }
     bool is_within = options.capacity > 0 && final->plan->stopped == TARN_STOP_NONE;
     if (settings->plan.budget && is_within && final->plan->ended == TARN_END_EFFORT &&
