@@ -38,6 +38,8 @@ enum { NO_SLOT = 1 << 30 };
 enum { GAIN_SHARE = 16 };
 /* The last moves, which are made good in a row that was dropped for a while. */
 enum { MOVES_KEPT = 256 };
+/* A look at a neighbour takes as long as about so many words of the sets of units. */
+enum { NEIGHBOUR_WORDS = 4 };
 
 /* Costs of places that change at once. */
 enum { LANES = 4 };
@@ -354,21 +356,30 @@ static void flip(struct tarn_repair *repair, uint32_t i)
         *cover ^= UINT64_C(1) << i % 64;
 }
 
-/* repair->met: the items in conflict with item i that lie in `run`. */
+/* repair->met: the items in conflict with item i that lie in `run`. From the sets of its units, or,
+ * if those are many, from a look at each neighbour. */
 static void find_met(struct tarn_repair *repair, uint32_t i, struct run run)
 {
     const uint64_t *conflict = repair->conflict + (size_t)i * repair->words;
     const uint64_t *cover = repair->cover + (size_t)run.place * repair->words;
-    uint64_t *met = repair->met;
-    uint32_t words = repair->words;
+    uint64_t *met = repair->met, looks = (uint64_t)repair->words * (uint32_t)run.size;
+    uint32_t words = repair->words, begin = repair->begin[i], end = repair->begin[i + 1];
+    repair->work += TARN_WORK_REPAIR_MEET + looks / TARN_WORK_REPAIR_PLACES;
+    if (looks > (uint64_t)NEIGHBOUR_WORDS * (end - begin)) {
+        memset(met, 0, words * sizeof *met);
+        for (uint32_t e = begin; e < end; e++) {
+            struct run other = repair->run[repair->neighbour[e]];
+            if (other.place < run.place + run.size && run.place < other.place + other.size)
+                tarn_set_add(met, repair->neighbour[e]);
+        }
+        return;
+    }
     memcpy(met, cover, words * sizeof *met);
     for (int32_t u = 1; u < run.size; u++) {
         cover += words;
         for (uint32_t w = 0; w < words; w++) met[w] |= cover[w];
     }
     for (uint32_t w = 0; w < words; w++) met[w] &= conflict[w];
-    repair->work +=
-        TARN_WORK_REPAIR_MEET + (uint64_t)words * (uint32_t)run.size / TARN_WORK_REPAIR_PLACES;
 }
 
 /* Item i begins to pay for what it shares in `run` (sign 1), or stops (-1). */
@@ -414,16 +425,16 @@ static void put_items(struct tarn_repair *repair, const struct tarn_repair_optio
                       const uint64_t *offset)
 {
     const struct tarn_blocks *blocks = &repair->problem->blocks;
+    for (uint32_t i = 0; i < repair->count; i++) {
+        repair->open.at[i] = repair->hope.at[i] = TARN_NONE;
+        repair->run[i].place = (int32_t)repair->height; /* not yet put: it shares bytes with none */
+    }
     for (uint32_t b = 0; b < blocks->count; b++) {
         struct tarn_block block = tarn_block_at(blocks, b);
         uint64_t place = offset[block.members[0]], most = options->aim - block.size;
+        uint32_t i = repair->item_of[b];
         if (options->leader && options->leader[b] != b) continue;
-        repair->run[repair->item_of[b]].place =
-            (int32_t)((place < most ? place : most) / repair->unit);
-    }
-    for (uint32_t i = 0; i < repair->count; i++)
-        repair->open.at[i] = repair->hope.at[i] = TARN_NONE;
-    for (uint32_t i = 0; i < repair->count; i++) {
+        repair->run[i].place = (int32_t)((place < most ? place : most) / repair->unit);
         if (repair->is_slotted[i]) repair->run[i].place = slot_below(repair, repair->run[i].place);
         pay(repair, i, repair->run[i], 1);
         note(repair, i);
