@@ -92,6 +92,7 @@ struct tarn_repair {
     int32_t *least;                 /* item -> no cost of its row is less; 0 if it has none */
     int32_t *change; /* a row while it is made: by how much the cost of a place is larger */
     uint64_t random, work;
+    bool is_stuck; /* nothing would change any more */
 };
 
 /* ---- What it is for ---- */
@@ -621,7 +622,8 @@ static bool run(struct tarn_repair *repair, const struct tarn_repair_options *op
     while (repair->open.count > 0 && repair->work < most) {
         if (improve(repair)) continue;
         if (tarn_deadline_is_over(&options->deadline)) break;
-        if (!gain(repair)) break;
+        repair->is_stuck = !gain(repair);
+        if (repair->is_stuck) break;
     }
     return repair->open.count == 0;
 }
@@ -639,7 +641,7 @@ run_avx2(struct tarn_repair *repair, const struct tarn_repair_options *options)
 static bool run_fast(struct tarn_repair *repair, const struct tarn_repair_options *options)
 {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2")) return run_avx2(repair, options);
+    if (!options->is_baseline && __builtin_cpu_supports("avx2")) return run_avx2(repair, options);
 #endif
     return run(repair, options);
 }
@@ -697,7 +699,8 @@ enum tarn_status tarn_repair_place(const struct tarn_problem *problem,
         offset[tarn_block_at(blocks, b).members[0]] =
             (uint64_t)repair->run[repair->item_of[b]].place * repair->unit;
     *work = repair->work;
-    if (*found) tarn_repair_finish(repair);
-    *kept = *found ? NULL : repair;
+    bool is_over = *found || repair->is_stuck;
+    if (is_over) tarn_repair_finish(repair);
+    *kept = is_over ? NULL : repair;
     return TARN_OK;
 }

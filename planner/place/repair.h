@@ -16,6 +16,7 @@ struct tarn_repair_options {
     const bool *in_slots;
     uint32_t slots_count;
     struct tarn_deadline deadline;
+    bool is_baseline; /* without the processor's wider instructions: for tests, same results */
 };
 
 /* A search that was stopped and may go on. */
@@ -24,7 +25,7 @@ struct tarn_repair;
 /* offset: by storage, any offsets, from which the search starts; then those at which it ended.
  * *kept: NULL, or a search of the same problem, which goes on, with the same options but for work
  * and deadline. Then it is what was stopped, for another call or tarn_repair_finish; NULL if it has
- * found a placement, or did nothing.
+ * found a placement, did nothing, or would change nothing any more.
  * *found: no two storages in conflict share bytes there, and none ends above the aim. It does
  * nothing if tarn_repair_estimate is 0 or at least as much as the work allowed. The problem has its
  * rows.

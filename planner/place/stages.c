@@ -604,10 +604,13 @@ static enum tarn_status repair_coarse(struct tarn_placing *placing, struct repai
     bool placed = tarn_placing_is_settled(own);
     size_t fine_count = placing->problem.blocks.storages_count;
     size_t count = problem->blocks.storages_count, size = sizeof *repairing->coarse_offset;
-    uint64_t make;
+    uint64_t make = 0;
+    enum tarn_status status = TARN_OK;
     own->work_left = work_max;
-    enum tarn_status status = tarn_repair_estimate(problem, repairing->options.aim, &make);
-    if (status != TARN_OK || make == 0 || own->work_left / REPAIR_MAKES < make) return status;
+    if (!repairing->kept) {
+        status = tarn_repair_estimate(problem, repairing->options.aim, &make);
+        if (status != TARN_OK || make == 0 || work_max / REPAIR_MAKES < make) return status;
+    }
     if (!repairing->is_ready) {
         repairing->coarse_offset = tarn_region_take(own->region, count, size);
         repairing->tried = tarn_region_take(own->region, fine_count, sizeof *repairing->tried);

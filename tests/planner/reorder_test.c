@@ -425,7 +425,8 @@ static void never_worse_and_every_plan_refines_its_source(void **state)
 
 /* ---- Several streams ---- */
 
-/* Of improvement: what holds of orders holds after each of them, and 200 take ten times longer. */
+/* The effort where what is tested holds of every order: 10 rounds of improvement instead of 200,
+ * and 15 starts instead of 300, ten times faster. */
 enum { ROUNDS = 10 };
 
 static uint64_t makespan(const struct tarn_graph *graph)

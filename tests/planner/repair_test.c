@@ -85,6 +85,50 @@ static void what_is_found_is_safe_and_below_the_aim(void **state)
     if (GRAPHS >= 100) assert_true(asked > GRAPHS / 20 && at_bound > asked / 2);
 }
 
+/* What is kept is a search that goes on: it spends the work that it gets. Instructions of the
+ * processor change nothing. */
+static void what_is_kept_goes_on_and_is_the_same_everywhere(void **state)
+{
+    enum { MORE = 10000 };
+    uint32_t stuck = 0, going = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < GRAPHS / 4; seed++) {
+        struct fixture of;
+        set_up_random(&of, seed, OPS_MAX);
+        size_t count = of.problem.blocks.storages_count;
+        struct tarn_repair_options options = {
+            .aim = of.problem.antichain.bound, .work_max = 2 * (uint64_t)WORK, .seed = 1};
+        uint64_t *offset[2], work[2];
+        struct tarn_repair *kept[2] = {NULL, NULL};
+        bool found[2];
+        for (int way = 0; way < 2; way++) {
+            offset[way] = scattered(&of, seed);
+            options.is_baseline = way == 1;
+            assert_int_equal(tarn_repair_place(&of.problem, &options, &kept[way], offset[way],
+                                               &found[way], &work[way]),
+                             TARN_OK);
+        }
+        assert_true(found[0] == found[1] && work[0] == work[1] && !kept[0] == !kept[1]);
+        assert_memory_equal(offset[0], offset[1], count * sizeof *offset[0]);
+        stuck += !found[0] && !kept[0] && work[0] > 0;
+        if (kept[0]) {
+            going++;
+            options.is_baseline = false;
+            options.work_max = MORE;
+            assert_int_equal(
+                tarn_repair_place(&of.problem, &options, &kept[0], offset[0], &found[0], &work[0]),
+                TARN_OK);
+            assert_true(!kept[0] || work[0] >= MORE);
+        }
+        for (int way = 0; way < 2; way++) {
+            tarn_repair_finish(kept[way]);
+            free(offset[way]);
+        }
+        tear_down(&of);
+    }
+    if (GRAPHS >= 1000) assert_true(stuck > 0 && going > 0);
+}
+
 /* Every third storage is bound to slots. */
 struct slots {
     bool *in;         /* by storage */
@@ -233,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_found_is_safe_and_below_the_aim),
+        cmocka_unit_test(what_is_kept_goes_on_and_is_the_same_everywhere),
         cmocka_unit_test(slots_hold_what_is_bound_to_them),
         cmocka_unit_test(with_too_little_work_nothing_changes),
         cmocka_unit_test(a_search_that_goes_on_ends_as_if_never_stopped),

@@ -610,8 +610,6 @@ static uint64_t search_with(struct tarn_graph *graph, bool couple, struct watche
     return couple ? coupled.bound : reordered.peak_after;
 }
 
-/* A budget is kept to, and gives the same every time; all steps give what no budget does; who stops
- * in the first step gets no second one. */
 /* Every number of steps at first, then larger strides, and always the last one. */
 static uint64_t later(uint64_t steps, uint64_t last)
 {
@@ -619,6 +617,8 @@ static uint64_t later(uint64_t steps, uint64_t last)
     return steps < last && next > last ? last : next;
 }
 
+/* A budget is kept to, and gives the same every time; all steps give what no budget does; who stops
+ * in the first step gets no second one. */
 static void steps_are_counted_told_and_limited(void **state)
 {
     (void)state;

@@ -2,6 +2,7 @@
 #ifndef TARN_PLANNER_TRANSFORM_OFFLOAD_CLOCK_H
 #define TARN_PLANNER_TRANSFORM_OFFLOAD_CLOCK_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "offload.h"
@@ -112,6 +113,7 @@ int64_t tarn_offload_simulate(struct tarn_offload_trial *trial);
 static inline uint32_t tarn_offload_main_from(const struct tarn_offload_model *model, uint32_t p,
                                               bool behind)
 {
+    assert(p <= model->count);
     return model->main_next[p + behind];
 }
 

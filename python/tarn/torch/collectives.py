@@ -150,10 +150,10 @@ def stand_in(target: Any, args: Any, kwargs: Any, value: Any) -> Any:
             flat = flat.new_ones(fake.numel())
         return flat[:fake.numel()].clone().view(fake.shape)
 
-    if isinstance(value, (list, tuple)):
-        return [one(tensor, fake) for tensor, fake in zip(given, value)]
     if name.endswith("_") or target._schema.arguments[0].alias_info is not None:
         return given
+    if isinstance(value, (list, tuple)):
+        return [one(tensor, fake) for tensor, fake in zip(given, value)]
     return one(given, value)
 
 
@@ -205,12 +205,14 @@ def _start(name: str, group: Any, args: Any, outs: Any) -> Any:
     given = args[0]
     several = isinstance(given, (list, tuple))
     if name.endswith("_out"):
-        name, outs = name[:-len("_out")], [args[-1]]
-    elif name.endswith("_"):
+        return _into(args[-1], outs, _start(name[:-len("_out")], group, args, [args[-1]]))
+    if name.endswith("_"):
         name, outs = name[:-1], given if several else [given]
     if name == "all_gather_into_tensor_coalesced":
         return group.allgather_into_tensor_coalesced(outs, list(given)), None
     if name == "all_gather_into_tensor":
+        if given.is_complex():
+            given, outs = torch.view_as_real(given.resolve_conj()), [torch.view_as_real(outs[0])]
         return group._allgather_base(outs[0], given, AllgatherOptions()), None
     if name.startswith("reduce_scatter_tensor"):
         return reduced(group, outs, given if several else [given], args[1])
@@ -228,6 +230,21 @@ def _start(name: str, group: Any, args: Any, outs: Any) -> Any:
         return group.alltoall_base(outs[0], given, list(args[1]), list(args[2]),
                                    AllToAllOptions()), None
     return None
+
+
+def _into(out: Any, results: Any, started: Any) -> Any:
+    """As `started`, of a collective into the tensor `out`. In a trace what it returns is another
+    tensor, which has a place of its own: it becomes equal."""
+    if not results:
+        return started
+    work, done = started
+
+    def copied() -> None:
+        if done:
+            done()
+        results[0].copy_(out)
+
+    return work, copied
 
 
 def received(lowered: Any, op: Any) -> int:

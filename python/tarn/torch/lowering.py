@@ -48,6 +48,7 @@ class Op:
     redraws: bool = False  # if it runs again it gets the numbers that it had
     on_heap: bool = False  # keeps what it asks for
     run: Optional[Callable[..., Any]] = None  # given the tensors of `arguments`, returns what to call
+    calls_program: bool = False  # which may look at what it has done in such ops before
     arguments: List[torch.fx.Node] = field(default_factory=list)
     group: str = ""  # the communicator of a collective
     others: Sequence[str] = ()  # further communicators of an op that uses several
@@ -250,9 +251,10 @@ class Lowered:
                 self.ids[s] = builder.tensor(storage.name, storage.size, storage.kind)
             else:
                 self.ids[s] = builder.alias(self.ids[storage.root], storage.name)
-        last: Dict[Any, Any] = {}  # what draws random numbers, and what communicates, keeps its order
+        last: Dict[Any, Any] = {}  # what draws, communicates or calls the program keeps its order
         for index, op in enumerate(self.ops):
             lines = ["random"] if op.is_random else [op.group or op.stream, *op.others]
+            lines += ["program"] if op.calls_program else []
             control = dict.fromkeys(last[line] for line in lines if line and line in last)
             last.update((line, index) for line in lines)
             builder.op(op.name, tarn.StreamId(op.stream), [self.ids[s] for s in op.inputs],

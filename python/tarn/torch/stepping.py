@@ -27,6 +27,7 @@ from .costs import Costs
 from .moving import Homes, Host, host_size
 from .program import Program, away, profile, profile_apart
 from .tensors import distance, empty_as, local, tensors_of
+from .timing import makespan
 from .tracing import NotRun, Traced, detached, loss_in, reason
 from .updates import (Update, add_state, add_updates, hooked, is_one_by_one, seen_by_updates,
                       unchanged, updated_together)
@@ -282,6 +283,19 @@ class Variant:
             self.program = None
 
 
+def divided(streams: int, device: Any) -> dict[str, int]:
+    """What `assign` of tarn.plan takes. A wait costs a change of threads, or is an arc of a CUDA
+    graph."""
+    return {"streams": streams, "wait_ns": 2000 if device.type == "cuda" else 20000}
+
+
+def is_captured(op: Any) -> bool:
+    """Is an op part of a CUDA graph, as far as that is known before? What calls the program or other
+    ranks is none."""
+    return not (op.calls_program or op.group
+                or isinstance(op.run, Update) and op.run.hindrance())
+
+
 def of_optimizer(optimizer: Any) -> Any:
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
@@ -362,7 +376,7 @@ class Step:
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(self._streams, len(self.streams), 2 if self._tries_two else 1)
         if self._streams > 1:
-            self._options["assign"] = self._divided(self._streams)
+            self._options["assign"] = divided(self._streams, self.device)
         self._arena: Optional[Arena] = None
         self._sampled: dict[Any, str] = {}  # by kinds of batch: what was compared
         self._seen: Optional[dict[int, Any]] = None  # gradients of an eager step that is compared
@@ -688,16 +702,13 @@ class Step:
             self.budget = math.ceil(self.budget * self.footprint(variant.graph))
         variant.plan = tarn.plan(variant.graph, budget=self.budget, offload=self.offload,
                                  **self._options)
-        if self._tries_two:
-            two = tarn.plan(variant.graph, **{"couple": True, **self._options, "assign": self._divided(2)})
-            if two.footprint <= (1 + MORE) * variant.plan.footprint:
+        if self._tries_two and all(map(is_captured, variant.lowered.ops)):
+            two = tarn.plan(variant.graph, **{"couple": True, **self._options,
+                                              "assign": divided(2, self.device)})
+            if (two.footprint <= (1 + MORE) * variant.plan.footprint
+                    and makespan(two) < makespan(variant.plan)):
                 variant.plan = two
         variant.check_moves()
-
-    def _divided(self, streams: int) -> dict[str, int]:
-        """What `assign` of tarn.plan takes. A wait costs a change of threads, or is an arc of a CUDA
-        graph."""
-        return {"streams": streams, "wait_ns": 2000 if self.device.type == "cuda" else 20000}
 
     def _program(self, variant: Any, inputs: Any) -> Any:
         """Bound to the arena that all variants share, and to where the model lies now."""

@@ -431,6 +431,7 @@ def add_updates(lowered: Any, captured: Any, step: Any, inputs: Any) -> Any:
         written = gradients if parameters is None else parameters
         op = Op(name, kind, [lowered.latest[r] for r in gradients | written],
                 [lowered.write(r, name) for r in written], run=run,
+                calls_program=isinstance(run, Edit) or isinstance(run, Update) and not run.may_move,
                 arguments=[item.node for item in items], **more)
         if isinstance(run, (Edit, Update)) and not step.agrees and may_communicate():
             run.refuses = partial(Refusing, step.disagreement)

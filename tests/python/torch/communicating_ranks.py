@@ -520,12 +520,46 @@ def watched_collectives():
                 results.append([torch.ops._c10d_functional.wait_tensor(t).clone() for t in made])
                 continue
             in_place = given if isinstance(given, list) else [given]
-            outs = [] if name.endswith(("_", "_out")) else [torch.full_like(t, 7) for t in results[0]]
+            outs = [] if name.endswith("_") else [torch.full_like(t, 7) for t in results[0]]
             wire = Watching()
             bound(name, target, (given, *more), kwargs, outs, wire)()
             assert wire.seen == [name], (name, wire.seen)
-            results.append(outs or list(kwargs.values()) or in_place)
+            assert not kwargs or same([kwargs["out"]], outs), name
+            results.append(outs or in_place)
         assert same(*results), (name, results)
+
+
+def read_collectives():
+    """A loss may read what a collective into a given tensor returns, or the tensor itself, gather complex numbers, and reduce
+    a list where it lies."""
+    world, group, ops = dist.get_world_size(), dist.group.WORLD.group_name, torch.ops._c10d_functional
+
+    def gathered_into(logits):
+        out = logits.new_empty(expected_size("gather", logits, world))
+        return ops.all_gather_into_tensor_out(logits, world, group, out=out), out
+
+    def scattered_into(logits):
+        out = logits.new_empty(expected_size("scatter", logits, world))
+        return ops.reduce_scatter_tensor_out(logits, "sum", world, group, out=out), out
+
+    def complex_gathered(logits):
+        made = ops.wait_tensor(ops.all_gather_into_tensor(torch.complex(logits, 2 * logits), world, group))
+        return made.real, made.imag
+
+    def reduced_in_place(logits):
+        own = [logits.clone(), 2 * logits]
+        return ops.all_reduce_coalesced_(own, "sum", group)[0], own[1]
+
+    for way in (gathered_into, scattered_into, complex_gathered, reduced_in_place):
+        for which in (0, 1):
+            def loss(model, x, y, way=way, which=which):
+                logits = model(x)
+                read = way(logits.detach())
+                waited = [t if way is complex_gathered else ops.wait_tensor(t) for t in read]
+                return F.cross_entropy(logits, y) * (1 + waited[which].square().mean())
+
+            step, *_ = compared(plain, lambda model: model, same_data=False, loss_fn=loss, process_group=dist.group.WORLD)
+            assert step.reason is None and len(collectives(step)) >= 1, (way.__name__, which, step.reason)
 
 
 def expected_size(name, given, world):
@@ -771,7 +805,7 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, optimizers, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, watched_collectives, differing, captured_too_often, too_large, given_up, refused, worlds_that_are_not_here,
+    parallel_loss, hooks, optimizers, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, watched_collectives, read_collectives, differing, captured_too_often, too_large, given_up, refused, worlds_that_are_not_here,
     groups_of_the_program, failing)}
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import tarn.torch
 from tarn.torch.estimating.backward import Hooks, gradients
 from tarn.torch.estimating.caching import Caching
 from tarn.torch.estimating.command import main
-from tarn.torch.estimating.timing import makespan, peak
+from tarn.torch.timing import makespan, peak
 
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")

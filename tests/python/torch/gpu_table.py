@@ -162,11 +162,6 @@ def by_tarn(name, kind, share):
         options.update(reorder=True, budget=int(share[:-1]) * MIB)
     elif share:
         options.update(reorder=True, budget=1.0 if share == "least" else float(share))
-    make_step = tarn.torch.step
-    if "beside" in words:
-        make_step = Beside
-        graphs.PRIORITY = -1 if "first" in words else 0
-        options["couple"] = True
     begin = time.monotonic()
     with mock.patch.object(stepping, "profile", profiled):
         made = tarn.torch.step(model, optimizer_of(model), loss, batch, compare=not LOG, **options)

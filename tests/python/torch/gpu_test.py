@@ -341,10 +341,41 @@ def streams_are_two_where_bytes_are_not_asked_for():
     (_, two), data = pair("small_gpt")
     for more, options, streams in ((9.0, {}, 2), (9.0, {"streams": 1}, 1), (9.0, {"reorder": True}, 1), (9.0, {"budget": 0.9}, 1),
                                    (9.0, {"capacity": 1 << 30}, 1), (9.0, {"offload": "50GB/s"}, 1), (9.0, {"graph": False}, 1), (-1.0, {}, 1)):
-        with mock.patch.object(stepping, "MORE", more):
+        with mock.patch.multiple(stepping, MORE=more, makespan=lambda plan: -len(plan.graph.streams)):
             step = tarn.torch.step(*two, loss_of, data[0], compare=False, **options)
         used = {op.stream for op in step.plan.graph.ops if not op.move}
         assert len(used) == streams, (more, options, step.plan.graph.streams)
+    with mock.patch.multiple(stepping, MORE=9.0, makespan=lambda plan: len(plan.graph.streams)):  # takes longer
+        step = tarn.torch.step(*two, loss_of, data[0], compare=False)
+    assert len(step.plan.graph.streams) == 1
+
+
+def what_calls_the_program_keeps_its_order():
+    """With several streams, and one where there is no graph."""
+    (_, two), data = pair("small_gpt")
+    hooks = [p.register_post_accumulate_grad_hook(lambda p: None) for p in two[0].parameters()]
+    with mock.patch.multiple(stepping, MORE=9.0, makespan=lambda plan: -len(plan.graph.streams)), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert len(tarn.torch.step(*two, loss_of, data[0], compare=False).plan.graph.streams) == 1
+        step = tarn.torch.step(*two, loss_of, data[0], compare=False, streams=2, couple=True)
+    called = [op for op in step.plan.graph.ops if op.name.startswith("hooks")]
+    before = ordered_before(step.plan)
+    assert len(called) == len(hooks) and len({op.stream for op in called}) == 2, called
+    assert all(one.id in before[two.id] for one, two in zip(called, called[1:]))
+    for hook in hooks:
+        hook.remove()
+
+
+def ordered_before(plan):
+    """For each op: those that have ended before it starts, in every order in which the streams may run."""
+    waits, last, before = defaultdict(list), {}, {}
+    for later, earlier in plan.waits():
+        waits[later].append(earlier)
+    for op in plan.graph.ops:  # in an order that may be run
+        on = [*waits[op.id], *([last[op.stream]] if op.stream in last else [])]
+        before[op.id] = set(on).union(*(before[o] for o in on))
+        last[op.stream] = op.id
+    return before
 
 
 def a_gradient_that_a_hook_takes_away_leaves_the_step_right():
@@ -797,7 +828,7 @@ if __name__ == "__main__":
              blas_workspaces_are_taken_outside_of_frames,
              convolutions_may_be_benchmarked, results_that_were_traced_without_bytes_are_planned,
              a_step_is_one_graph_once_its_first_steps_have_agreed, replays_launch_one_graph_and_nothing_else,
-             what_calls_the_program_runs_between_parts, parts_of_few_ops_are_no_graphs, streams_are_two_where_bytes_are_not_asked_for,
+             what_calls_the_program_runs_between_parts, parts_of_few_ops_are_no_graphs, what_calls_the_program_keeps_its_order, streams_are_two_where_bytes_are_not_asked_for,
              a_gradient_that_a_hook_takes_away_leaves_the_step_right,
              other_numbers_are_captured_and_kept, rates_on_the_gpu_are_those_of_the_optimizer,
              an_optimizer_of_the_host_is_told_what_it_lacks, state_that_is_loaded_is_captured_again,

@@ -1,7 +1,7 @@
 """tarn.torch.estimate: will a training step fit, before there is a device. The parts: `devices`;
 `fakes`, `attention`, `backward`, `known` and `capturing` (the step as calls of ATen); `optimizers`;
 `costs`, `workspaces` and `profiles` (what ops take); `caching` and `allocating` (PyTorch alone);
-`timing`; `answer`; `command`."""
+`answer`; `command`."""
 from __future__ import annotations
 
 import time
@@ -15,7 +15,7 @@ import torch
 import tarn
 
 from ..lowering import Lowered, Op
-from ..stepping import of_optimizer
+from ..stepping import divided, of_optimizer
 from ..updates import Edit, Update, add_updates, as_they_come, updated_together
 from . import devices, workspaces
 from .allocating import eager, rounded
@@ -32,7 +32,7 @@ __all__ = ["Device", "Estimate", "Profile", "Refused", "estimate"]
 
 def estimate(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss_fn: Callable[..., Any],
              batch: Any, device: Union[str, Device] = "H100", *, memory: Optional[int] = None,
-             streams: int = 1, ranks: int = 1, bucket_mb: float = 25, budget: Budget = None,
+             streams: Optional[int] = None, ranks: int = 1, bucket_mb: float = 25, budget: Budget = None,
              clip: Optional[Callable[[Any], Any]] = None, name: Optional[str] = None,
              profile: Any = None, workspace: Optional[Mapping[str, workspaces.Rule]] = None,
              costs: Optional[Costs] = None, **options: Any) -> Estimate:
@@ -59,6 +59,7 @@ def estimate(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss_fn: 
     Raises tarn.BadInput with the reason if the step cannot be captured (control flow that depends
     on data, .item(), a backward pass in the loss, reentrant checkpoints), and tarn.DoesNotFit if a
     budget in bytes, or a share, is too small."""
+    streams = streams or 1
     if ranks > 1 and streams > 1:
         raise tarn.UsageError("a data-parallel step has the streams compute and communication: "
                               "give ranks or streams, not both")
@@ -69,8 +70,8 @@ def estimate(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss_fn: 
         source = measured = Measured(_profile_of(profile), source)
     step = _Step(model, optimizer, loss_fn, batch, target, ranks, int(bucket_mb * (1 << 20)), clip)
     options = {"alignment": target.alignment, **options}
-    if streams > 1:  # a wait costs a change of threads
-        options["assign"] = {"streams": streams, "wait_ns": 20000}
+    if streams > 1:
+        options["assign"] = divided(streams, torch.device(target.type))
     with fake_device(target) as mode:
         clock.lap("start")
         try:

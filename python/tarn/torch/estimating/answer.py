@@ -14,7 +14,7 @@ import tarn
 
 from .allocating import Eager
 from .devices import GIB, MIB, Device
-from .timing import makespan, peak
+from ..timing import makespan, peak
 
 BARELY = 0.97  # of the memory: from there on a program that does a little more fails
 Budget = Union[int, float, str, None]

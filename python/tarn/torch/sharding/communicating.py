@@ -60,9 +60,10 @@ class CommunicatingStep(JointStep):
 
     def __init__(self, model: Any, optimizer: Any, loss_fn: Any, example_batch: Any, *,
                  process_group: Any = None, timeout: float = 600,
-                 network: Optional[Sequence[float]] = None, streams: int = 1, **options: Any) -> None:
+                 network: Optional[Sequence[float]] = None, streams: Optional[int] = None,
+                 **options: Any) -> None:
         check_options(options)
-        if streams != 1:
+        if streams not in (None, 1):
             raise ValueError("a step that communicates has one stream for its computation, and one "
                              "for each communicator: leave streams out")
         tensors = distributed(model)
