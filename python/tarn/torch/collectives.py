@@ -292,7 +292,7 @@ def bound(op: str, target: Any, args: Any, kwargs: Any, outs: Any, wire: Optiona
 
 def _as_it_is(target: Any, args: Any, kwargs: Any, outs: Any) -> Any:
     """A collective that cannot write to places (a send, a receive): its results are copied to theirs.
-    Nobody watches its wait, which ends by the time limit of its process group."""
+    Its wait is not watched: it ends by the time limit of its process group."""
     results = target(*args, **kwargs)
     results = results if isinstance(results, (list, tuple)) else [results]
 

@@ -158,18 +158,23 @@ def _parts(left: dict[int, str], count: int) -> list[tuple[int, int]]:
     return list(zip([0, *bounds], [*bounds, count])) if count else []
 
 
+def hindrance(op: Any) -> str:
+    """Why an op that runs something else than a call of ATen cannot be captured, or ""."""
+    if isinstance(op.run, Edit):
+        return "hooks of parameters and clip are the program's own"
+    if isinstance(op.run, Update):
+        return op.run.hindrance()
+    return "ranks reduce gradients" if op.run is not None else ""
+
+
 def _hindrance(program: Any, final: Any) -> str:
     """Why an op of the plan's graph cannot be captured, as far as that is known before."""
     if final.move:
         return ""
     lowered = program.lowered
     op = lowered.ops[program.plan.origin(final.id)]
-    if isinstance(op.run, Edit):
-        return "hooks of parameters and clip are the program's own"
-    if isinstance(op.run, Update):
-        return op.run.hindrance()
     if op.run is not None:
-        return "ranks reduce gradients"
+        return hindrance(op)
     if program.draws_again(final):
         return "it draws again what it has drawn, from where the generator was"
     made = {lowered.root(t) for t in op.made.values()} & lowered.elsewhere.keys()

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 import tarn
 
 from ..errors import index_of
+from . import graphs
 from .capture import capture
 from .collectives import divide, meeting
 from .lowering import Lowered
@@ -262,7 +263,6 @@ class Variant:
     def _replays(self) -> bool:
         if self.not_recorded or not self.program.has_run:  # all that is made once is there after that
             return False
-        from . import graphs  # pylint: disable=import-outside-toplevel
         self.recordings = self.recordings or graphs.Recordings(self.optimizer)
         try:
             self.recorded = self.recordings.run(self.program)
@@ -287,13 +287,6 @@ def divided(streams: int, device: Any) -> dict[str, int]:
     """What `assign` of tarn.plan takes. A wait costs a change of threads, or is an arc of a CUDA
     graph."""
     return {"streams": streams, "wait_ns": 2000 if device.type == "cuda" else 20000}
-
-
-def is_captured(op: Any) -> bool:
-    """Is an op part of a CUDA graph, as far as that is known before? What calls the program or other
-    ranks is none."""
-    return not (op.calls_program or op.group
-                or isinstance(op.run, Update) and op.run.hindrance())
 
 
 def of_optimizer(optimizer: Any) -> Any:
@@ -702,7 +695,7 @@ class Step:
             self.budget = math.ceil(self.budget * self.footprint(variant.graph))
         variant.plan = tarn.plan(variant.graph, budget=self.budget, offload=self.offload,
                                  **self._options)
-        if self._tries_two and all(map(is_captured, variant.lowered.ops)):
+        if self._tries_two and not any(op.group or graphs.hindrance(op) for op in variant.lowered.ops):
             two = tarn.plan(variant.graph, **{"couple": True, **self._options,
                                               "assign": divided(2, self.device)})
             if (two.footprint <= (1 + MORE) * variant.plan.footprint
