@@ -733,7 +733,7 @@ def two_ranks_are_bit_equal_with_distributed_data_parallel():
         port = str(free.getsockname()[1])
     ranks = [subprocess.Popen([sys.executable, __file__, str(SOURCE), "rank", str(i), port],
                               stderr=subprocess.PIPE, text=True) for i in range(2)]
-    errors = [process.communicate(timeout=120)[1] for process in ranks]
+    errors = [process.communicate(timeout=600)[1] for process in ranks]
     assert not any(process.returncode for process in ranks), "\n".join(errors)
 
 
