@@ -289,6 +289,12 @@ def divided(streams: int, device: Any) -> dict[str, int]:
     return {"streams": streams, "wait_ns": 2000 if device.type == "cuda" else 20000}
 
 
+def is_compiled(model: Any) -> bool:
+    """Whether the program compiles modules of it by torch.compile."""
+    return any(hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None)
+               for module in model.modules())
+
+
 def of_optimizer(optimizer: Any) -> Any:
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
@@ -316,7 +322,8 @@ class Step:
               are added to it: plans are the same from run to run, and no op is measured twice
     graph     on a GPU: False: not as one CUDA graph, as steps run when the first ones have agreed
     fuse      True, or settings of Inductor by name: its kernels are the ops, fewer and faster ones,
-              which round otherwise than eager execution; "chunks" among them: of a large loss
+              which round otherwise than eager execution; "chunks" among them: of a large loss. None:
+              where a module of the model is compiled by torch.compile, on one rank
     process_group, timeout, network  where the loss communicates: the ranks that have to agree (those
               of the model's DTensors need not be given), and see tarn.torch.fsdp
     options   of tarn.plan, as reorder=True: less is alive at once
@@ -345,7 +352,7 @@ class Step:
                  offload: Union[int, float, str, Mapping[str, Any], None] = None,
                  clip: Optional[Callable[[Any], Any]] = None, compare: Union[bool, str] = True,
                  costs: Union[str, os.PathLike[str], None] = None,
-                 fuse: Union[bool, Mapping[str, Any]] = False, graph: bool = True,
+                 fuse: Union[bool, Mapping[str, Any], None] = None, graph: bool = True,
                  name: Optional[str] = None, **options: Any) -> None:
         self.model, self.optimizer, self.loss_fn, self.clip = model, optimizer, loss_fn, clip
         self.name, self.compares = name or type(model).__name__, compare
@@ -355,6 +362,8 @@ class Step:
         self.costs = Costs(costs)
         self.reason: Optional[str] = None
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
+        if fuse is None:
+            fuse = type(self) is Step and is_compiled(model)
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
         self.budget, self.offload = budget, offload
         for option in ("process_group", "timeout", "network"):  # of steps that communicate
@@ -446,6 +455,12 @@ class Step:
             parameter.grad = gradient
         return pytree.tree_map_only(torch.Tensor, torch.Tensor.clone, detached(results))
 
+    def uncompiled(self, *batch: Any) -> Any:
+        """As `eager`, without what the program compiles by torch.compile, which a capture looks
+        through: what a planned step has to agree with."""
+        with torch.compiler.set_stance("force_eager"):
+            return self.eager(*batch)
+
     def report(self) -> Report:
         """What the plan needs and what eager execution would need, as a Report. Runs the step
         eagerly, and undoes it."""
@@ -498,7 +513,8 @@ class Step:
                 raise
             failure = error
         if not self._ran:
-            results = None if self._is_example else self.eager(*batch)
+            run = self.uncompiled if self._rehearsed else self.eager
+            results = None if self._is_example else run(*batch)
         differs = self._differs(local(loss_in(results)), batch) if self._rehearsed else ""
         if differs:
             failure = ValueError(f"planned and eager step have given different {differs}")
@@ -521,14 +537,14 @@ class Step:
         if isinstance(self.budget, int):  # about as much runs again
             share = 0.75
         inner = Step(self.model, self.optimizer, self.loss_fn, some, streams=self._streams,
-                     budget=share, offload=self.offload, clip=self.clip, compare=False, fuse=self.fuses is not None
-                     and self.fuses, graph=False, name=self.name, **self._given)
+                     budget=share, offload=self.offload, clip=self.clip, compare=False,
+                     fuse=False if self.fuses is None else self.fuses, graph=False, name=self.name, **self._given)
         first: Any = inner._first
         if first is None:
             raise ValueError(f"of its sample {inner.reason}")
         written = [*self.model.parameters(), *self.model.buffers(), *first.written]
         made: list[Any] = []
-        for run in (inner, inner.eager):
+        for run in (inner, inner.uncompiled):
             inner._seen = {}
             with unchanged(self.optimizer, written, kept_on_host=True), \
                     seen_by_updates(first.fused and run is inner) as seen:
@@ -603,7 +619,7 @@ class Step:
                 self._seen = {}
                 if share:
                     _round_otherwise(of_optimizer(self.optimizer), share)
-                loss = loss_in(self.eager(*batch))
+                loss = loss_in(self.uncompiled(*batch))
                 made.append(self._values(loss, variant.written, self._seen))
         self._seen = before
         return distances(made[1], made[0])

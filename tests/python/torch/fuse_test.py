@@ -100,6 +100,29 @@ def fused_steps_agree_with_eager_ones():
         assert sum("fused" in kind for kind in kinds) > 5 and step._first.fused.kernels > 5
 
 
+def compiled_by_module():
+    model = NETWORKS["tiny_resnet"][0]()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            module.compile()
+            return model
+
+
+def what_the_program_compiles_is_looked_through():
+    """By default such a step is fused; without that it has the bits of the program uncompiled."""
+    data = batches("tiny_resnet")
+    for make_model in (lambda: torch.compile(NETWORKS["tiny_resnet"][0]()), compiled_by_module):
+        (plain, own), (one, first), (two, second), (three, third) = (
+            sides(NETWORKS["tiny_resnet"][0], 1) + sides(make_model, 3))
+        expected = train(plain, own, eager(plain, own), data)
+        for model, optimizer, options in ((one, first, {"fuse": False}), (two, second, {}), (three, third, {"compare": "sample"})):
+            step = tarn.torch.step(model, optimizer, loss_of, data[0], **options)
+            found = train(model, optimizer, step, data)
+            assert step.reason is None and (step._first.fused is None) == ("fuse" in options), step.reason
+            for some, others in zip(found, expected):
+                assert same(some, others) if "fuse" in options else close(some, others, 1e-4)
+
+
 def plans_of_one_fused_graph_agree_to_the_bit():
     for name in ["tiny", *LARGER]:
         ways = [{}, {"reorder": True}, {"streams": 2}, {"reorder": True, "budget": 0.9}]
@@ -460,7 +483,7 @@ if __name__ == "__main__":
     wanted = [name for name in sys.argv[1:] if name.isidentifier() and name != "all"]
     run([globals()[name] for name in wanted] or [what_calls_write_is_read_from_signatures_and_schemas, unknown_statements_are_refused,
          a_buffer_that_is_filled_before_its_kernel_belongs_to_it, tensors_differ_by_a_share_of_all_of_their_name,
-         fused_steps_agree_with_eager_ones, plans_of_one_fused_graph_agree_to_the_bit,
+         fused_steps_agree_with_eager_ones, what_the_program_compiles_is_looked_through, plans_of_one_fused_graph_agree_to_the_bit,
          with_a_budget_no_kernel_writes_over_what_it_reads, sixteen_bits_agree_within_their_own_tolerance,
          odd_networks_agree_too, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
          another_inductor_is_told_plainly, a_source_is_generated_once, a_kernel_that_is_wrong_is_found_before_it_is_used,
