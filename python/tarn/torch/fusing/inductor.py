@@ -40,6 +40,7 @@ SETTINGS = {
     "profile_bandwidth": False, "triton.autotune_at_compile_time": False, "comment_origin": False,
     "layout_optimization": False,  # on the CPU copies to channels_last take more than they bring
     "triton.multi_kernel": 0, "benchmark_kernel": False, "combo_kernels": False}
+ONE_WAY = "write_are_deterministic_algorithms_enabled"  # to add up for all sizes, where it is told
 
 
 class _Stop(Exception):
@@ -134,14 +135,13 @@ def generated(module: torch.fx.GraphModule, mode: Any, in_place: bool,
             from torch._inductor.compile_fx import compile_fx_inner
             from torch._inductor.graph import GraphLowering
             from torch._inductor.virtualized import V
-            ours = {name: value for name, value in SETTINGS.items() if _is_setting(config, name)}
+            ours = {**SETTINGS, ONE_WAY: torch.are_deterministic_algorithms_enabled()}
+            ours = {name: value for name, value in ours.items() if _is_setting(config, name)}
             if any(fake.is_cuda for fake in fakes):
                 del ours["layout_optimization"]
             if has_blocks(module):
                 ours["reorder_for_locality"] = False  # one block after the other
             choices = _choices(InductorChoices, not in_place)()
-            if not torch.are_deterministic_algorithms_enabled():  # else one way to add up for all sizes
-                ours["write_are_deterministic_algorithms_enabled"] = False
             keeps = (settings.get("fx_graph_cache", config.fx_graph_cache)
                      and not config.force_disable_caches)
             with config.patch({**ours, "inplace_buffers": in_place, **settings}), _tracing(mode), \
