@@ -26,10 +26,9 @@ by `wait`. Each call of a step begins with a meeting; so does what follows a com
 * Each meeting has a name, and ranks that have come to different ones raise.
 * A council is made by all its ranks; one that is broken tells the others there, too.
 
-What is not watched: collectives of eager steps, and sends and receives (and DTensors'
-all-to-all on a GPU), which end by the time limit of their own process group, and what the caller
-communicates itself. Buffers that ddp sends before its first meeting are
-the same collectives on all ranks."""
+What is not watched: collectives of eager steps, which end by the time limit of their own process
+group, and what the caller communicates itself. Steps with sends and receives are eager ones. Buffers
+that ddp sends before its first meeting are the same collectives on all ranks."""
 from __future__ import annotations
 
 import datetime

@@ -3,6 +3,7 @@ how they run from and to planned places. They are called through the process gro
 the op: what is alive is what the plan says."""
 from __future__ import annotations
 
+import re
 from typing import Any, Optional
 
 import torch
@@ -20,7 +21,11 @@ try:  # PyTorch without collectives has none of them
 except (ImportError, AttributeError):
     WAIT = None
 
-SPACES = ("_c10d_functional", "c10d_functional", "_dtensor")
+SPACES = ("_c10d_functional", "_dtensor")
+OTHERS = ("c10d", "c10d_functional", "symm_mem")  # what communicates and is not planned
+PLANNED = ("all_gather_into_tensor", "all_gather_into_tensor_coalesced", "reduce_scatter_tensor",
+           "reduce_scatter_tensor_coalesced", "all_reduce", "all_reduce_coalesced", "broadcast",
+           "all_to_all_single", "shard_dim_alltoall")
 
 
 def is_wait(target: Any) -> bool:
@@ -59,6 +64,19 @@ def _name(target: Any) -> str:
     return str(target._schema.name).split("::")[-1]
 
 
+def refusal(target: Any) -> str:
+    """Why a step that makes this call is not planned, or "". A receive of _c10d_functional writes
+    what it is given, which its schema does not say, and a send makes nothing; and a rank that waits
+    for a send before it receives may wait for ever."""
+    space = getattr(target, "namespace", "")
+    if space in OTHERS:
+        return f"it communicates by {target}, which is no functional collective"
+    name = re.sub("_(out)?$", "", _name(target)) if space in SPACES else ""
+    if not name or name in PLANNED or is_wait(target) or name.startswith("_wrap"):
+        return ""
+    return f"it communicates by {target}: sends and receives of single ranks are not planned"
+
+
 def group_of(target: Any, args: Any, kwargs: Any) -> str:
     """The name of the communicator."""
     if isinstance(target, Collective):
@@ -86,7 +104,7 @@ class Refusing(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(hasattr(kind, "_local_tensor") or kind.__name__ == "DTensor" for kind in types):
             return NotImplemented  # a DTensor's own ops come next
-        if getattr(func, "namespace", "") in ("c10d", *SPACES) and not is_wait(func):
+        if getattr(func, "namespace", "") in (*OTHERS, *SPACES) and not is_wait(func):
             raise ValueError(self._why(_name(func)))
         return func(*args, **(kwargs or {}))
 
@@ -200,8 +218,7 @@ def reduced(group: Any, outs: Any, given: Any, text: str, scattered: bool = True
 
 
 def _start(name: str, group: Any, args: Any, outs: Any) -> Any:
-    """(work, what is left to do then or None) of a collective. outs: the places of its fresh results.
-    None: of those that cannot write to places."""
+    """(work, what is left to do then or None) of a collective. outs: the places of its fresh results."""
     given = args[0]
     several = isinstance(given, (list, tuple))
     if name.endswith("_out"):
@@ -229,7 +246,18 @@ def _start(name: str, group: Any, args: Any, outs: Any) -> Any:
     if name == "all_to_all_single":
         return group.alltoall_base(outs[0], given, list(args[1]), list(args[2]),
                                    AllToAllOptions()), None
-    return None
+    return _divided_otherwise(group, given, args[1], args[2], outs[0])
+
+
+def _divided_otherwise(group: Any, given: Any, whole: int, divided: int, out: Any) -> Any:
+    """As `_start`, of dimensions of a tensor: the first one is whole then, the second one divided."""
+    sent = given.unflatten(divided, (group.size(), -1)).movedim(divided, 0).contiguous()
+    got = torch.empty_like(sent)
+
+    def done() -> None:
+        out.copy_(got.movedim(0, whole).reshape(out.shape))
+
+    return group.alltoall_base(got, sent, [], [], AllToAllOptions()), done
 
 
 def _into(out: Any, results: Any, started: Any) -> Any:
@@ -272,34 +300,18 @@ def bound(op: str, target: Any, args: Any, kwargs: Any, outs: Any, wire: Optiona
                    if argument.name in kwargs]
 
         def start() -> Any:
-            return _start(name, group, values, outs) or _as_it_is(target, args, kwargs, outs)
+            return _start(name, group, values, outs)
     first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
     on_host = first.device.type == "cpu"  # elsewhere `wait` orders streams only
 
     def call() -> None:
         work, done = start()
-        if work is not None and on_host:
+        if on_host:
             wire.wait(work, op)
         else:
             wire.unwatched()
-            if work is not None:
-                work.wait()
+            work.wait()
         if done:
             done()
 
     return call
-
-
-def _as_it_is(target: Any, args: Any, kwargs: Any, outs: Any) -> Any:
-    """A collective that cannot write to places (a send, a receive): its results are copied to theirs.
-    Its wait is not watched: it ends by the time limit of its process group."""
-    results = target(*args, **kwargs)
-    results = results if isinstance(results, (list, tuple)) else [results]
-
-    def done() -> None:
-        for result in results:
-            WAIT(result)
-        for out, result in zip(outs, results):
-            out.copy_(result)
-
-    return None, done

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 import tarn
 
 from .capture import is_random
-from .collectives import group_of, is_collective, is_wait
+from .collectives import group_of, is_collective, is_wait, refusal
 from .tensors import flat, has_bytes, tensors_of, view_of
 
 # What their schemas do not say: the positions of arguments that are written if the argument at the
@@ -176,8 +176,8 @@ class Lowered:
         return [root for root in roots if root is not None]
 
     def _call(self, node: Any) -> None:
-        if getattr(node.target, "namespace", "") == "c10d":
-            raise ValueError(f"it communicates by {node.target}, which is no functional collective")
+        if refusal(node.target):
+            raise ValueError(refusal(node.target))
         value = self.value[node] = node.meta.get("val")
         read = dict.fromkeys(self.root(t) for n in node.all_input_nodes
                              for t in tensors_of(self.value[n]))

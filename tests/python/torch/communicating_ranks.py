@@ -505,12 +505,13 @@ def watched_collectives():
              "reduce_scatter_tensor_coalesced": ([one, two], "sum", world, group), "reduce_scatter_tensor_out": (one, "avg", world, group),
              "all_reduce": (one, "max", group), "all_reduce_": (one, "sum", group), "all_reduce_coalesced": ([one, two], "sum", group),
              "all_reduce_coalesced_": ([one, two], "sum", group), "broadcast": (one, 1, group), "broadcast_": (one, 1, group),
-             "all_to_all_single": (one, half, half, group)}
+             "all_to_all_single": (one, half, half, group), "shard_dim_alltoall": (one, 1, 0, group)}
     known = {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names() if name.startswith("_c10d_functional::")}
-    others = known - calls.keys()  # waits, what autograd wraps, and sends to one rank, which no step of equal ranks has
+    others = known - calls.keys()  # waits, what autograd wraps, and sends to one rank, which are refused
     assert all(re.match("wait_|_wrap_|isend|irecv|batch_p2p", name) for name in others), others
-    for name in sorted(calls.keys() & known):
-        target, results = getattr(torch.ops._c10d_functional, name).default, []
+    for name in sorted(calls.keys() & known | {"shard_dim_alltoall"}):
+        space = torch.ops._c10d_functional if name in known else torch.ops._dtensor
+        target, results = getattr(space, name).default, []
         for is_ours in (False, True):
             given, *more = copy.deepcopy(calls[name])
             kwargs = {"out": given.new_empty(expected_size(name, given, world))} if name.endswith("_out") else {}
@@ -560,6 +561,72 @@ def read_collectives():
 
             step, *_ = compared(plain, lambda model: model, same_data=False, loss_fn=loss, process_group=dist.group.WORLD)
             assert step.reason is None and len(collectives(step)) >= 1, (way.__name__, which, step.reason)
+
+
+class Turned(torch.autograd.Function):
+    """Rows of all ranks instead of columns, and back, as a DTensor does on a GPU; on the CPU it gathers all."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return torch.ops._dtensor.shard_dim_alltoall(x, 0, 2, dist.group.WORLD.group_name)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.ops._dtensor.shard_dim_alltoall(gradient.contiguous(), 2, 0, dist.group.WORLD.group_name)
+
+
+def turned():
+    """Parts along another dimension, forwards and backwards."""
+    def loss(model, x, y):
+        logits = model(x)
+        rows = Turned.apply(logits.unsqueeze(-1).expand(-1, -1, dist.get_world_size()))
+        return F.cross_entropy(logits + rows.flatten(1)[:len(y)], y)
+
+    step, *_ = compared(plain, lambda model: model, same_data=False, loss_fn=loss, process_group=dist.group.WORLD)
+    assert step.reason is None, step.reason
+    assert [op.kind for op in collectives(step)] == ["_dtensor.shard_dim_alltoall"] * 2, [op.kind for op in collectives(step)]
+
+
+def exchanged():
+    """Sends and receives, which no schema says the truth of: steps that have them run eagerly, on all ranks, also if only one
+    rank has them."""
+    ops, group, me = torch.ops._c10d_functional, dist.group.WORLD.group_name, dist.get_rank()
+    to, of = (me + 1) % dist.get_world_size(), (me - 1) % dist.get_world_size()
+
+    def one_by_one(sent):
+        got = torch.empty_like(sent)
+        works = ops.isend(sent, to, 0, group), ops.irecv(got, of, 0, group)
+        for work in works:
+            ops.wait_tensor(work)
+        return got
+
+    def together(sent):
+        made = ops.batch_p2p_ops(["isend", "irecv"], [to, of], [0, 0], [sent, torch.empty_like(sent)], group)
+        return [ops.wait_tensor(t) for t in made][1]
+
+    def by_hand(sent):
+        got = torch.empty_like(sent)
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, sent, to), dist.P2POp(dist.irecv, got, of)]):
+            work.wait()
+        return got
+
+    def to_the_next(sent):
+        if me == 0:
+            ops.wait_tensor(ops.isend(sent, 1, 0, group))
+        elif me == 1:
+            sent = torch.empty_like(sent)
+            sent = ops.wait_tensor(ops.irecv(sent, 0, 0, group))
+        return sent
+
+    ways = [(way, p2p) for way in (one_by_one, together, by_hand, to_the_next) for p2p in (False, True)]
+    for way, p2p in ways if hasattr(ops, "batch_p2p_ops") else [(by_hand, False)]:
+        def loss(model, x, y, way=way):
+            logits = model(x)
+            return F.cross_entropy(logits, y) * (1 + way(logits.detach().contiguous()).square().mean())
+
+        with torch._dynamo.config.patch(**{"enable_p2p_compilation": p2p} if hasattr(torch._dynamo.config, "enable_p2p_compilation") else {}):
+            step, *_ = compared(plain, lambda model: model, same_data=False, loss_fn=loss, process_group=dist.group.WORLD, timeout=60)
+        assert step.plan is None and ("sends and receives" in step.reason or way is by_hand or me > 1), (way.__name__, p2p, step.reason)
 
 
 def expected_size(name, given, world):
@@ -805,7 +872,7 @@ def failing():
 
 CASES = {function.__name__: function for function in (
     tensor_parallel, sequence_parallel, clipped, documented, two_dimensions, under_fully_shard, gathered, gathered_again, gathered_in_sixteen_bits, averaged, uneven, spread,
-    parallel_loss, hooks, optimizers, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, watched_collectives, read_collectives, differing, captured_too_often, too_large, given_up, refused, worlds_that_are_not_here,
+    parallel_loss, hooks, optimizers, hooks_that_communicate, hooks_that_keep, checkpoints, functional_collectives, watched_collectives, read_collectives, turned, exchanged, differing, captured_too_often, too_large, given_up, refused, worlds_that_are_not_here,
     groups_of_the_program, failing)}
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def many(name, count, *cases):
 
 # The short version has one case of each kind; the long one all of them, on four ranks, too.
 SHORT = [a_unit_is_an_entry_of_the_outermost_list_or_a_module, a_loss_without_its_mesh_keeps_its_parts,
-         many("two_ranks_have_the_bits_of_eager_execution", 2, "sequence_parallel", "gathered_again", "functional_collectives", "watched_collectives", "read_collectives",
+         many("two_ranks_have_the_bits_of_eager_execution", 2, "sequence_parallel", "gathered_again", "functional_collectives", "watched_collectives", "read_collectives", "turned", "exchanged",
               "hooks_that_communicate", "hooks_that_keep", "optimizers"),
          many("a_world_that_is_not_here_is_planned", 1, "worlds_that_are_not_here"),
          many("steps_of_some_ranks_leave_the_groups_of_all_alone", 3, "groups_of_the_program"),
