@@ -28,7 +28,7 @@ from .costs import Costs
 from .moving import Homes, Host, host_size
 from .program import Program, away, profile, profile_apart
 from .tensors import distance, empty_as, local, tensors_of
-from .timing import makespan
+from .timing import WAIT, makespan
 from .tracing import NotRun, Traced, detached, loss_in, reason
 from .updates import (Update, add_state, add_updates, hooked, is_one_by_one, seen_by_updates,
                       unchanged, updated_together)
@@ -286,7 +286,7 @@ class Variant:
 def divided(streams: int, device: Any) -> dict[str, int]:
     """What `assign` of tarn.plan takes. A wait costs a change of threads, or is an arc of a CUDA
     graph."""
-    return {"streams": streams, "wait_ns": 2000 if device.type == "cuda" else 20000}
+    return {"streams": streams, "wait_ns": WAIT if device.type == "cuda" else 20000}
 
 
 def is_compiled(model: Any) -> bool:

@@ -5,10 +5,12 @@ from typing import NamedTuple, Optional
 
 import tarn
 
+WAIT = 2000  # nanoseconds of an event's wait on a GPU
 
-def makespan(plan: tarn.Plan) -> int:
+
+def makespan(plan: tarn.Plan, wait: int = 0) -> int:
     """Nanoseconds from the start of the first op to the end of the last one: an op starts when the
-    op before it in its stream and all ops that it waits for have ended."""
+    op before it in its stream has ended, and `wait` after all ops that it waits for have."""
     ops = {op.id: op for op in plan.graph.ops}
     queues = [plan.launches(tarn.StreamId(stream)) for stream in range(len(plan.graph.streams))]
     if len(queues) == 1:
@@ -25,7 +27,7 @@ def makespan(plan: tarn.Plan) -> int:
                 before = waits.get(op, [])
                 if any(earlier not in ends for earlier in before):
                     break
-                start = max([now[stream], *(ends[earlier] for earlier in before)])
+                start = max([now[stream], *(ends[earlier] + wait for earlier in before)])
                 now[stream] = ends[op] = start + ops[op].cost
                 at[stream] += 1
     return max(ends.values(), default=0)

@@ -20,6 +20,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 import tarn
 from tarn.torch.lowering import Op
 from tarn.torch.sharding import schedules
+from tarn.torch.timing import WAIT, makespan
 
 FARTHEST = 3
 
@@ -76,10 +77,11 @@ def every(lowered):
     for ways in itertools.product(range(-1, FARTHEST + 1), repeat=len(again)):
         ops = without(lowered, twice, {name for name, way in zip(again, ways) if way < 0})
         distances = {name: way for name, way in zip(again, ways) if way >= 0}
-        schedule = schedules.ahead(lowered, ops, lambda op: distances.get(op.name, len(source)))  # noqa: B023
+        gathers = schedules.chains(lowered, ops)
+        schedule = schedules.begun(ops, gathers, [distances.get(ops[chain[-1]].name, len(source)) for _, chain in gathers])
         lowered.ops = schedule.ops
         plan = tarn.plan(lowered.graph("step", STREAMS, (), schedule.control), alignment=ALIGNMENT)
-        yield plan.footprint, schedules.modelled(plan), ways
+        yield plan.footprint, makespan(plan, WAIT), ways
     lowered.ops = source
 
 
@@ -109,7 +111,7 @@ def main(model, ranks):
         begin = time.monotonic()
         try:
             plan, *_ = schedules.fastest(lowered, budget, lambda waits: lowered.graph("step", STREAMS, (), waits), {"alignment": ALIGNMENT})
-            own, its = schedules.modelled(plan), plan.footprint
+            own, its = makespan(plan, WAIT), plan.footprint
         except tarn.DoesNotFit as error:
             own, its = float("nan"), 0
             print(f"# {error}")

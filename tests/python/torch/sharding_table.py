@@ -25,9 +25,10 @@ from tarn.torch.capture import Captured
 from tarn.torch.kernel import Kernel
 from tarn.torch.lowering import Lowered, Op
 from tarn.torch.sharding import gathering
-from tarn.torch.sharding.schedules import ahead, fastest, gathered_twice, modelled
+from tarn.torch.sharding.schedules import ahead, fastest, gathered_twice
 from tarn.torch.sharding.step import STREAMS, ShardedStep
 from tarn.torch.sharding.units import Reduction
+from tarn.torch.timing import WAIT, makespan
 
 FLOPS, MEMORY, LAUNCH = 400e12, 2.5e12, 2000  # of an H100, what is reached; ns
 NETWORKS = {8: (20e-6, 300e9), 256: (200e-6, 45e9)}  # NVLink within a node; a card of 400 Gb/s for each GPU
@@ -189,7 +190,7 @@ def row(name, plan, took=None):
     gathers = [op for op in ops if "all_gather" in op.kind]
     units = len({op.name.rstrip("'") for op in gathers})
     again = sum(op.cost for op in ops if (plan.is_recomputed(op.id) or op.name[-1] == "'") and op.stream == 0)
-    print(f"| {name} | {plan.footprint / 2**30:.2f} | {modelled(plan) / 1e6:.1f} | {len(gathers) - units} | {again / 1e6:.1f} |"
+    print(f"| {name} | {plan.footprint / 2**30:.2f} | {makespan(plan, WAIT) / 1e6:.1f} | {len(gathers) - units} | {again / 1e6:.1f} |"
           + (f" {took:.0f} s |" if took is not None else " |"), flush=True)
     return plan
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 import tarn
 
+from ..timing import WAIT, makespan
+
 ALIKE = 0.002  # a share of the time by which plans are as fast as others
-WAIT = 2000  # nanoseconds of an event's wait
 NEVER, IF_REFUSED, ALWAYS = range(3)  # is a budget looked for in a schedule?
 
 
@@ -157,27 +158,30 @@ def _before(lowered: Any, ops: Any, casts: Any, place: int) -> Any:
     return sorted(found)
 
 
-def ahead(lowered: Any, ops: Any, distance: Union[int, Callable[[Any], int]]) -> Schedule:
-    """A gather begins when the unit `distance` before it is read first, and what a reduction has read
-    is free when the one behind it is done: as FSDP2 prefetches. distance: or that of each gather."""
-    inner = any(op.kind.startswith("c10d.") for op in ops)  # of units: others are inside of them
+def chains(lowered: Any, ops: Any) -> list[tuple[int, list[int]]]:
+    """Of each gather, in the order of their first readers: the place of that reader among the ops of
+    computation, and the places of what prepares the gather and of the gather."""
     reads = [set(_roots(lowered, op.inputs)) for op in ops]
     compute = [i for i, op in enumerate(ops) if op.stream == 0]
     casts = {root: i for i, op in enumerate(ops) if op.prepares and op.stream
              for root in _roots(lowered, op.outputs)}
-    chains = []
+    found = []
     for i, op in enumerate(ops):
         if op.gathers:
             outs = set(_roots(lowered, op.outputs))
             first = next((k for k, j in enumerate(compute) if outs & reads[j]), len(compute))
-            chains.append((first, [*_before(lowered, ops, casts, i), i]))
-    chains.sort()
+            found.append((first, [*_before(lowered, ops, casts, i), i]))
+    return sorted(found)
+
+
+def begun(ops: Any, gathers: Any, distances: Any) -> Schedule:
+    """Each gather of `chains` begins when the one that is read so many gathers before it is read first,
+    and what a reduction has read is free when the one behind it is done."""
+    inner = any(op.kind.startswith("c10d.") for op in ops)  # of units: others are inside of them
     starts: dict[int, list[Any]] = {}
-    for number, (_, chain) in enumerate(chains):
-        far = distance if isinstance(distance, int) else distance(ops[chain[-1]])
-        start = chains[number - far][0] if number >= far else 0
-        starts.setdefault(start, []).append(chain)
-    moved = {i for _, chain in chains for i in chain}
+    for number, ((_, chain), far) in enumerate(zip(gathers, distances)):
+        starts.setdefault(gathers[number - far][0] if number >= far else 0, []).append(chain)
+    moved = {i for _, chain in gathers for i in chain}
     made: list[Any] = []
     control: list[tuple[int, int]] = []
     reductions: list[int] = []
@@ -200,6 +204,12 @@ def ahead(lowered: Any, ops: Any, distance: Union[int, Callable[[Any], int]]) ->
             reductions.append(len(made))
         made.append(op)
     return Schedule(made, control)
+
+
+def ahead(lowered: Any, ops: Any, distance: int) -> Schedule:
+    """As FSDP2 prefetches, with that distance for all gathers."""
+    found = chains(lowered, ops)
+    return begun(ops, found, [distance] * len(found))
 
 
 def schedules(lowered: Any, budget: Any) -> Any:
@@ -248,7 +258,7 @@ def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
         lowered.ops = ops
         try:
             plan = tarn.plan(graph_of(waits), budget=budget, **options)
-            return _Way(modelled(plan), plan.footprint, plan, ops, lowered.ids)
+            return _Way(makespan(plan, WAIT), plan.footprint, plan, ops, lowered.ids)
         finally:
             lowered.ops = source
 
@@ -269,16 +279,3 @@ def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
     limit = min(way.time for way in found) * (1 + (ALIKE if budget is None else 0))
     chosen = min((way for way in found if way.time <= limit), key=lambda way: way.size)
     return chosen.plan, chosen.ops, chosen.ids
-
-
-def modelled(plan: Any) -> int:
-    """Nanoseconds of a plan: each op begins when its stream, and what it waits for, have ended."""
-    waits: dict[int, list[int]] = {}
-    for later, earlier in plan.waits():
-        waits.setdefault(later, []).append(earlier)
-    end: dict[int, int] = {}
-    free: dict[int, int] = {}
-    for op in plan.graph.ops:  # a legal order
-        begin = max([free.get(op.stream, 0), *(end[e] + WAIT for e in waits.get(op.id, ()))])
-        end[op.id] = free[op.stream] = begin + op.cost
-    return max(free.values(), default=0)
