@@ -13,7 +13,7 @@ import warnings
 
 import torch.distributed as dist
 import torch.nn.functional as F
-from sharding_table import ALIGNMENT, MODELS, STREAMS, lowered_of
+from sharding_table import ALIGNMENT, MODELS, STREAMS, lowered_of, of_words
 from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -37,7 +37,7 @@ class Layer(nn.Module):
 class Layers(nn.Module):
     """Blocks of these widths inside."""
 
-    def __init__(self, _block, wides, width):
+    def __init__(self, wides, width):
         super().__init__()
         self.blocks = nn.ModuleList(Layer(width, wide) for wide in wides)
         self.word, self.head = nn.Embedding(64, width), nn.Linear(width, 64, bias=False)
@@ -78,7 +78,7 @@ def every(lowered):
         ops = without(lowered, twice, {name for name, way in zip(again, ways) if way < 0})
         distances = {name: way for name, way in zip(again, ways) if way >= 0}
         gathers = schedules.chains(lowered, ops)
-        schedule = schedules.begun(ops, gathers, [distances.get(ops[chain[-1]].name, len(source)) for _, chain in gathers])
+        schedule = schedules.begun(lowered, ops, gathers, [distances.get(ops[chain[-1]].name, len(source)) for _, chain in gathers])
         lowered.ops = schedule.ops
         plan = tarn.plan(lowered.graph("step", STREAMS, (), schedule.control), alignment=ALIGNMENT)
         yield plan.footprint, makespan(plan, WAIT), ways
@@ -88,9 +88,7 @@ def every(lowered):
 def main(model, ranks):
     dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
     wides, width, length = SMALL[model]
-    import sharding_table
-    sharding_table.Words = Layers
-    MODELS[model] = (None, dict(wides=wides, width=width), length)
+    MODELS[model] = (lambda: Layers(wides, width), of_words(length))
     lowered = lowered_of(model, ranks)
     Op.may_repeat = property(lambda op: op.gathers or op.prepares)
     source = list(lowered.ops)

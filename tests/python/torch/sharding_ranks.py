@@ -2,6 +2,7 @@
 
     sharding_ranks.py WORLD STORE CASES..."""
 import copy
+import functools
 import os
 import shutil
 import sys
@@ -765,9 +766,64 @@ def dying():
     left()
 
 
-CASES = {function.__name__: function for function in (
+def at_once(when, place, how):
+    """Rank 1 fails, hangs or differs when the step is made, in its first call, or in a later one with a batch of another shape;
+    while it plans, or when the gradients are there. Nobody waits for ever, and who goes on has the same numbers."""
+    base, batch = transformer()
+    model, bad, make_plan = wrapped(base), [], tarn.plan
+
+    def act(where):
+        if dist.get_rank() == 1 and where == place and bad:
+            bad.clear()
+            if how == "fails":
+                raise Failing("no more")
+            time.sleep(40)
+
+    def planning(*arguments, **options):
+        act("planning")
+        return make_plan(*arguments, **options)
+
+    def clip(_parameters):
+        act("running")
+
+    def data(number):
+        torch.manual_seed(number)
+        own = batch()
+        if when == "later" and number == 4:
+            own = [t[:1] for t in own]
+        if how == "differs" and number == {"made": -1, "first": 0, "later": 4}[when] and dist.get_rank() == 1:
+            own = [t[:, :5] for t in own]
+        return own
+
+    begin, steps = time.monotonic(), []
+    tarn.plan = planning
+    try:
+        bad.extend([True] * (when == "made"))
+        step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, data(-1), clip=clip, timeout=15 if how == "hangs" else 100)
+        for number in range(6):
+            bad.extend([True] * ({"first": 0, "later": 4}.get(when) == number))
+            step(*data(number))
+            steps.append(step.reason)
+        # the ranks have gone on, some steps eagerly, and agree
+        assert how == "differs" or place == "planning" and how == "fails", steps
+        odd = range(6) if (when, how) == ("made", "fails") else {"made": (), "first": (0,), "later": (4,)}[when]
+        assert [bool(reason) for reason in steps] == [number in odd for number in range(6)], steps
+        assert how != "fails" or any("Failing: no more" in (reason or "") for reason in steps), steps
+    except Failing:
+        assert dist.get_rank() == 1 and place == "running" and how == "fails", steps
+    except tarn.Rejected as error:
+        assert place == "running" or how == "hangs", (steps, error)
+        assert dist.get_rank() == 1 or "rank 1 has failed: Failing: no more" in str(error) or "ranks [1] have not come" in str(error), error
+    finally:
+        tarn.plan = make_plan
+    assert time.monotonic() - begin < 200, time.monotonic() - begin
+
+
+AT_ONCE = {f"{how}_{place}_{when}": functools.partial(at_once, when, place, how) for how in ("fails", "hangs", "differs")
+           for when, place in (("made", "planning"), ("first", "running"), ("later", "planning"), ("later", "running"))}
+CASES = {**AT_ONCE, **{function.__name__: function for function in (
     plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, saved_and_loaded, loaded_by_fewer_ranks, models_and_options, replicas_with_options, accumulated, large_worlds,
-    uneven_within_a_budget, eager_ranks, other_shapes, refused, refused_replicas, raising_alike, rehearsed_apart, eager_apart, reported_apart, failing, hanging, dying)}
+    uneven_within_a_budget, eager_ranks, other_shapes, refused, refused_replicas, raising_alike, rehearsed_apart, eager_apart, reported_apart, failing, hanging, dying)}}
 
 
 def main(cases):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 from cases import run
-from sharding_ranks import IS_LONG
+from sharding_ranks import AT_ONCE, IS_LONG
 
 import tarn
 from tarn.torch.memory import Arena
@@ -97,12 +97,14 @@ SHORT = [named("two_ranks_have_the_bits_of_fsdp2", 2, "plain", "several_uses", "
          named("a_rank_that_fails_in_a_comparison_takes_the_others_along", 2, "rehearsed_apart"),
          named("a_rank_that_fails_in_an_eager_step_is_told_of", 2, "eager_apart"),
          named("a_report_of_one_rank_alone_is_refused", 2, "reported_apart"),
+         named("a_rank_with_another_example_spoils_no_later_step", 2, "differs_planning_made"),
          named("a_world_that_is_not_here_is_planned", 1, "large_worlds")]
 LONG = [named("four_ranks_have_the_bits_of_fsdp2", 4, "odd_sizes", "later_dimensions", "replicas", "replicas_with_options", "symmetric"),
         named("models_and_options_have_the_bits_of_fsdp2", 2, "models_and_options", "accumulated"),
         named("four_ranks_save_and_two_load", 4, "saved_and_loaded", "loaded_by_fewer_ranks"),
         named("models_are_wrapped_here", 2, "wrapped_here"),
         named("other_shapes_are_planned_on_all_ranks", 2, "other_shapes"),
+        *(named(f"a_rank_{how}_at_any_time", 2, *(case for case in AT_ONCE if case.startswith(how))) for how in ("fails", "differs", "hangs")),
         named("a_rank_that_hangs_is_named", 2, "hanging"),
         named("a_rank_that_is_gone_is_named", 2, "dying")]
 

@@ -11,13 +11,13 @@ import torch
 import tarn
 
 from .. import collectives
-from ..agreement import EAGER, AgreeingStep
-from ..stepping import Report
+from ..agreement import EAGER, AgreeingStep, number_of
+from ..stepping import KINDS, Report
 from ..tracing import NotRun, reason
 from .network import Network
 from .schedules import fastest
 
-NEW = -1  # a vote, as EAGER; others are numbers of variants
+NEW = -3  # a vote, as EAGER, less a number of what the tensors are; others are numbers of variants
 
 
 def check_options(options: Any) -> None:
@@ -79,6 +79,8 @@ class JointStep(AgreeingStep):
     def meet(self, key: Any) -> None:
         keys = list(self.variants)
         mine = EAGER if key in self._refused else keys.index(key) if key in keys else NEW
+        if mine == NEW and not self.may_differ:  # ranks with other shapes capture nothing together
+            mine -= number_of(repr(key[KINDS]))
         votes = self._vote(mine)
         if len(set(votes)) == 1:
             return

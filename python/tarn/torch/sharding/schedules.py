@@ -174,7 +174,7 @@ def chains(lowered: Any, ops: Any) -> list[tuple[int, list[int]]]:
     return sorted(found)
 
 
-def begun(ops: Any, gathers: Any, distances: Any) -> Schedule:
+def begun(lowered: Any, ops: Any, gathers: Any, distances: Any) -> Schedule:
     """Each gather of `chains` begins when the one that is read so many gathers before it is read first,
     and what a reduction has read is free when the one behind it is done."""
     inner = any(op.kind.startswith("c10d.") for op in ops)  # of units: others are inside of them
@@ -185,6 +185,7 @@ def begun(ops: Any, gathers: Any, distances: Any) -> Schedule:
     made: list[Any] = []
     control: list[tuple[int, int]] = []
     reductions: list[int] = []
+    reduced: set[int] = set()  # over shards, and then over replicas: one reduction
     last: Optional[int] = None
     waited, place = 0, 0
     for i, op in enumerate(ops):
@@ -201,7 +202,9 @@ def begun(ops: Any, gathers: Any, distances: Any) -> Schedule:
                 control.append((len(made), reductions[-2]))
             last = len(made)
         elif op.group and not (inner and op.kind.startswith("_")):
-            reductions.append(len(made))
+            if not reduced.intersection(_roots(lowered, op.inputs)):
+                reductions.append(len(made))
+            reduced.update(_roots(lowered, op.outputs))
         made.append(op)
     return Schedule(made, control)
 
@@ -209,7 +212,7 @@ def begun(ops: Any, gathers: Any, distances: Any) -> Schedule:
 def ahead(lowered: Any, ops: Any, distance: int) -> Schedule:
     """As FSDP2 prefetches, with that distance for all gathers."""
     found = chains(lowered, ops)
-    return begun(ops, found, [distance] * len(found))
+    return begun(lowered, ops, found, [distance] * len(found))
 
 
 def schedules(lowered: Any, budget: Any) -> Any:
