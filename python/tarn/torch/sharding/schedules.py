@@ -12,6 +12,7 @@ import tarn
 from ..timing import WAIT, makespan
 
 ALIKE = 0.002  # a share of the time by which plans are as fast as others
+NEAR = 0.01  # a share of the budget: a plan made without a search that is further above it is left
 NEVER, IF_REFUSED, ALWAYS = range(3)  # is a budget looked for in a schedule?
 
 
@@ -257,16 +258,21 @@ def fastest(lowered: Any, budget: Any, graph_of: Any, options: Any) -> Any:
     failure: Optional[tarn.DoesNotFit] = None
     free = 0  # nanoseconds of the first schedule without a budget
 
-    def planned(ops: Any, waits: Any, budget: Optional[int]) -> _Way:
+    def planned(ops: Any, waits: Any, budget: Optional[int], **more: Any) -> _Way:
         lowered.ops = ops
         try:
-            plan = tarn.plan(graph_of(waits), budget=budget, **options)
+            plan = tarn.plan(graph_of(waits), budget=budget, **{**options, **more})
             return _Way(makespan(plan, WAIT), plan.footprint, plan, ops, lowered.ids)
         finally:
             lowered.ops = source
 
     for ops, waits, searched in schedules(lowered, budget):
-        way = planned(ops, waits, None)
+        is_near = True
+        if budget is not None:
+            way = planned(ops, waits, None, effort=0)
+            is_near = way.size <= (1 + NEAR) * budget
+        if is_near:
+            way = planned(ops, waits, None)
         free = free or way.time
         if budget is None or way.size <= budget:
             found.append(way)
