@@ -28,8 +28,10 @@ class Nccl:
     def _call(self, name: str, *arguments: Any) -> None:
         code = getattr(self._library, "nccl" + name)(*arguments)
         if code:
-            raise RuntimeError(f"nccl{name} failed with code {code}, {self._text(code).decode()}: all ranks "
-                               "must register windows of one size, in memory of ncclMemAlloc")
+            why = ("all ranks must register windows of one size, in memory of ncclMemAlloc"
+                   if name == "CommWindowRegister" else "train without symmetric=True")
+            raise RuntimeError(
+                f"nccl{name} failed with code {code}, {self._text(code).decode()}: {why}")
 
     def allocate(self, size: int) -> int:
         address = c.c_void_p()

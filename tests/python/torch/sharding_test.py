@@ -72,6 +72,15 @@ def a_window_is_registered_once_and_given_up_before_its_memory():
         assert windows()[2] == 2 and arena.bytes(0, 8).data_ptr() == arena.base > memory.address
         del arena
         assert windows() == (None, 0, 2)
+        memory = Memory(Nccl(nccl), 1 << 16, torch.device("cpu"), [communicator.value, 1])
+        try:  # the second communicator is none: the first one's window goes with the memory, and only once
+            memory.register(0, 64)
+            assert False
+        except RuntimeError as error:
+            assert "ncclCommWindowRegister failed" in str(error) and "all ranks must register" in str(error), error
+        assert windows()[2] == 3 and windows()[0]
+        memory.close(), memory.close()
+        assert windows() == (None, 0, 3)
         for path in (f"{folder}/none.so", cuda):
             try:
                 Nccl(path)
