@@ -33,7 +33,6 @@ from .tracing import NotRun, Traced, detached, loss_in, reason
 from .updates import (Update, add_state, add_updates, hooked, is_one_by_one, seen_by_updates,
                       unchanged, updated_together)
 
-KINDS = 2  # where a variant's key has the kinds of its tensors
 CAPTURES = 16  # for batches of one shape; then the step runs eagerly
 SAMPLED = 2  # rows of a batch that are compared
 MISSES = 2  # fused steps that may differ beside those: a rounding may decide a ReLU

@@ -12,12 +12,13 @@ import tarn
 
 from .. import collectives
 from ..agreement import EAGER, AgreeingStep, number_of
-from ..stepping import KINDS, Report
+from ..stepping import Report
+from ..tensors import tensors_of
 from ..tracing import NotRun, reason
 from .network import Network
 from .schedules import fastest
 
-NEW = -3  # a vote, as EAGER, less a number of what the tensors are; others are numbers of variants
+NEW = -3  # a vote, as EAGER, less a number of the batch's shapes; others are numbers of variants
 
 
 def check_options(options: Any) -> None:
@@ -64,6 +65,8 @@ class JointStep(AgreeingStep):
 
     def _call(self, batch: Any) -> Any:
         self._voted = False
+        self._shapes = repr([(t.dtype, tuple(t.shape)) for t in tensors_of(batch)
+                             if t.layout == torch.strided and not t.is_nested])
         try:
             result = super()._call(batch)
         except Exception:  # an interrupt promises nothing
@@ -80,7 +83,7 @@ class JointStep(AgreeingStep):
         keys = list(self.variants)
         mine = EAGER if key in self._refused else keys.index(key) if key in keys else NEW
         if mine == NEW and not self.may_differ:  # ranks with other shapes capture nothing together
-            mine -= number_of(repr(key[KINDS]))
+            mine -= number_of(self._shapes)
         votes = self._vote(mine)
         if len(set(votes)) == 1:
             return
