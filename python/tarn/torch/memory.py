@@ -64,7 +64,8 @@ def allocator(device: str = "cpu") -> Any:
     functions.tarn_cuda_stream.restype = c.c_int64
     functions.tarn_cuda_stream.argtypes = [c.c_void_p]
     functions.tarn_cuda_pool_open.restype = functions.tarn_cuda_pool_close.restype = c.c_int64
-    functions.tarn_cuda_pool_drop.argtypes = [c.c_int64]
+    functions.tarn_cuda_pool_drop.argtypes = functions.tarn_cuda_generator.argtypes = [c.c_int64]
+    functions.tarn_cuda_generator.restype = c.c_int64
     functions.tarn_cuda_install.restype = c.c_char_p
     functions.tarn_cuda_is_on_host.argtypes = [c.c_void_p]
     functions.tarn_cuda_swap.argtypes = [c.c_void_p, c.c_void_p]

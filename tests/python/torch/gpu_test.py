@@ -7,6 +7,7 @@ import contextlib
 import copy
 import functools
 import gc
+import itertools
 import os
 import random
 import sys
@@ -26,11 +27,11 @@ import torch.distributed as dist  # pylint: disable=wrong-import-position
 import gpu_networks  # pylint: disable=wrong-import-position
 from cases import raises, run  # pylint: disable=wrong-import-position
 from networks import eager_step, loss_of, make  # pylint: disable=wrong-import-position
-from odd_ops import KEPT, Custom, keeping, reserving, seeded_copy  # pylint: disable=wrong-import-position
+from odd_ops import KEPT, Custom, DroppingAttention, keeping, reserving, seeded_copy  # pylint: disable=wrong-import-position
 from stand_in import NoGpu, run_without_a_gpu  # pylint: disable=wrong-import-position
 
 import tarn.torch  # pylint: disable=wrong-import-position
-from tarn.torch import fusing, graphs, program, stepping  # pylint: disable=wrong-import-position
+from tarn.torch import cuda_graph, drawing, fusing, graphs, program, stepping  # pylint: disable=wrong-import-position
 from tarn.torch.cuda import Streams  # pylint: disable=wrong-import-position
 from tarn.torch.fusing import calls, row_sums_kernel  # pylint: disable=wrong-import-position
 from tarn.torch.fusing.source import parsed  # pylint: disable=wrong-import-position
@@ -277,10 +278,9 @@ events.seen = 0
 
 
 def assert_captured(step):
-    """As one graph, but for what draws again, which depends on costs."""
-    drawn = {op.name for op in step.plan.graph.ops if step._first.program.draws_again(op)}
+    """As one graph."""
     recorded = step._first.recorded
-    assert set(recorded.left_out) == drawn and (drawn or recorded.graphs == 1), recorded.left_out
+    assert not recorded.left_out and recorded.graphs == 1, recorded.left_out
 
 
 def a_step_is_one_graph_once_its_first_steps_have_agreed():
@@ -490,13 +490,19 @@ def no_kernels(source):
     return calls._fake_space(parsed(source))
 
 
+def stood_in(options):
+    """Inside Inductor's kernels are made, and not compiled, where no GPU is."""
+    if not LOG or "fuse" not in options:
+        return contextlib.nullcontext()
+    from triton.runtime import driver
+    driver.set_active(NoGpu())
+    return mock.patch.object(fusing, "loaded", no_kernels)
+
+
 def fused_steps_are_one_graph_too():
-    if LOG:
-        from triton.runtime import driver
-        driver.set_active(NoGpu())
     (one, two), data = pair("small_gpt")
     for options in ({}, {"reorder": True, "budget": 0.9}, {"streams": 2}):
-        with mock.patch.object(fusing, "loaded", no_kernels) if LOG else contextlib.nullcontext():
+        with stood_in({"fuse": True}):
             step = tarn.torch.step(*two, loss_of, data[0], fuse=True, compare=False, **options)
         found = [step(*batch) for batch in data]
         assert step.reason is None and step._first.fused, (step.reason, options)
@@ -554,10 +560,111 @@ def inputs_that_are_not_aligned_run_unfused():
     assert "multiple of 16 bytes" in step.reason and not step._first.fused, step.reason
 
 
-def what_draws_again_is_no_part_of_a_graph():
-    step = compare("small_gpt", reorder=True, budget=0.6)
-    drawn = [op.name for op in step.plan.graph.ops if step._first.program.draws_again(op)]
-    assert len(drawn) > 1 and set(drawn) == set(step._first.recorded.left_out), (drawn, step._first.recorded.left_out)
+SEED = 0x5EED5EED5EED  # by which no_gpu.c finds the arguments of attention
+
+
+def attention(kind=torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION):
+    """A loss of three layers of attention with dropout, on one side twice: models, optimizers; and batches."""
+    def loss_of_attention(model, x):
+        with torch.nn.attention.sdpa_kernel(kind):
+            return model(x).square().mean()
+
+    sides = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*(DroppingAttention(64, 4, 0.1) for _ in range(3))).to("cuda")
+        sides.append((model, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)))
+    return sides, loss_of_attention, [[torch.randn(4, 32, 64, device="cuda")] for _ in range(5)]
+
+
+def drawn(call):
+    """Seeds and offsets that kernels draw from, and where the generator is behind that. (Without numbers on a GPU.)"""
+    torch.manual_seed(SEED)
+    begin = len(lines())
+    call()
+    return [tuple(line.split()[1:]) for line in lines()[begin:] if line.startswith("draw ")], torch.cuda.default_generators[0].get_offset()
+
+
+def attention_with_dropout_is_part_of_the_graph():
+    """A replay draws what eager execution draws, the backward pass reads where on the GPU, and what runs again draws it again."""
+    for options in ({}, {"streams": 2}, {"budget": 1}, {"fuse": True}, {"budget": 1, "fuse": True}):
+        (one, two), loss, data = attention()
+        with stood_in(options):
+            if "budget" in options:
+                least = raises(tarn.DoesNotFit, tarn.torch.step, *two, loss, data[0], reorder=True, **options).least
+                options = {**options, "reorder": True, "budget": least + least // 50}
+            step = tarn.torch.step(*two, loss, data[0], compare=False, **options)
+        for batch in data[:2]:
+            step(*batch)
+        assert step.reason is None, (options, step.reason)
+        assert_captured(step)
+        assert len(step._first.recorded._drawn.seeds) == 6  # two numbers of each layer
+        eager, replayed = (drawn(functools.partial(run, *data[2])) for run in (step.eager, step))
+        assert eager[1] == replayed[1] > 0, (options, eager[1], replayed[1])
+        again = sum(step.plan.is_recomputed(op.id) and step._first.program.draws_again(op) for op in step.plan.graph.ops)
+        assert ("budget" in options) == (again > 0), (options, again)
+        if LOG:  # forward, dropout and backward of three layers
+            assert len(set(eager[0])) == 6 and len(eager[0]) == 9, eager
+            assert set(eager[0]) == set(replayed[0]) and len(replayed[0]) == 9 + again, (options, eager, replayed)
+        elif "fuse" not in options:
+            (one, two), loss, data = attention()
+            step = tarn.torch.step(*two, loss, data[0], compare=False, **options)
+            torch.manual_seed(1)
+            expected = [eager_step(*one, *batch, loss_fn=loss) for batch in data]
+            torch.manual_seed(1)
+            assert same([step(*batch) for batch in data], expected) and same(one[0].parameters(), two[0].parameters())
+
+
+def seeds_go_where_the_step_goes_on():
+    """Where a part of a step runs op by op between others that are graphs, its attention reads the seeds that these have drawn."""
+    if not LOG:
+        return
+    (_, two), loss, data = attention()
+    taken, hook = [False], next(two[0][2].parameters())  # of the last layer, whose backward pass is the first
+    hook.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None) if taken[0] else None)
+    step = tarn.torch.step(*two, loss, data[0], compare=False)
+    for batch in data[:3]:
+        step(*batch)
+    assert step._first.recorded.graphs == 2 and len(step._first.recorded._drawn.seeds) == 6, step._first.recorded.left_out
+    eager = drawn(functools.partial(step.eager, *data[3]))
+    taken[0] = True
+    found = drawn(functools.partial(step, *data[3]))  # no replay of what follows the hook
+    assert sorted(found[0]) == sorted(eager[0]) and found[1] == eager[1], (eager, found)
+    taken[0] = False
+    assert drawn(functools.partial(step, *data[3])) == eager
+
+
+def what_shares_random_numbers_is_together_in_graphs_or_beside_them():
+    draw = random.Random(3)
+    for _ in range(300):
+        count = draw.randrange(1, 9)
+        groups = [(sorted(draw.sample(range(count), draw.randrange(1, min(count, 3) + 1))), draw.random() < 0.5)
+                  for _ in range(draw.randrange(4))]
+        start = {i: "why" for i in range(count) if draw.random() < 0.2}
+        found = graphs._together(start, groups, count)
+
+        def fits(left):
+            part = {i: n for n, (a, b) in enumerate(graphs._parts(left, count)) for i in range(a, b)}
+            return set(start) <= set(left) and all(
+                set(those) <= set(left) or not set(those) & set(left) and (not in_one or len({part[i] for i in those}) == 1)
+                for those, in_one in groups)
+
+        assert fits(found) and start.items() <= found.items()
+        least = min((sum(1 << i for i in s) for n in range(count + 1) for s in itertools.combinations(range(count), n)
+                     if fits(dict.fromkeys(s, ""))), key=lambda bits: (bits.bit_count(), bits))
+        assert len(found) == least.bit_count(), (start, groups, found)  # and no op more
+
+
+def copies_of_the_generator_are_as_few_as_can_be():
+    for count in range(7):
+        for numbers in itertools.product(range(3), repeat=count):
+            found = drawing.chains(numbers)
+            for chain in set(found):
+                those = [n for n, c in zip(numbers, found) if c == chain]
+                assert all(one < two for one, two in zip(those, those[1:]))
+            falling = max((len(s) for k in range(count + 1) for s in itertools.combinations(numbers, k)
+                           if all(one >= two for one, two in zip(s, s[1:]))), default=0)
+            assert len(set(found)) == falling  # each of these needs its own
 
 
 def a_step_is_made_op_by_op():
@@ -585,7 +692,7 @@ def what_a_capture_takes_of_the_heap_is_given_back():
             assert (x + 2).data_ptr() == (x + 3).data_ptr() != kept[0].data_ptr()
 
         kept = []
-        graph, pool, size = graphs._captured(call)
+        graph, pool, size = cuda_graph.captured(call)
         address = kept[0].data_ptr()
         assert size - 2 * 4096 in (0, 2 * 512) and not events("forbidden"), size  # a generator may be told to the graph there
         graph.replay()
@@ -595,8 +702,8 @@ def what_a_capture_takes_of_the_heap_is_given_back():
         assert all(torch.empty(1000, device="cuda").data_ptr() != address for _ in range(4))  # the graph's
         graph.reset()
         functions.tarn_cuda_pool_drop(pool)
-        raises(ZeroDivisionError, graphs._captured, lambda: 1 // 0)
-        raises(Exception, graphs._captured, torch.cuda.synchronize)
+        raises(ZeroDivisionError, cuda_graph.captured, lambda: 1 // 0)
+        raises(Exception, cuda_graph.captured, torch.cuda.synchronize)
         torch.cuda.synchronize()
         del x
     assert functions.tarn_live() - before in (0, 16)  # of a generator, as long as there are graphs
@@ -832,7 +939,9 @@ if __name__ == "__main__":
              a_gradient_that_a_hook_takes_away_leaves_the_step_right,
              other_numbers_are_captured_and_kept, rates_on_the_gpu_are_those_of_the_optimizer,
              an_optimizer_of_the_host_is_told_what_it_lacks, state_that_is_loaded_is_captured_again,
-             shapes_that_take_turns_keep_their_graphs, what_draws_again_is_no_part_of_a_graph, a_step_is_made_op_by_op, fused_steps_are_one_graph_too,
+             shapes_that_take_turns_keep_their_graphs, attention_with_dropout_is_part_of_the_graph,
+             seeds_go_where_the_step_goes_on, what_shares_random_numbers_is_together_in_graphs_or_beside_them,
+             copies_of_the_generator_are_as_few_as_can_be, a_step_is_made_op_by_op, fused_steps_are_one_graph_too,
              experts_add_up_rows_in_one_order, sums_of_rows_are_those_of_index_put,
              inputs_that_are_not_aligned_run_unfused, what_a_capture_takes_of_the_heap_is_given_back,
              steps_lie_in_the_arena, streams_wait_as_the_plan_says, streams_order_what_a_plan_orders,

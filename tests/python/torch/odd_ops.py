@@ -80,3 +80,17 @@ class Custom(torch.nn.Module):
 
     def forward(self, x):
         return self.last(self.function(self.first(x)))
+
+
+class DroppingAttention(torch.nn.Module):
+    """Tells where it has drawn: on the host, and in a capture on the GPU."""
+
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.project, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.project(x).chunk(3, -1))
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout)
+        return x + torch.nn.functional.dropout(self.out(y.transpose(1, 2).flatten(2)), self.dropout)
