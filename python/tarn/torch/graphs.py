@@ -41,7 +41,8 @@ class _Part(NamedTuple):
 
 class Recorded:
     """A program that is captured. `left_out`: ops that run between the parts, and why; `graphs`: how
-    many there are; `bytes`: what they have taken from the heap."""
+    many there are; `bytes`: what they have taken from the heap; `is_trusted`: has a replay given what
+    the planned step gives?"""
 
     def __init__(self, program: Any, rates: Rates, seeds: Any) -> None:
         """seeds: of drawing.seeds_of"""
@@ -53,6 +54,7 @@ class Recorded:
         self._functions = allocator("cuda")
         self.left_out: dict[str, str] = {}
         self.bytes = 0
+        self.is_trusted = False
         failed: dict[int, str] = {}
         most = max(PARTS, len(program.ops) // OPS)
         for _ in range(ATTEMPTS):
@@ -71,6 +73,16 @@ class Recorded:
             why = next(reversed(failed.values()), "a library keeps memory each time")
             raise NotCaptured(f"more than {ATTEMPTS} ops cannot be captured: {why}")
         self.left_out = {program.ops[i].name: why for i, why in left.items()}
+
+    def part_of(self, index: int) -> str:
+        """Which part an op belongs to, as text."""
+        ops = self._program.ops
+        for number, part in enumerate(self._parts, 1):
+            if part.first <= index < part.last:
+                kind = "beside graphs" if part.graph is None else "a CUDA graph"
+                return (f"part {number} of {len(self._parts)}, {kind}, ops {ops[part.first].name} to "
+                        f"{ops[part.last - 1].name}")
+        return ""
 
     @property
     def graphs(self) -> int:
@@ -229,7 +241,7 @@ class Recordings:
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
         self._known: dict[Any, Recorded] = {}
-        self._rates = Rates(optimizer)
+        self.rates = Rates(optimizer)
         self._seeds: Any = None  # of drawing.seeds_of
 
     def close(self) -> None:
@@ -237,27 +249,30 @@ class Recordings:
             recorded.close()
         self._known.clear()
 
-    def run(self, program: Any) -> Recorded:
-        """One step. Raises NotCaptured, before anything has run, if that cannot be had."""
-        self._rates.fill()
-        key = (self._rates.numbers(), _flags(), _kept(self._optimizer))
-        recorded = self._known.get(key)
-        if recorded is None:
-            if len(self._known) >= CAPTURES and not self._rates.become_tensors():
-                raise NotCaptured("the optimizer's numbers change from step to step: make lr a "
-                                  "tensor on the GPU, or the optimizer with fused=True")
-            if len(self._known) >= CAPTURES:
-                self.close()
-                return self.run(program)
-            if not all(op.run.ready() for op in program.lowered.ops if isinstance(op.run, Update)):
-                raise NotYet
-            if self._seeds is None:
-                self._seeds = seeds_of(program.lowered)
-            recorded = Recorded(program, self._rates, self._seeds)
-            self._known[key] = recorded
+    def of(self, program: Any) -> tuple[Recorded, bool]:
+        """The capture that holds for a step, and whether it was made just now. Raises NotCaptured if
+        that cannot be had."""
+        self.rates.fill()
+        key = (self.rates.numbers(), _flags(), _kept(self._optimizer))
+        if key in self._known:
+            return self._known[key], False
+        if len(self._known) >= CAPTURES and not self.rates.become_tensors():
+            raise NotCaptured("the optimizer's numbers change from step to step: make lr a "
+                              "tensor on the GPU, or the optimizer with fused=True")
+        if len(self._known) >= CAPTURES:
+            self.close()
+            return self.of(program)
+        if not all(op.run.ready() for op in program.lowered.ops if isinstance(op.run, Update)):
+            raise NotYet
+        if self._seeds is None:
+            self._seeds = seeds_of(program.lowered)
+        self._known[key] = Recorded(program, self.rates, self._seeds)
+        return self._known[key], True
+
+    def run(self, recorded: Recorded) -> None:
+        """One step."""
         if not recorded.replay():
             self.close()
-        return recorded
 
 
 def _kept(optimizer: Any) -> tuple[int, ...]:

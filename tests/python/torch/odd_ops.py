@@ -82,6 +82,38 @@ class Custom(torch.nn.Module):
         return self.last(self.function(self.first(x)))
 
 
+HOST = [0]  # what `counting` reads; where `reading` reads
+
+
+@torch.library.custom_op("tarn_test::counting", mutates_args=())
+def counting(x: torch.Tensor) -> torch.Tensor:
+    """Reads a number of the host's, which a capture keeps."""
+    return torch.full((4,), HOST[0], dtype=torch.int64, device=x.device)
+
+
+@torch.library.custom_op("tarn_test::reading", mutates_args=())
+def reading(x: torch.Tensor) -> torch.Tensor:
+    """Reads a tensor of somebody else's, whose address a capture keeps."""
+    return HOST[0].clone()
+
+
+for _op in (counting, reading):
+    _op.register_fake(lambda x: x.new_empty(4, dtype=torch.int64))
+
+
+class Seeing(torch.nn.Module):
+    """Keeps in a buffer what a function has made of its input."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.first, self.last, self.function = torch.nn.Linear(32, 32), torch.nn.Linear(32, 32), function
+        self.register_buffer("seen", torch.zeros(4, dtype=torch.int64))
+
+    def forward(self, x):
+        self.seen.copy_(self.function(x.detach()))
+        return self.last(self.first(x))
+
+
 class DroppingAttention(torch.nn.Module):
     """Tells where it has drawn: on the host, and in a capture on the GPU."""
 
