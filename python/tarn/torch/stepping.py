@@ -458,8 +458,14 @@ class Step:
         return Report(eager, plan.spaces[0].footprint, plan.spaces[0].bound, again,
                       program.copied if program else {}, self.reason,
                       recorded.graphs if recorded else 0, recorded.left_out if recorded else {},
-                      compared, self._first.noise, moves=len(moves), moved=moved,
+                      compared, self._first.noise, not_captured=self._why_not_captured(), moves=len(moves), moved=moved,
                       host=host_size(plan) + sum(space.persistent for space in plan.spaces[1:]))
+
+    def _why_not_captured(self) -> str:
+        if self.device.type != "cuda" or self._records and not (self._first and self._first.meets):
+            return ""
+        communicates = self.reduction is not None or self._first and self._first.meets
+        return "its ranks communicate" if communicates else "graph=False"
 
     # ---- Captures ----
 
@@ -807,6 +813,7 @@ class Report(NamedTuple):
               part of a batch was compared
     arena, bound  what the plan needs in its place, and what every plan of this order needs
     graphs, left_out  how many CUDA graphs the last step was; ops between them, and why
+    not_captured  why a step on a GPU is never captured, where that is no fault: see `reason`
     compared  "all", or what part of a batch was compared with eager execution, or nothing
     moves, moved  copies to the host's memory and back in a step, and their bytes; host: bytes there
     collectives, gathers  in a step; gathers are those of parameters. gathered_again: names of those
@@ -832,6 +839,7 @@ class Report(NamedTuple):
     moves: int = 0
     moved: int = 0
     host: int = 0
+    not_captured: str = ""
 
     def __str__(self) -> Any:
         if self.arena is None:
@@ -856,6 +864,8 @@ class Report(NamedTuple):
             text += f"; {self.collectives} collectives{gathered}; {self.received} bytes received"
         if self.graphs:
             text += "; one CUDA graph" if self.graphs == 1 else f"; {self.graphs} CUDA graphs"
+        if self.not_captured:
+            text += f"; no CUDA graph: {self.not_captured}"
         for name, why in self.left_out.items():
             text += f"; {name} beside them: {why}"
         return text

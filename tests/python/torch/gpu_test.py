@@ -27,7 +27,8 @@ import torch.distributed as dist  # pylint: disable=wrong-import-position
 import gpu_networks  # pylint: disable=wrong-import-position
 from cases import raises, run  # pylint: disable=wrong-import-position
 from networks import eager_step, loss_of, make  # pylint: disable=wrong-import-position
-from odd_ops import HOST, KEPT, Custom, DroppingAttention, Seeing, counting, keeping, reading, reserving, seeded_copy  # pylint: disable=wrong-import-position
+from odd_ops import (HOST, KEPT, Custom, DroppingAttention, Seeing, counting, keeping, reading,  # pylint: disable=wrong-import-position
+                     reserving, seeded_copy, telling, waiting)  # pylint: disable=wrong-import-position
 from stand_in import NoGpu, run_without_a_gpu  # pylint: disable=wrong-import-position
 
 import tarn.torch  # pylint: disable=wrong-import-position
@@ -326,15 +327,63 @@ def what_calls_the_program_runs_between_parts():
 
 
 def parts_of_few_ops_are_no_graphs():
-    for ops, is_captured in ((8, True), (1000, False)):
+    """Three parts: they are graphs if there may be as many, or if they have enough ops in the mean."""
+    count = None
+    for parts, ops, is_captured in ((3, 1000, True), (2, 1000, False), (2, lambda: count // 3, True), (2, lambda: count // 3 + 1, False)):
         (_, two), data = pair("small_gpt")
         clip = functools.partial(torch.nn.utils.clip_grad_norm_, max_norm=0.1)
-        with mock.patch.multiple(graphs, PARTS=2, OPS=ops), warnings.catch_warnings():
+        with mock.patch.multiple(graphs, PARTS=parts, OPS=ops() if callable(ops) else ops), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            step = tarn.torch.step(*two, loss_of, data[0], compare=False, clip=clip)
+            step = tarn.torch.step(*two, loss_of, data[0], compare=False, clip=clip, streams=1)
             for batch in data:
                 step(*batch)
+        assert count in (None, len(step._first.program.ops))
+        count = len(step._first.program.ops)
         assert (step._first.recorded is not None) == is_captured == (step.reason is None), (ops, step.reason)
+        if not is_captured:
+            assert step.reason == "no CUDA graph: 1 ops cannot be captured: hooks of parameters and clip are the program's own", step.reason
+
+
+class Foreign(torch.optim.SGD):
+    """Is none of PyTorch's own."""
+
+
+def what_is_no_part_of_a_graph_is_named():
+    """With why, in the report."""
+    def told(function=torch.nn.functional.gelu, optimizer=functools.partial(torch.optim.Adam, fused=True), hook=None, loss=loss_of, **options):
+        torch.manual_seed(3)
+        model = Custom(function).to("cuda")
+        if hook:
+            model.last.bias.register_hook(hook)
+        batch = [torch.randn(8, 32, device="cuda") for _ in range(2)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            step = tarn.torch.step(model, optimizer(model.parameters(), lr=1e-2), loss, batch, compare=False, **options)
+            for _ in range(3):
+                step(*batch)
+        return str(step.report()), step
+
+    own = "hooks of parameters and clip are the program's own"
+    for options, name, why in (
+            ({"clip": lambda parameters: parameters[0].grad.norm().item()}, "clip", own),
+            ({"hook": lambda gradient: gradient * 2}, "hooks1", own),
+            ({"optimizer": Foreign}, "update0", "Foreign is not PyTorch's own, or has hooks"),
+            ({"optimizer": torch.optim.Adam}, "update0", "Adam computes on the host: make it with fused=True or capturable=True"),
+            ({"function": waiting}, "waiting", "Error: "),
+            ({"function": lambda x: telling(x)[0]}, "telling", "it draws random numbers and tells on the host where"),
+            ({"function": lambda x: telling(x)[0]}, "seed_sum", "it draws random numbers and tells on the host where")):
+        text, step = told(**options)
+        recorded = step._first.recorded
+        assert step.reason is None and recorded.graphs >= 1, (name, step.reason)
+        left = [other for other in recorded.left_out if other.endswith(name)]
+        assert left and why in recorded.left_out[left[0]], (name, recorded.left_out)
+        assert all(f"{other} beside them: {reason}" in text for other, reason in recorded.left_out.items()), text
+    text, step = told(loss=lambda model, x, y: loss_of(model, x, y) * (1 + 0 * model(x).sum().item()))
+    assert step._first is None and step.reason and step.reason in text, text  # it depends on data
+    text, step = told(graph=False)
+    assert "no CUDA graph: graph=False" in text and step.reason is None, text
+    text, _ = told()
+    assert text.endswith("; one CUDA graph"), text
 
 
 def streams_are_two_where_bytes_are_not_asked_for():
@@ -800,7 +849,7 @@ def gradients_are_reduced_in_the_arena():
         dist.init_process_group("gloo" if LOG else "nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
         step = compare("small_gpt", tarn.torch.ddp, bucket_mb=0.05)
         kinds = [op.kind for op in step.graph.ops]
-        assert kinds.count("comm.all_reduce") > 2
+        assert kinds.count("comm.all_reduce") > 2 and "no CUDA graph: its ranks communicate" in str(step.report())
         dist.destroy_process_group()
 
 
@@ -1021,7 +1070,8 @@ if __name__ == "__main__":
              blas_workspaces_are_taken_outside_of_frames,
              convolutions_may_be_benchmarked, results_that_were_traced_without_bytes_are_planned,
              a_step_is_one_graph_once_its_first_steps_have_agreed, replays_launch_one_graph_and_nothing_else,
-             what_calls_the_program_runs_between_parts, parts_of_few_ops_are_no_graphs, what_calls_the_program_keeps_its_order, streams_are_two_where_bytes_are_not_asked_for,
+             what_calls_the_program_runs_between_parts, parts_of_few_ops_are_no_graphs, what_is_no_part_of_a_graph_is_named, what_calls_the_program_keeps_its_order,
+             streams_are_two_where_bytes_are_not_asked_for,
              a_gradient_that_a_hook_takes_away_leaves_the_step_right,
              other_numbers_are_captured_and_kept, rates_on_the_gpu_are_those_of_the_optimizer,
              an_optimizer_of_the_host_is_told_what_it_lacks, state_that_is_loaded_is_captured_again,

@@ -101,6 +101,35 @@ for _op in (counting, reading):
     _op.register_fake(lambda x: x.new_empty(4, dtype=torch.int64))
 
 
+@torch.library.custom_op("tarn_test::waiting", mutates_args=())
+def waiting(x: torch.Tensor) -> torch.Tensor:
+    """Asks the GPU for a number, which a capture forbids."""
+    return x + float(x.sum().item() * 0)
+
+
+waiting.register_fake(like)
+waiting.register_autograd(lambda ctx, grad: grad * 1, setup_context=lambda ctx, inputs, output: None)
+
+
+@torch.library.custom_op("tarn_test::telling", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
+def telling(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draws, and tells where on the host in captures, too."""
+    return x + torch.rand_like(x), torch.tensor([1, 2])
+
+
+telling.register_fake(lambda x: (like(x), torch.empty(2, dtype=torch.int64, device=x.device)))
+telling.register_autograd(lambda ctx, one, _: seed_sum(one, ctx.saved_tensors[0]),
+                          setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output[1]))
+
+
+@torch.library.custom_op("tarn_test::seed_sum", mutates_args=())
+def seed_sum(x: torch.Tensor, seed: torch.Tensor) -> torch.Tensor:
+    return x * int(seed.sum())
+
+
+seed_sum.register_fake(lambda x, seed: like(x))
+
+
 class Seeing(torch.nn.Module):
     """Keeps in a buffer what a function has made of its input."""
 
