@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes as c
 import time
 from collections import Counter
+from functools import partial
 from typing import Any, Optional
 
 import torch
@@ -15,7 +16,7 @@ from . import collectives
 from .cuda import Streams, in_order, streams
 from .drawing import Captured, Draws
 from .lowering import HIDDEN_WRITES
-from .memory import Arena, allocator, summarize
+from .memory import Arena, Frame, allocator, frames, summarize
 from .moving import Homes, Mover, placed
 from .tensors import distance, empty_as, flat, has_bytes, view_of
 from .updates import Edit, Update, add_state, is_one_by_one, restored, unchanged
@@ -446,37 +447,71 @@ class Program:
         into = getattr(function, "into", None)
         if into and len(targets) == len(flat(self.lowered.value[op.node])):  # asks for nothing
             function, args, targets = into, [*args, *(targets[i] for i in sorted(targets))], {}
-        return self._framed(lambda: function(*args, **kwargs), workspace, op, targets)
+        return self._framed(partial(_direct(function), *args, **kwargs), workspace, op, targets)
+
+    @property
+    def _copy(self) -> Any:
+        """Notes that the result of an op was copied to its place. (Without the program, which ends
+        with its last reference.)"""
+        copied, device = self.copied, self.lowered.device.type
+
+        def copy(name: Any, target: Any, result: Any) -> None:
+            target.copy_(result)
+            if target.device.type == device:
+                copied[name] += 1
+
+        return copy
 
     def _framed(self, call: Any, workspace: Any, op: Any, targets: Any, ready: Any = None) -> Any:
         """A call whose results are made at their places, or copied there; its temporaries lie in
         the workspace as soon as it is ready."""
         if not targets and not workspace[1]:
             return call
-        slots = []  # each is three numbers: struct Slot of tape.h
+        slots = []
         for i, target in targets.items():
             start = target.data_ptr() - op.made[i].storage_offset() * target.element_size()
             slots += [op.ordinals[i], op.made[i].untyped_storage().nbytes(), start]
-        native, count = (c.c_int64 * len(slots))(*slots), len(targets)
-        functions = allocator(self.lowered.device.type)
-        begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
-        # And not self: programs end with their last reference.
-        copied, keepers, device = self.copied, self.keepers, self.lowered.device.type
+        opened = Frame(slots, workspace)
+        begin, end = frames(self.lowered.device.type)
+        at, name, keepers = c.addressof(opened), op.name, self.keepers
 
-        def run() -> Any:
-            if ready and not ready():
-                return call()
+        def framed() -> Any:
             try:
-                begin(native, count, *workspace)
-                results = call()
+                begin(at)
+                return call()
             finally:
                 if end():
-                    keepers.append(op.name)
-            results = flat(results) if targets else ()
-            for i, target in targets.items():
-                if results[i].data_ptr() != target.data_ptr():
-                    target.copy_(results[i])
-                    if target.device.type == device:
-                        copied[op.name] += 1
+                    keepers.append(name)
 
-        return run
+        framed.opened = opened  # type: ignore[attr-defined]  # lies at `at`
+        if not targets:
+            return framed if ready is None else lambda: framed() if ready() else call()
+        return _placed(framed, self.lowered.value[op.node], targets, partial(self._copy, name))
+
+
+def _direct(function: Any) -> Any:
+    """An operator of ATen without what it looks at for tensors of the program's own classes."""
+    return function._op if type(function) is torch._ops.OpOverload else function
+
+
+def _placed(call: Any, like: Any, targets: Any, copy: Any) -> Any:
+    """A call whose results are copied to their places where they were not made there. like: of the
+    structure of what it returns. targets: by the number among its tensors."""
+    expected = [(i, target, target.data_ptr()) for i, target in targets.items()]
+    if isinstance(like, torch.Tensor):
+        (_, only, address), = expected
+
+        def one() -> None:
+            result = call()
+            if result.data_ptr() != address:
+                copy(only, result)
+
+        return one
+
+    def several() -> None:
+        results = flat(call())
+        for i, target, address in expected:
+            if results[i].data_ptr() != address:
+                copy(target, results[i])
+
+    return several
