@@ -150,8 +150,15 @@ void tarn_reset_peak() { peak = live.load(), requests = 0; }
 int64_t tarn_arena(char *from, int64_t size) { return note(from, size_t(size)); }
 void tarn_arena_drop(char *from) { forget(from); }
 
-void tarn_frame_begin(const tarn::Slot *slots, int64_t count, char *workspace, int64_t size) {
-    frame.begin(slots, size_t(count), workspace, size_t(size));
+/* An op's frame, as the caller keeps it: one argument is passed sooner than four. */
+struct Opened {
+    const tarn::Slot *slots;
+    int64_t count;
+    char *workspace;
+    int64_t size;
+};
+void tarn_frame_begin(const Opened *op) {
+    frame.begin(op->slots, size_t(op->count), op->workspace, size_t(op->size));
 }
 void tarn_frame_trace() { frame.trace(); }
 int64_t tarn_frame_end() { return int64_t(frame.end()); }

@@ -1,5 +1,6 @@
 /* PyTorch's pluggable allocator for CUDA, on cuda_memory.h. Compiled by tarn.torch where it is first
  * needed; called by ctypes. */
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
@@ -50,6 +51,21 @@ extern "C" void tarn_cuda_swap(void *one, void *other) {
     auto *first = static_cast<c10::StorageImpl *>(one), *second = static_cast<c10::StorageImpl *>(other);
     c10::DataPtr bytes = first->set_data_ptr(c10::DataPtr(nullptr, first->device()));
     first->set_data_ptr_noswap(second->set_data_ptr(std::move(bytes)));
+}
+
+/* Moves PyTorch's generator forward by so many numbers, a multiple of 4, and returns where it was: in
+ * a capture counted from where the capture begins. (Its own functions refuse to tell that, and to
+ * move, in a capture: here it draws that many numbers.) -1: it refuses. */
+extern "C" int64_t tarn_cuda_generator(int64_t by) {
+    try {
+        at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
+        std::lock_guard<std::mutex> guard(generator.mutex());
+        auto *own = at::check_generator<at::CUDAGeneratorImpl>(generator);
+        at::PhiloxCudaState state = own->philox_cuda_state(uint64_t(by));
+        return int64_t(state.captured_ ? state.offset_intragraph_ : state.offset_.val);
+    } catch (const std::exception &) {
+        return -1;
+    }
 }
 
 /* Returns why it cannot be installed, or NULL. */

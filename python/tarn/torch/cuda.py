@@ -51,16 +51,20 @@ class Streams:
         own = torch.cuda.current_stream()
         for other in self._others:
             other.wait_stream(own)
-        for done, (number, waits, call, event) in enumerate(self._order[start:], start + 1):
-            stream = self._others[number - 1] if number else own
-            for wait in waits:
-                stream.wait_event(wait)
-            with torch.cuda.stream(stream):
+        with torch.cuda.stream(own):  # which is the current one again behind them
+            current = own
+            for done, (number, waits, call, event) in enumerate(self._order[start:], start + 1):
+                stream = self._others[number - 1] if number else own
+                for wait in waits:
+                    stream.wait_event(wait)
+                if stream is not current:
+                    torch.cuda.set_stream(stream)
+                    current = stream
                 call()
-            if event:
-                stream.record_event(event)
-            if keepers:
-                return done
+                if event:
+                    stream.record_event(event)
+                if keepers:
+                    return done
         for other in self._others:
             own.wait_stream(other)
         return len(self._order)

@@ -7,17 +7,14 @@ a graph. What ops ask the heap for inside of a capture is the graph's own (cuda_
 Random numbers are drawn on from where the generator is, as PyTorch's graphs do it."""
 from __future__ import annotations
 
-import dataclasses
-import gc
-import warnings
-from contextlib import contextmanager
-from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple, Optional
+import sys
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import torch
 
-from .memory import allocator, summarize
-from .tensors import flat, tensors_of
+from .cuda_graph import captured
+from .drawing import Captured, seeds_of
+from .memory import allocator
 from .updates import Edit, Rates, Update, recorded_updates
 
 CAPTURES = 4  # with other numbers, before rates are made tensors, or nothing is captured any more
@@ -34,40 +31,58 @@ class NotYet(Exception):
 
 
 class _Part(NamedTuple):
-    """Ops from `first` up to `last`, as a graph or, without one, one by one."""
+    """Ops from `first` up to `last`, as a graph or, without one, one by one. generators: what they
+    draw from beside PyTorch's own."""
     first: int
     last: int
-    graph: Any
+    graph: Any = None
+    generators: Sequence[Any] = ()
 
 
 class Recorded:
     """A program that is captured. `left_out`: ops that run between the parts, and why; `graphs`: how
-    many there are; `bytes`: what they have taken from the heap."""
+    many there are; `bytes`: what they have taken from the heap; `is_trusted`: has a replay given what
+    the planned step gives?"""
 
-    def __init__(self, program: Any, rates: Rates) -> None:
-        self._program = program
+    def __init__(self, program: Any, rates: Rates, seeds: Any) -> None:
+        """seeds: of drawing.seeds_of"""
+        self._program, self._seeds = program, seeds
         self._pools: list[int] = []
         self._parts: list[_Part] = []
+        self._drawn = Captured(program, seeds)
+        self._calls: dict[int, Callable[[], None]] = {}  # that are others in a capture
         self._functions = allocator("cuda")
         self.left_out: dict[str, str] = {}
         self.bytes = 0
-        left = {i: why for i, op in enumerate(program.ops) if (why := _hindrance(program, op))}
-        failed: Any = None
+        self.is_trusted = False
+        failed: dict[int, str] = {}
         most = max(PARTS, len(program.ops) // OPS)
         for _ in range(ATTEMPTS):
+            left = self._bind(failed)
             if len(_parts(left, len(program.ops))) > most:
                 raise NotCaptured(f"{len(left)} ops cannot be captured: {next(iter(left.values()))}")
-            failed = self._capture(left, rates)
-            if failed is None:
+            found = self._capture(left, rates)
+            if found is None:
                 break
             self.close()
             if program.keepers:  # it has what it wanted
                 program.move()
             else:
-                left[failed[0]] = failed[1]
+                failed[found[0]] = found[1]
         else:
-            raise NotCaptured(f"more than {ATTEMPTS} ops cannot be captured: {failed[1]}")
+            why = next(reversed(failed.values()), "a library keeps memory each time")
+            raise NotCaptured(f"more than {ATTEMPTS} ops cannot be captured: {why}")
         self.left_out = {program.ops[i].name: why for i, why in left.items()}
+
+    def part_of(self, index: int) -> str:
+        """Which part an op belongs to, as text."""
+        ops = self._program.ops
+        for number, part in enumerate(self._parts, 1):
+            if part.first <= index < part.last:
+                kind = "beside graphs" if part.graph is None else "a CUDA graph"
+                return (f"part {number} of {len(self._parts)}, {kind}, ops {ops[part.first].name} to "
+                        f"{ops[part.last - 1].name}")
+        return ""
 
     @property
     def graphs(self) -> int:
@@ -75,7 +90,7 @@ class Recorded:
 
     def close(self) -> None:
         """Gives back what the graphs have."""
-        if self._parts:
+        if self._parts and sys and not sys.is_finalizing():
             torch.cuda.synchronize()
         self._parts.clear()
         for pool in self._pools:
@@ -87,14 +102,40 @@ class Recorded:
         the arena, and the program lies in another one."""
         program = self._program
         holds = True
+        self._drawn.begin()
         for part in self._parts:
-            if part.graph is not None and holds and not program.lowered.dropped:
+            replays = part.graph is not None and holds and not program.lowered.dropped
+            if part.graph is not None:
+                self._drawn.go(part.generators, replays)
+            if replays:
                 part.graph.replay()
             else:  # also where a hook has taken a gradient away, which is no part of the graph
                 holds = program.run_part(part.first, part.last) and holds
         return holds
 
     # ---- Capture ----
+
+    def _bind(self, failed: dict[int, str]) -> dict[int, str]:
+        """Binds for a capture what draws otherwise there. Returns the ops that cannot be part of a
+        graph, and why: those that have failed among them."""
+        program = self._program
+        self._drawn, self._calls = Captured(program, self._seeds), {}
+        left = {i: why for i, op in enumerate(program.ops) if (why := _hindrance(program, op))}
+        left.update(failed)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream), torch.no_grad(), torch.autocast("cuda", enabled=False):
+            for i, op in enumerate(program.ops):
+                if i not in left and self._drawn.touches(op):
+                    try:
+                        self._calls[i] = program.bind(op, self._drawn)
+                    except Exception as error:  # pylint: disable=broad-except
+                        left[i] = _line(error)
+        torch.cuda.current_stream().wait_stream(stream)
+        for i, op in enumerate(program.ops):
+            if i not in left and (why := self._drawn.hindrance(op)):
+                left[i] = why
+        return _together(left, self._drawn.groups(), len(program.ops))
 
     def _capture(self, left: dict[int, str], rates: Rates) -> Optional[tuple[int, str]]:
         """Captures all parts. Returns the op that has failed, and how."""
@@ -106,11 +147,12 @@ class Recorded:
             torch.cuda.current_blas_handle()  # takes its workspace here
             for first, last in _parts(left, len(self._program.ops)):
                 if first in left:
-                    self._parts.append(_Part(first, last, None))
+                    self._parts.append(_Part(first, last))
                     continue
-                at = [first]
+                at, generators = [first], self._drawn.generators(first, last)
                 try:
-                    self._parts.append(_Part(first, last, self._graph(first, last, at)))
+                    graph = self._graph(first, last, at, generators)
+                    self._parts.append(_Part(first, last, graph, generators))
                 except Exception as error:  # pylint: disable=broad-except
                     if at[0] >= last:
                         raise NotCaptured(f"the capture has failed: {_line(error)}") from error
@@ -118,7 +160,7 @@ class Recorded:
         own.wait_stream(stream)
         return None
 
-    def _graph(self, first: int, last: int, at: list[int]) -> Any:
+    def _graph(self, first: int, last: int, at: list[int], generators: Sequence[Any]) -> Any:
         """The graph of some ops; `at` tells which one is being captured."""
         calls = [self._counted(i, at) for i in range(first, last)]
 
@@ -126,23 +168,20 @@ class Recorded:
             self._program.run_part(first, last, calls)
             at[0] = last
 
-        graph, pool, size = _captured(capture)
+        graph, pool, size = captured(capture, generators)
         self._pools.append(pool)
         self.bytes += size
         return graph
 
     def _counted(self, index: int, at: list[int]) -> Callable[[], None]:
-        program, final = self._program, self._program.ops[index]
-        call = program.calls[index]
-        made = () if final.move else program.lowered.ops[program.plan.origin(final.id)].made.values()
-        if any(program.lowered.root(t) in program.lowered.elsewhere for t in made):
-            call = program.bind(final, _traced)
+        program, name = self._program, self._program.ops[index].name
+        call = self._calls.get(index, program.calls[index])
 
         def counted() -> None:
             at[0] = index
             call()
             if program.keepers:
-                raise RuntimeError(f"{final.name} keeps memory that was its workspace")
+                raise RuntimeError(f"{name} keeps memory that was its workspace")
 
         return counted
 
@@ -171,94 +210,29 @@ def _hindrance(program: Any, final: Any) -> str:
     """Why an op of the plan's graph cannot be captured, as far as that is known before."""
     if final.move:
         return ""
-    lowered = program.lowered
-    op = lowered.ops[program.plan.origin(final.id)]
-    if op.run is not None:
-        return hindrance(op)
-    if program.draws_again(final):
-        return "it draws again what it has drawn, from where the generator was"
-    made = {lowered.root(t) for t in op.made.values()} & lowered.elsewhere.keys()
-    read = {lowered.root(t) for n in op.node.all_input_nodes
-            for t in tensors_of(lowered.value[n])} & lowered.elsewhere.keys()
-    drawn = {lowered.root(t) for other in lowered.ops if other.is_random
-             for t in other.made.values()}
-    if (made | read) & drawn:
-        return "it draws random numbers and tells on the host where"
-    return ""
+    op = program.lowered.ops[program.plan.origin(final.id)]
+    return hindrance(op) if op.run is not None else ""
 
 
-def _captured(call: Callable[[], None]) -> tuple[Any, int, int]:
-    """(graph, the pool of what was asked for, its bytes) of what is done on the current stream."""
-    functions, graph = allocator("cuda"), torch.cuda.CUDAGraph()
-    torch.cuda.synchronize()
-    with _collected_later():
-        pool, failed = functions.tarn_cuda_pool_open(), True
-        try:
-            graph.capture_begin(capture_error_mode="thread_local")
-            try:
-                call()
-                failed = False
-            finally:
-                try:
-                    _end(graph)
-                except Exception:  # pylint: disable=broad-except
-                    _settle()
-                    if not failed:  # else there is a cause
-                        failed = True
-                        raise
-        finally:
-            size = functions.tarn_cuda_pool_close()
-            if failed:
-                graph.reset()
-                functions.tarn_cuda_pool_drop(pool)
-    return graph, pool, size
-
-
-def _end(graph: Any) -> None:
-    with warnings.catch_warnings():  # a part may have nothing to launch
-        warnings.filterwarnings("ignore", "The CUDA Graph is empty")
-        graph.capture_end()
-
-
-def _settle() -> None:
-    """After a capture that could not be ended. The generators of PyTorch 2.11 take it for going on, and
-    refuse to draw, until another one ends."""
-    empty = torch.cuda.CUDAGraph()
-    empty.capture_begin(capture_error_mode="thread_local")
-    _end(empty)
-    empty.reset()
-
-
-def _traced(op: Any, call: Callable[[], Any]) -> Any:
-    """The op with the requests that it makes in a capture: attention makes its seeds on the GPU
-    then. In a capture that is thrown away."""
-    functions = allocator("cuda")
-    told: list[Any] = []
-
-    def capture() -> None:
-        functions.tarn_frame_trace()
-        try:
-            results = flat(call())
-        finally:
-            functions.tarn_frame_end()
-        told.extend(summarize(functions, [results[i] for i in op.made])[1])
-
-    graph, pool, _ = _captured(capture)
-    graph.reset()
-    functions.tarn_cuda_pool_drop(pool)
-    return dataclasses.replace(op, ordinals=dict(zip(op.made, told)))
-
-
-@contextmanager
-def _collected_later() -> Iterator[None]:
-    """Python frees nothing meanwhile that a capture forbids to free."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
+def _together(left: dict[int, str], groups: Any, count: int) -> dict[int, str]:
+    """`left` with all ops of each group of which one is among them, or lies in another part than the
+    others where they have to be one graph. groups: as drawing.Captured tells them."""
+    left = dict(left)
+    while True:
+        part = {i: number for number, (first, last) in enumerate(_parts(left, count))
+                for i in range(first, last)}
+        more: dict[int, str] = {}
+        for members, in_one in groups:
+            if any(i in left for i in members):
+                why = "it draws what an op has drawn that is no part of a graph, or tells it where"
+            elif in_one and len({part[i] for i in members}) > 1:
+                why = "it draws again, or first, what another part draws, too"
+            else:
+                continue
+            more.update((i, why) for i in members if i not in left)
+        if not more:
+            return left
+        left.update(more)
 
 
 class Recordings:
@@ -267,32 +241,38 @@ class Recordings:
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
         self._known: dict[Any, Recorded] = {}
-        self._rates = Rates(optimizer)
+        self.rates = Rates(optimizer)
+        self._seeds: Any = None  # of drawing.seeds_of
 
     def close(self) -> None:
         for recorded in self._known.values():
             recorded.close()
         self._known.clear()
 
-    def run(self, program: Any) -> Recorded:
-        """One step. Raises NotCaptured, before anything has run, if that cannot be had."""
-        self._rates.fill()
-        key = (self._rates.numbers(), _flags(), _kept(self._optimizer))
-        recorded = self._known.get(key)
-        if recorded is None:
-            if len(self._known) >= CAPTURES and not self._rates.become_tensors():
-                raise NotCaptured("the optimizer's numbers change from step to step: make lr a "
-                                  "tensor on the GPU, or the optimizer with fused=True")
-            if len(self._known) >= CAPTURES:
-                self.close()
-                return self.run(program)
-            if not all(op.run.ready() for op in program.lowered.ops if isinstance(op.run, Update)):
-                raise NotYet
-            recorded = Recorded(program, self._rates)
-            self._known[key] = recorded
+    def of(self, program: Any) -> tuple[Recorded, bool]:
+        """The capture that holds for a step, and whether it was made just now. Raises NotCaptured if
+        that cannot be had."""
+        self.rates.fill()
+        key = (self.rates.numbers(), _flags(), _kept(self._optimizer))
+        if key in self._known:
+            return self._known[key], False
+        if len(self._known) >= CAPTURES and not self.rates.become_tensors():
+            raise NotCaptured("the optimizer's numbers change from step to step: make lr a "
+                              "tensor on the GPU, or the optimizer with fused=True")
+        if len(self._known) >= CAPTURES:
+            self.close()
+            return self.of(program)
+        if not all(op.run.ready() for op in program.lowered.ops if isinstance(op.run, Update)):
+            raise NotYet
+        if self._seeds is None:
+            self._seeds = seeds_of(program.lowered)
+        self._known[key] = Recorded(program, self.rates, self._seeds)
+        return self._known[key], True
+
+    def run(self, recorded: Recorded) -> None:
+        """One step."""
         if not recorded.replay():
             self.close()
-        return recorded
 
 
 def _kept(optimizer: Any) -> tuple[int, ...]:

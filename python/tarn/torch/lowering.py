@@ -160,6 +160,10 @@ class Lowered:
         return [self.persistent[root] for root, latest in self.latest.items()
                 if latest != root and root in self.persistent]
 
+    def drawn(self) -> Set[Any]:
+        """The roots of what ops make that draw random numbers."""
+        return {self.root(t) for op in self.ops if op.is_random for t in op.made.values()}
+
     def _written(self, node: Any) -> Any:
         """The roots that a call writes in place."""
         schema = node.target._schema

@@ -42,7 +42,6 @@ def library(name: str) -> tuple[str, Any]:
         getattr(functions, "tarn_" + function).restype = c.c_int64
     functions.tarn_arena.argtypes = [c.c_void_p, c.c_int64]
     functions.tarn_arena_drop.argtypes = [c.c_void_p]
-    functions.tarn_frame_begin.argtypes = [c.c_void_p, c.c_int64, c.c_void_p, c.c_int64]
     functions.tarn_frame_summarize.argtypes = [c.c_void_p, c.c_int64, c.c_void_p, c.c_void_p]
     functions.tarn_tape_events.argtypes = [c.c_void_p]
     functions.tarn_tape_make.argtypes = [c.c_void_p, c.c_int64]
@@ -64,7 +63,8 @@ def allocator(device: str = "cpu") -> Any:
     functions.tarn_cuda_stream.restype = c.c_int64
     functions.tarn_cuda_stream.argtypes = [c.c_void_p]
     functions.tarn_cuda_pool_open.restype = functions.tarn_cuda_pool_close.restype = c.c_int64
-    functions.tarn_cuda_pool_drop.argtypes = [c.c_int64]
+    functions.tarn_cuda_pool_drop.argtypes = functions.tarn_cuda_generator.argtypes = [c.c_int64]
+    functions.tarn_cuda_generator.restype = c.c_int64
     functions.tarn_cuda_install.restype = c.c_char_p
     functions.tarn_cuda_is_on_host.argtypes = [c.c_void_p]
     functions.tarn_cuda_swap.argtypes = [c.c_void_p, c.c_void_p]
@@ -73,6 +73,27 @@ def allocator(device: str = "cpu") -> Any:
     if refused:
         raise RuntimeError(refused.decode(errors="replace"))
     return functions
+
+
+@functools.lru_cache(maxsize=None)
+def frames(device: str) -> tuple[Any, Any]:
+    """(begin, end) of an op's frame: of calls.h, without a turn of the interpreter's lock, because
+    they take less time than that. begin takes the address of a `Frame`."""
+    allocator(device)
+    functions = c.PyDLL(library(device)[0])
+    begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
+    begin.argtypes, begin.restype, end.restype = [c.c_void_p], None, c.c_int64
+    return begin, end
+
+
+class Frame(c.Structure):
+    """Opened of calls.h. Slots are three numbers each: struct Slot of tape.h."""
+    _fields_ = [("_slots", c.c_void_p), ("_count", c.c_int64), ("_workspace", c.c_void_p),
+                ("_size", c.c_int64)]
+
+    def __init__(self, slots: Any, workspace: Any) -> None:
+        self._kept = (c.c_int64 * len(slots))(*slots)
+        super().__init__(c.addressof(self._kept), len(slots) // 3, *workspace)
 
 
 class Arena:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes as c
 import time
 from collections import Counter
+from functools import partial
 from typing import Any, Optional
 
 import torch
@@ -13,8 +14,9 @@ import tarn
 
 from . import collectives
 from .cuda import Streams, in_order, streams
+from .drawing import Captured, Draws
 from .lowering import HIDDEN_WRITES
-from .memory import Arena, allocator, summarize
+from .memory import Arena, Frame, allocator, frames, summarize
 from .moving import Homes, Mover, placed
 from .tensors import distance, empty_as, flat, has_bytes, view_of
 from .updates import Edit, Update, add_state, is_one_by_one, restored, unchanged
@@ -217,18 +219,6 @@ def profile_apart(lowered: Any, tensors: Any, optimizer: Any) -> None:
 LOST: list[Any] = []  # arenas of whose bytes a library keeps some
 
 
-class _Generator:
-    """PyTorch's own one of a device. On a GPU only its offset moves in a step."""
-
-    def __init__(self, device: Any) -> None:
-        if device.type == "cuda":
-            index = torch.cuda.current_device() if device.index is None else device.index
-            own = torch.cuda.default_generators[index]
-            self.get, self.set = own.get_offset, own.set_offset
-        else:
-            self.get, self.set = torch.default_generator.get_state, torch.default_generator.set_state
-
-
 def away(lowered: Any, plan: Any) -> dict[Any, Any]:
     """Of what persists and moves, as it lives in another memory than the arena's: by root, the tensor
     of the plan's graph."""
@@ -252,7 +242,7 @@ class Program:
         self.homes = Homes(lowered, tensors)
         self._away = away(lowered, plan)
         self._again = {plan.origin(op.id) for op in self.ops if plan.is_recomputed(op.id)}
-        self._states: dict[Any, Any] = {}  # of the generator, by ops that run again
+        self._draws = Draws(lowered.device)
         self._queues = {op.stream for op in self.ops}
         self._kernels = {op.stream for op in self.ops if not op.move}  # streams of more than copies
         self._on_gpu = lowered.device.type == "cuda"
@@ -378,14 +368,16 @@ class Program:
                 session.bind_memory(tensor.id, self.arena.base)
         return session
 
-    def _tensor(self, fake: Any, places: Any) -> Any:
-        """The tensor at its place for a fake one."""
+    def _tensor(self, fake: Any, places: Any, captured: Optional[Captured] = None) -> Any:
+        """The tensor at its place for a fake one. captured: for a capture."""
         if not isinstance(fake, torch.Tensor):
             return fake
         if not has_bytes(fake):
             return empty_as(fake, self.lowered.device)
         root = self.lowered.root(fake)
         if root in self.lowered.elsewhere:
+            if captured:
+                return captured.tensor(root, fake)
             return view_of(self.lowered.elsewhere[root].untyped_storage(), fake, 0)
         if root in places or root not in self.lowered.persistent:
             return self.arena.tensor(places[root], fake)
@@ -394,9 +386,9 @@ class Program:
         assert moved % fake.element_size() == 0
         return view_of(real.untyped_storage(), fake, moved // fake.element_size())
 
-    def bind(self, final: Any, traced: Any = None) -> Any:
-        """What to call for an op of the plan's graph. traced: makes another op of it and of its call,
-        with the requests that it makes in a capture (graphs.py)."""
+    def bind(self, final: Any, captured: Optional[Captured] = None) -> Any:
+        """What to call for an op of the plan's graph. captured: for a capture, where it draws
+        otherwise."""
         op = self.lowered.ops[self.plan.origin(final.id)]
         before, places = ({self.root_of(t): self.plan.offset(t) for t in ids if self._is_in_arena(t)}
                           for ids in (final.inputs, final.outputs))
@@ -404,9 +396,11 @@ class Program:
         moves = [[self.arena.bytes(at[root], self.lowered.storages[root].size)
                   for at in (places, before)] for root in before.keys() & places.keys()
                  if before[root] != places[root]]
-        call = self._bind_at(final.id, op, {**before, **places}, traced)
+        call = self._bind_at(final.id, op, {**before, **places}, captured)
         if self.draws_again(final):
-            call = self._redrawn(final, call)
+            draws, key = captured or self._draws, self.plan.origin(final.id)
+            call = (draws.again(final.id, key, call) if self.plan.is_recomputed(final.id)
+                    else draws.first(key, call))
 
         def moved() -> None:
             for new, old in moves:
@@ -422,30 +416,10 @@ class Program:
         origin = self.plan.origin(final.id)
         return self.lowered.ops[origin].redraws and origin in self._again
 
-    def _redrawn(self, final: Any, call: Any) -> Any:
-        """Notes where the generator is when an op draws, and has it draw from there when it runs
-        again."""
-        generator, states = _Generator(self.lowered.device), self._states
-        key, is_again = self.plan.origin(final.id), self.plan.is_recomputed(final.id)
-
-        def first() -> None:
-            states[key] = generator.get()
-            call()
-
-        def again() -> None:
-            now = generator.get()
-            generator.set(states[key])
-            try:
-                call()
-            finally:
-                generator.set(now)
-
-        return again if is_again else first
-
-    def _bind_at(self, index: Any, op: Any, places: Any, traced: Any = None) -> Any:
+    def _bind_at(self, index: Any, op: Any, places: Any, captured: Optional[Captured]) -> Any:
 
         def value(node: Any) -> Any:
-            return tree_map(lambda fake: self._tensor(fake, places), self.lowered.value[node])
+            return tree_map(lambda fake: self._tensor(fake, places, captured), self.lowered.value[node])
 
         place = self.plan.workspace(index)
         workspace = (None, 0) if place is None else (self.arena.base + place, op.workspace)
@@ -460,48 +434,84 @@ class Program:
         if self.plan.implementation(index) is not None:  # batch-norm makes its result again
             statistics = HIDDEN_WRITES[function._schema.name][0]
             args = [None if i in statistics else value for i, value in enumerate(args)]
-        targets = {i: self._tensor(fake, places) for i, fake in op.made.items()
-                   if self.lowered.root(fake) in places}
+        roots = {i: self.lowered.root(fake) for i, fake in op.made.items()}
+        if captured and self.lowered.elsewhere.keys() & roots.values():
+            op = captured.traced(op, lambda: function(*args, **kwargs), roots)
+        targets = {i: self._tensor(fake, places, captured) for i, fake in op.made.items()
+                   if roots[i] in places}
+        if captured:
+            targets = {i: t for i, t in targets.items() if t.device.type == self.lowered.device.type}
         if op.group:  # without a frame: its threads free what they have asked for at any time
             return collectives.bound(op.name, function, args, kwargs,
                                      [targets[i] for i in sorted(targets)], self.lowered.wire)
         into = getattr(function, "into", None)
         if into and len(targets) == len(flat(self.lowered.value[op.node])):  # asks for nothing
             function, args, targets = into, [*args, *(targets[i] for i in sorted(targets))], {}
-        if traced:
-            targets = {i: t for i, t in targets.items() if t.device == self.lowered.device}
-            op = traced(op, lambda: function(*args, **kwargs))
-        return self._framed(lambda: function(*args, **kwargs), workspace, op, targets)
+        return self._framed(partial(_direct(function), *args, **kwargs), workspace, op, targets)
+
+    @property
+    def _copy(self) -> Any:
+        """Notes that the result of an op was copied to its place. (Without the program, which ends
+        with its last reference.)"""
+        copied, device = self.copied, self.lowered.device.type
+
+        def copy(name: Any, target: Any, result: Any) -> None:
+            target.copy_(result)
+            if target.device.type == device:
+                copied[name] += 1
+
+        return copy
 
     def _framed(self, call: Any, workspace: Any, op: Any, targets: Any, ready: Any = None) -> Any:
         """A call whose results are made at their places, or copied there; its temporaries lie in
         the workspace as soon as it is ready."""
         if not targets and not workspace[1]:
             return call
-        slots = []  # each is three numbers: struct Slot of tape.h
+        slots = []
         for i, target in targets.items():
             start = target.data_ptr() - op.made[i].storage_offset() * target.element_size()
             slots += [op.ordinals[i], op.made[i].untyped_storage().nbytes(), start]
-        native, count = (c.c_int64 * len(slots))(*slots), len(targets)
-        functions = allocator(self.lowered.device.type)
-        begin, end = functions.tarn_frame_begin, functions.tarn_frame_end
-        # And not self: programs end with their last reference.
-        copied, keepers, device = self.copied, self.keepers, self.lowered.device.type
+        opened = Frame(slots, workspace)
+        begin, end = frames(self.lowered.device.type)
+        at, name, keepers = c.addressof(opened), op.name, self.keepers
 
-        def run() -> Any:
-            if ready and not ready():
-                return call()
+        def framed() -> Any:
             try:
-                begin(native, count, *workspace)
-                results = call()
+                begin(at)
+                return call()
             finally:
                 if end():
-                    keepers.append(op.name)
-            results = flat(results) if targets else ()
-            for i, target in targets.items():
-                if results[i].data_ptr() != target.data_ptr():
-                    target.copy_(results[i])
-                    if target.device.type == device:
-                        copied[op.name] += 1
+                    keepers.append(name)
 
-        return run
+        framed.opened = opened  # type: ignore[attr-defined]  # lies at `at`
+        if not targets:
+            return framed if ready is None else lambda: framed() if ready() else call()
+        return _placed(framed, self.lowered.value[op.node], targets, partial(self._copy, name))
+
+
+def _direct(function: Any) -> Any:
+    """An operator of ATen without what it looks at for tensors of the program's own classes."""
+    return function._op if type(function) is torch._ops.OpOverload else function
+
+
+def _placed(call: Any, like: Any, targets: Any, copy: Any) -> Any:
+    """A call whose results are copied to their places where they were not made there. like: of the
+    structure of what it returns. targets: by the number among its tensors."""
+    expected = [(i, target, target.data_ptr()) for i, target in targets.items()]
+    if isinstance(like, torch.Tensor):
+        (_, only, address), = expected
+
+        def one() -> None:
+            result = call()
+            if result.data_ptr() != address:
+                copy(only, result)
+
+        return one
+
+    def several() -> None:
+        results = flat(call())
+        for i, target, address in expected:
+            if results[i].data_ptr() != address:
+                copy(target, results[i])
+
+    return several

@@ -1,15 +1,13 @@
 """tarn.torch.step: a training step at planned addresses."""
 from __future__ import annotations
 
-import hashlib
 import inspect
-import itertools
 import math
 import os
 import warnings
 import weakref
 from collections import Counter
-from types import MappingProxyType
+from functools import partial
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
@@ -21,12 +19,14 @@ import tarn
 from ..errors import index_of
 from . import graphs
 from .capture import capture
+from .comparing import agree, bits, distances
 from .collectives import divide, meeting
 from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
 from .costs import Costs
 from .moving import Homes, Host, host_size
 from .program import Program, away, profile, profile_apart
+from .replayed import difference
 from .tensors import distance, empty_as, local, tensors_of
 from .timing import WAIT, makespan
 from .tracing import NotRun, Traced, detached, loss_in, reason
@@ -71,48 +71,6 @@ def _once(tensor: Any) -> Any:
         if stride == 0:
             tensor = tensor.narrow(dimension, 0, min(1, tensor.shape[dimension]))
     return tensor
-
-
-def _digest(data: Any) -> Any:
-    """Of bytes, where they lie: on a GPU a sum in which each word has an odd weight of its own, so
-    that one that differs is seen."""
-    if data.device.type == "cpu":
-        return hashlib.sha256(data.numpy()).digest()
-    total, head = torch.zeros((), dtype=torch.int64, device=data.device), data.numel() // 8 * 8
-    words = (data[:head].view(torch.int64) if data.data_ptr() % 8 == 0 else data, data[head:])
-    for number, part in enumerate(itertools.chain(*(w.split(1 << 20) for w in words))):
-        weights = torch.arange(part.numel(), device=data.device) * 2 + (number << 24) + 1
-        total += (part.long() * (weights * 0x2545F4914F6CDD1D)).sum()
-    return total.item()
-
-
-def _norm(tensors: Any) -> float:
-    """Of all of them as one vector."""
-    total = 0.0
-    for tensor in tensors:
-        tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
-        floats = tensor if tensor.is_floating_point() else tensor.double()
-        total += float(torch.linalg.vector_norm(floats, dtype=torch.float64)) ** 2
-    return math.sqrt(total)
-
-
-def distances(one: Mapping[str, Sequence[Any]], two: Mapping[str, Sequence[Any]]) -> dict[str, float]:
-    """By name: the norm of the difference of all tensors of that name, as a share of their norm."""
-    return {name: _norm(s - t for s, t in zip(those, two[name])) / (_norm(two[name]) or 1.0)
-            if len(those) == len(two[name]) else math.inf for name, those in one.items()}
-
-
-def agree(one: Mapping[str, Sequence[Any]], two: Mapping[str, Sequence[Any]],
-          tolerance: float, noise: Mapping[str, float] = MappingProxyType({})) -> str:
-    """In what they differ by more than a share of the norm of all tensors of that name, or "". (In
-    some tensors only rounding is left, as in the gradient of what attention adds to all keys; and
-    Adam's first step goes as far for a gradient that is rounding as for any other: parameters may
-    differ a hundred times more.) noise: shares by which they differ anyway; twice as much is none."""
-    for name, share in distances(one, two).items():
-        allowed = tolerance * (100 if name == "parameters" else 1)
-        if not share <= max(allowed, 2 * noise.get(name, 0.0)):
-            return f"{name} (by {share:.1e} of their norm, {tolerance:.0e} is expected)"
-    return ""
 
 
 def _round_otherwise(parameters: Any, share: float) -> None:
@@ -248,30 +206,44 @@ class Variant:
             _once(own).copy_(_once(inputs[i]))
         return [*(self._copies.get(i, t) for i, t in enumerate(inputs)), *self.lowered.constants]
 
-    def run(self, record: bool = False) -> None:
-        """record: as a CUDA graph."""
+    def run(self, record: bool = False, differs: Optional[Callable[[Any], str]] = None) -> None:
+        """record: as a CUDA graph. differs: runs the step, and its graph that is given, which is undone;
+        says in what they differ. A graph is used once that is "": the step after the one in which it is
+        captured is compared, so that what the capture has frozen shows."""
         try:
             self.recorded = None
             self.program.bring_home()
-            if not (record and not self.meets and self._replays()):
+            if not (record and not self.meets and self._replays(differs)):
                 self.program.run()
         except BaseException:  # its streams have stopped
             self.close()
             self.lowered.dropped.clear()
             raise
 
-    def _replays(self) -> bool:
+    def _replays(self, differs: Optional[Callable[[Any], str]]) -> bool:
+        """Runs the step, unless it returns False."""
         if self.not_recorded or not self.program.has_run:  # all that is made once is there after that
             return False
         self.recordings = self.recordings or graphs.Recordings(self.optimizer)
+        has_run = False
         try:
-            self.recorded = self.recordings.run(self.program)
+            recorded, is_new = self.recordings.of(self.program)
+            if not recorded.is_trusted and differs:
+                if is_new:
+                    return False
+                has_run = True
+                if why := differs(recorded):
+                    raise graphs.NotCaptured(why)
+                recorded.is_trusted = True
+            else:
+                self.recorded = recorded
+                self.recordings.run(recorded)
         except graphs.NotYet:
             return False
         except graphs.NotCaptured as error:
             self.not_recorded = f"no CUDA graph: {error}"
             self.recordings.close()
-            return False
+            return has_run
         return True
 
     def close(self) -> None:
@@ -486,8 +458,14 @@ class Step:
         return Report(eager, plan.spaces[0].footprint, plan.spaces[0].bound, again,
                       program.copied if program else {}, self.reason,
                       recorded.graphs if recorded else 0, recorded.left_out if recorded else {},
-                      compared, self._first.noise, moves=len(moves), moved=moved,
+                      compared, self._first.noise, not_captured=self._why_not_captured(), moves=len(moves), moved=moved,
                       host=host_size(plan) + sum(space.persistent for space in plan.spaces[1:]))
+
+    def _why_not_captured(self) -> str:
+        if self.device.type != "cuda" or self._records and not (self._first and self._first.meets):
+            return ""
+        communicates = self.reduction is not None or self._first and self._first.meets
+        return "its ranks communicate" if communicates else "graph=False"
 
     # ---- Captures ----
 
@@ -553,7 +531,7 @@ class Step:
                     raise ValueError(f"its sample runs eagerly: {inner.reason}")
                 made.append(inner._values(loss, first.written, seen or inner._seen)
                             if first.fused else inner._bits(loss, first.written)
-                            if self._is_exact() else loss)
+                            if self.is_exact() else loss)
             inner._seen = None
         differs = inner._differ(first, made[0], made[1], some)
         inner._end()
@@ -571,7 +549,7 @@ class Step:
                 self._run(variant)
             loss = program.results[0]
             made = (self._values(loss, written, gradients) if variant.fused else
-                    self._is_exact() and self._bits(loss, written))
+                    self.is_exact() and self._bits(loss, written))
             self._rehearsed = (variant, written, loss.clone(), made)
         raise NotRun
 
@@ -624,11 +602,13 @@ class Step:
         self._seen = before
         return distances(made[1], made[0])
 
-    def _is_exact(self) -> Any:
+    def is_exact(self) -> Any:
+        """Do equal runs give equal bits?"""
         return self.device.type == "cpu" or torch.get_deterministic_debug_mode() == 2
 
     def _run(self, variant: Any) -> None:
-        variant.run(self._records and variant.to_compare <= 0)
+        variant.run(self._records and variant.to_compare <= 0,
+                    partial(difference, self, variant) if self.compares else None)
         if variant.not_recorded and variant.reason is None:
             self._warning = self.reason = variant.reason = variant.not_recorded
         if variant.program.arena is not self._arena:  # it was left to a library
@@ -641,9 +621,7 @@ class Step:
         trained = of_optimizer(self.optimizer)
         states = tensors_of([self.optimizer.state.get(p) for p in trained])
         tensors = {id(t): t.detach() for t in map(local, (loss, *written, *trained, *states))}
-        bits = (t.resolve_conj().resolve_neg().flatten().contiguous().view(torch.uint8)
-                for t in tensors.values())
-        return [_digest(some) for some in bits]
+        return list(map(bits, tensors.values()))
 
     def _values(self, loss: Any, written: Any, gradients: Any, as_they_are: bool = False) -> Any:
         """What a step has made and changed, by names; copies of it."""
@@ -835,6 +813,7 @@ class Report(NamedTuple):
               part of a batch was compared
     arena, bound  what the plan needs in its place, and what every plan of this order needs
     graphs, left_out  how many CUDA graphs the last step was; ops between them, and why
+    not_captured  why a step on a GPU is never captured, where that is no fault: see `reason`
     compared  "all", or what part of a batch was compared with eager execution, or nothing
     moves, moved  copies to the host's memory and back in a step, and their bytes; host: bytes there
     collectives, gathers  in a step; gathers are those of parameters. gathered_again: names of those
@@ -860,6 +839,7 @@ class Report(NamedTuple):
     moves: int = 0
     moved: int = 0
     host: int = 0
+    not_captured: str = ""
 
     def __str__(self) -> Any:
         if self.arena is None:
@@ -884,6 +864,8 @@ class Report(NamedTuple):
             text += f"; {self.collectives} collectives{gathered}; {self.received} bytes received"
         if self.graphs:
             text += "; one CUDA graph" if self.graphs == 1 else f"; {self.graphs} CUDA graphs"
+        if self.not_captured:
+            text += f"; no CUDA graph: {self.not_captured}"
         for name, why in self.left_out.items():
             text += f"; {name} beside them: {why}"
         return text

@@ -229,7 +229,7 @@ def child(name, way):
 
     step, size, begin = (by_pytorch if kind in ("eager", "checkpoint", "compile") else by_tarn)(name, kind, share)
     with alone():
-        losses = [float(step()) for _ in range(6)]
+        losses = [float(step()) for _ in range(8)]
         torch.cuda.synchronize()
         words = size()
         torch.cuda.empty_cache()

@@ -1,16 +1,25 @@
 /* A stand-in for CUDA's runtime, driver and BLAS under PyTorch: one device that has memory, streams
- * and events and computes nothing, so that the sequence of calls of a program can be seen where no
- * GPU is. Everything is done at once; NO_GPU_LOG names a file that gets a line for each launch,
- * event and wait. What is captured as a graph is done when that is launched; calls that a capture
- * forbids fail, and end it.
+ * and events, so that the sequence of calls of a program can be seen where no GPU is. It copies and
+ * sets bytes, and computes nothing but what says where random numbers come from: it fills tensors
+ * of int64, attention tells in a capture where it draws, and the log has the seed and the offset of
+ * each kernel that draws. Everything is done at once; NO_GPU_LOG names a file that gets a line for
+ * each launch, event and wait. What is captured as a graph is done when that is launched; calls
+ * that a capture forbids fail, and end it. A program that reads or writes the device's memory on
+ * the host ends by SIGSEGV.
  *
  *   cc -shared -fPIC -I .../nvidia/cu13/include no_gpu.c -o libno_gpu.so; the same as libcuda.so.1
  *   LD_PRELOAD=libno_gpu.so LD_LIBRARY_PATH=(where libcuda.so.1 is) python3 ... */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <driver_types.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector_types.h>
 
 typedef uint64_t word;
@@ -42,15 +51,77 @@ static void *unique(void)
     return (void *)(0x100000 + 16 * count++);
 }
 
+/* ---- The device's memory ---- */
+
+/* Bytes of a file without a name, which lie at two addresses: at the device's, where nobody may
+ * read or write, and at the stand-in's own, which are SPAN higher. */
+#define SPAN ((word)1 << 40)
+static char *device_memory;
+static int device_file;
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static word device_used;
+static struct {
+    word at, size;
+    _Bool is_used;
+} pieces[1 << 16];
+static size_t pieces_count;
+
+static _Bool on_device(const void *address)
+{
+    return device_memory && (word)address - (word)device_memory < SPAN;
+}
+/* Where the stand-in finds what lies at an address of the device or of the host. */
+static void *here(const void *address) { return (char *)address + (on_device(address) ? SPAN : 0); }
+static void *device_bytes(word size)
+{
+    pthread_mutex_lock(&device_lock);
+    if (!device_memory) {
+        device_file = memfd_create("device", 0);
+        char *both =
+            mmap(NULL, 2 * SPAN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (ftruncate(device_file, (off_t)SPAN) || both == MAP_FAILED ||
+            mmap(both + SPAN, SPAN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                 device_file, 0) == MAP_FAILED)
+            abort();
+        device_memory = both;
+    }
+    size_t i = 0;
+    while (i < pieces_count && (pieces[i].is_used || pieces[i].size != size)) i++;
+    if (i == pieces_count) {
+        pieces[i].at = device_used, pieces[i].size = size;
+        device_used += size, pieces_count++;
+    }
+    if (pieces_count == sizeof pieces / sizeof *pieces || device_used > SPAN) abort();
+    pieces[i].is_used = 1;
+    char *address = device_memory + pieces[i].at;
+    pthread_mutex_unlock(&device_lock);
+    return address;
+}
+static void device_free(void *address)
+{
+    pthread_mutex_lock(&device_lock);
+    for (size_t i = 0; i < pieces_count; i++)
+        if (pieces[i].is_used && device_memory + pieces[i].at == address) {
+            fallocate(device_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)pieces[i].at,
+                      (off_t)pieces[i].size);
+            pieces[i].is_used = 0;
+        }
+    pthread_mutex_unlock(&device_lock);
+}
+
 /* ---- Captures: one at a time ---- */
 
-/* kind: what is done to memory; or a launch of a kernel, which is nothing. */
+/* kind: what is done to memory; or a launch of a kernel. COUNT: `size` words become `from`. DRAW:
+ * random numbers are drawn from a seed and an offset, which lie at `from` and `offset` on the
+ * device, `value` is added to the offset, and both are told to `to` and `to_offset`, unless these
+ * are NULL. */
 struct node {
-    enum { LAUNCH, SET, COPY } kind;
+    enum { LAUNCH, SET, COPY, COUNT, DRAW } kind;
     void *to;
     const void *from;
     size_t size;
     int value;
+    word *offset, *to_offset;
 };
 struct graph {
     struct node *nodes;
@@ -60,6 +131,7 @@ enum { GLOBAL, THREAD_LOCAL, RELAXED };
 enum { INVALIDATED = 901, UNSUPPORTED = 900, UNJOINED = 904, ISOLATION = 905 };
 #define STREAMS 64
 static struct graph *capture; /* that is made */
+static unsigned long long captures_count;
 static word capture_thread, origin;
 static int capture_broken;
 static word streams[STREAMS]; /* that take part */
@@ -93,6 +165,20 @@ static int forbidden_call(_Bool even_relaxed, const char *name)
     return capture_broken = 1, LOG("forbidden %s\n", name), fails(UNSUPPORTED);
 }
 #define forbidden(even_relaxed) forbidden_call(even_relaxed, __func__)
+static void done(struct node n)
+{
+    if (n.kind == SET) {
+        memset(here(n.to), n.value, n.size);
+    } else if (n.kind == COPY) {
+        memmove(here(n.to), here(n.from), n.size);
+    } else if (n.kind == COUNT) {
+        for (size_t i = 0; i < n.size; i++) ((word *)here(n.to))[i] = (word)n.from;
+    } else if (n.kind == DRAW) {
+        word seed = *(word *)here(n.from), offset = *(word *)here(n.offset) + (word)n.value;
+        if (n.to) *(word *)here(n.to) = seed, *(word *)here(n.to_offset) = offset;
+        LOG("draw %lx %lx\n", seed, offset);
+    }
+}
 /* Work on a stream: 1 if it is captured. */
 static int captured(word stream, struct node node)
 {
@@ -113,6 +199,7 @@ int cudaThreadExchangeStreamCaptureMode(int *mode)
 int cudaStreamBeginCapture(word stream, int mode)
 {
     if (capture || !stream) return fails(UNSUPPORTED);
+    captures_count++;
     capture = calloc(1, sizeof *capture), capture_thread = this_thread(), capture_mode = mode;
     streams_count = marked_count = capture_broken = 0;
     return origin = streams[streams_count++] = stream, LOG("capture begins\n"), 0;
@@ -135,7 +222,7 @@ int cudaStreamGetCaptureInfo(word stream, int *status, unsigned long long *id, v
                              void **after, void **edges, size_t *count)
 {
     cudaStreamIsCapturing(stream, status);
-    if (id) *id = 1;
+    if (id) *id = captures_count;
     if (graph) *graph = *status ? capture : NULL;
     if (after) *after = NULL;
     if (edges) *edges = NULL;
@@ -157,11 +244,7 @@ int cudaGraphInstantiateWithFlags(struct graph **to, struct graph *graph, unsign
 int cudaGraphLaunch(struct graph *graph, word stream)
 {
     if (part_of_capture(stream) >= 0) return forbidden(1);
-    for (struct node *n = graph->nodes; n < graph->nodes + graph->count; n++)
-        if (n->kind == SET)
-            memset(n->to, n->value, n->size);
-        else if (n->kind == COPY)
-            memmove(n->to, n->from, n->size);
+    for (size_t i = 0; i < graph->count; i++) done(graph->nodes[i]);
     return LOG("replay %zu\n", graph->count), 0;
 }
 int cudaGraphDestroy(struct graph *graph) { return (void)graph, 0; } /* launched after that */
@@ -193,7 +276,7 @@ int cudaGetDeviceProperties(struct cudaDeviceProp *to, int device)
     to->major = 9, to->multiProcessorCount = 132, to->warpSize = 32;
     to->maxThreadsPerBlock = 1024, to->maxThreadsPerMultiProcessor = 2048;
     to->totalGlobalMem = (size_t)1 << 34;
-    to->sharedMemPerBlock = to->sharedMemPerBlockOptin = 49152;
+    to->sharedMemPerBlock = 49152, to->sharedMemPerBlockOptin = 232448;
     to->regsPerBlock = 65536, to->maxGridSize[0] = INT32_MAX,
     to->maxGridSize[1] = to->maxGridSize[2] = 65535;
     to->maxThreadsDim[0] = to->maxThreadsDim[1] = 1024, to->maxThreadsDim[2] = 64;
@@ -214,14 +297,12 @@ int cudaMalloc(void **to, size_t size)
     LOG("malloc %zu\n", size);
     if (forbidden(0)) return *to = NULL, UNSUPPORTED;
     if (size > MEMORY) return *to = NULL, last_error = 2;
-    size_t whole = (size + 4095) / 4096 * 4096;
-    *to = aligned_alloc(4096, whole);
-    return memset(*to, 0, whole), 0;
+    return *to = device_bytes((size + 4095) / 4096 * 4096), 0;
 }
 int cudaFree(void *bytes)
 {
     if (forbidden(1)) return UNSUPPORTED; /* for it waits */
-    return LOG("free 0\n"), free(bytes), 0;
+    return LOG("free 0\n"), device_free(bytes), 0;
 }
 int cudaHostAlloc(void **to, size_t size, unsigned flags)
 {
@@ -231,22 +312,25 @@ int cudaHostAlloc(void **to, size_t size, unsigned flags)
 int cudaFreeHost(void *bytes) { return LOG("free pinned\n"), free(bytes), 0; }
 int cudaMemcpy(void *to, const void *from, size_t size, int kind)
 {
-    return (void)kind, memmove(to, from, size), forbidden(1);
+    return (void)kind, memmove(here(to), here(from), size), forbidden(1);
 }
-int cudaMemset(void *to, int value, size_t size) { return memset(to, value, size), forbidden(1); }
+int cudaMemset(void *to, int value, size_t size)
+{
+    return memset(here(to), value, size), forbidden(1);
+}
 int cudaMemsetAsync(void *to, int value, size_t size, word stream)
 {
-    if (captured(stream, (struct node){.kind = SET, .to = to, .value = value, .size = size}))
-        return 0;
-    return memset(to, value, size), LOG("launch %lx\n", stream), 0;
+    struct node node = {.kind = SET, .to = to, .value = value, .size = size};
+    if (captured(stream, node)) return 0;
+    return done(node), LOG("launch %lx\n", stream), 0;
 }
 int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, word stream)
 {
     enum { BY_ADDRESSES = 4 };
-    if (captured(stream, (struct node){.kind = COPY, .to = to, .from = from, .size = size}))
-        return 0;
+    struct node node = {.kind = COPY, .to = to, .from = from, .size = size};
+    if (captured(stream, node)) return 0;
     if (kind == BY_ADDRESSES) LOG("copy %lx %lx %lx %zx\n", stream, (word)to, (word)from, size);
-    return memmove(to, from, size), LOG("launch %lx\n", stream), 0;
+    return done(node), LOG("launch %lx\n", stream), 0;
 }
 int cudaMemGetInfo(size_t *left, size_t *total) { return *left = *total = MEMORY, 0; }
 int cudaPointerGetAttributes(struct cudaPointerAttributes *to, const void *address)
@@ -298,13 +382,127 @@ int cudaStreamWaitEvent(word stream, word event)
         unjoined[part] = 1;
     return 0;
 }
-int cudaLaunchKernel(word kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+
+/* Kernels that are more than a launch, by the function that stands for them on the host. */
+enum { NO_KERNEL, FILLS, DRAWS, ATTENDS };
+#define KERNELS (1 << 16)
+static struct {
+    const void *function;
+    int kind, argument; /* DRAWS: which argument is an at::PhiloxCudaState */
+} kernels[KERNELS];
+
+/* The number of the first parameter that has a type, in a demangled name; -1: none has it. */
+static int parameter_of(const char *name, const char *type)
+{
+    int depth = 0, number = 0;
+    const char *at = name + strlen(name);
+    do { /* back to where the list of parameters begins */
+        at--;
+        depth += *at == ')' || *at == '>' || *at == '}';
+        depth -= *at == '(' || *at == '<' || *at == '{';
+    } while (at > name && depth);
+    for (at++; *at; at++) {
+        if (!depth && !strncmp(at, type, strlen(type))) return number;
+        number += *at == ',' && !depth;
+        depth += *at == '(' || *at == '<' || *at == '{';
+        depth -= *at == ')' || *at == '>' || *at == '}';
+    }
+    return -1;
+}
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                            int limit, void *thread, void *block, void *block_dim, void *grid_dim,
+                            int *warp)
+{
+    void (*real)(void **, const char *, char *, const char *, int, void *, void *, void *, void *,
+                 int *) = dlsym(RTLD_NEXT, "__cudaRegisterFunction");
+    real(handle, host, device, name, limit, thread, block, block_dim, grid_dim, warp);
+    int kind = strstr(name, "vectorized_elementwise_kernel") && strstr(name, "FillFunctorIlE")
+                   ? FILLS
+               : strstr(name, "15PhiloxCudaState") ? DRAWS
+               : strstr(name, "fmha_cutlass")      ? ATTENDS
+                                                   : NO_KERNEL;
+    int argument = 0;
+    if (kind == DRAWS) {
+        char *(*readable)(const char *, char *, size_t *, int *) =
+            dlsym(dlopen("libstdc++.so.6", RTLD_LAZY), "__cxa_demangle");
+        int status = -1;
+        char *text = readable ? readable(name, NULL, NULL, &status) : NULL;
+        argument = text ? parameter_of(text, "at::PhiloxCudaState") : -1;
+        free(text);
+        if (argument < 0) kind = NO_KERNEL;
+    }
+    if (!kind) return;
+    word i = (word)host / 16 % KERNELS;
+    while (kernels[i].function) i = (i + 1) % KERNELS;
+    kernels[i].function = host, kernels[i].kind = kind, kernels[i].argument = argument;
+}
+
+/* at::PhiloxCudaState: a seed and an offset, or in a capture where they lie on the device. In the
+ * arguments of attention's forward pass, which is a struct, it is followed by where both are told.
+ */
+struct philox {
+    word seed, offset, intragraph;
+    _Bool is_captured;
+    word *to_offset, *to_seed;
+};
+/* In a struct of attention's arguments: the one whose seed is that of the test. */
+#define TEST_SEED 0x5eed5eed5eedull
+static const struct philox *philox_in(const word *argument, _Bool is_captured)
+{
+    for (int i = 0; i < 100; i++) {
+        const struct philox *p = (const void *)(argument + i);
+        if (is_captured
+                ? p->is_captured && on_device((void *)p->seed) && on_device((void *)p->offset) &&
+                      p->intragraph % 4 == 0 && p->intragraph < 1 << 24
+                : p->seed == TEST_SEED)
+            return p;
+    }
+    return NULL;
+}
+static int launched(const void *kernel, void **arguments, word stream)
+{
+    struct node node = {.kind = LAUNCH};
+    word i = (word)kernel / 16 % KERNELS;
+    while (kernels[i].function && kernels[i].function != kernel) i = (i + 1) % KERNELS;
+    int kind = kernels[i].function ? kernels[i].kind : NO_KERNEL;
+    _Bool is_captured = part_of_capture(stream) >= 0;
+    if (kind == FILLS) {
+        node = (struct node){.kind = COUNT,
+                             .to = *(void **)arguments[2],
+                             .from = *(void **)arguments[1],
+                             .size = (size_t) * (int *)arguments[0]};
+    } else if (kind) {
+        const struct philox *p =
+            kind == DRAWS ? arguments[kernels[i].argument] : philox_in(arguments[0], is_captured);
+        if (p && p->is_captured) {
+            node = (struct node){.kind = DRAW,
+                                 .from = (void *)p->seed,
+                                 .offset = (word *)p->offset,
+                                 .value = (int)p->intragraph};
+            if (kind == ATTENDS && on_device(p->to_seed) && on_device(p->to_offset))
+                node.to = p->to_seed, node.to_offset = p->to_offset;
+        } else if (p) {
+            LOG("draw %lx %lx\n", p->seed, p->offset);
+        }
+    }
+    if (captured(stream, node)) return 0;
+    return done(node), LOG("launch %lx\n", stream), 0;
+}
+int cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                      word stream)
 {
-    return (void)kernel, (void)grid, (void)block, (void)arguments, (void)shared, LAUNCHED(stream),
-           0;
+    return (void)grid, (void)block, (void)shared, launched(kernel, arguments, stream);
 }
-int cudaLaunchKernelExC(const cudaLaunchConfig_t *how) { return LAUNCHED((word)how->stream), 0; }
+int __cudaGetKernel(const void **kernel, const void *function) { return *kernel = function, 0; }
+int __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                       word stream)
+{
+    return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+}
+int cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *kernel, void **arguments)
+{
+    return launched(kernel, arguments, (word)how->stream);
+}
 int cudaFuncGetAttributes(struct cudaFuncAttributes *to)
 {
     memset(to, 0, sizeof *to);

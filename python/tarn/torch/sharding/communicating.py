@@ -109,7 +109,7 @@ class CommunicatingStep(JointStep):
         with without_regions():
             captured = capture(loss, self._owners, own, joint,
                                bool(self.clip) or any(map(hooked, self._owners)))
-        return coalesced(captured, self._is_exact())
+        return coalesced(captured, self.is_exact())
 
     # ---- Plans ----
 
