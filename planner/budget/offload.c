@@ -55,7 +55,7 @@ enum { HALVES = 8, BRIEF_PART = 32 };
 enum { PLACE_STEPS = 300, PLACE_PART = 16, AGAIN_MAX = 4, AGAIN_PART = 3 };
 /* Near the footprint without a budget recomputing is asked for one part in BELOW_PART less. */
 enum { BELOW_PART = 16 };
-/* Once a plan fits, so many candidates are placed at most. */
+/* Once a plan fits, so many candidates are placed in a row at most. */
 enum { PLACED_MAX = 24 };
 /* First answers are found with one part in FIRST_PART of the effort. All of it is spent on those of
  * the given graph that take at most one part in NEAR longer than without moves, and in the end on
@@ -114,6 +114,15 @@ struct start {
     struct question questions[QUESTIONS]; /* copies a quarter slower, and as told */
 };
 
+/* A graph that was placed for the present budget and does not fit without waits that cost time. */
+struct known {
+    struct tarn_hash hash;
+    uint64_t missing; /* as place_and_offer has told, above 0 */
+};
+
+/* As many as all questions can have. */
+enum { KNOWN_MAX = STARTS_MAX * QUESTIONS * ASKED_MAX };
+
 /* An answer that was not placed within the budget. */
 struct refused {
     struct start *start;
@@ -142,6 +151,8 @@ struct offloading {
     uint32_t placed;                   /* candidates */
     struct refused refused[AGAIN_MAX]; /* the fastest, in this order */
     uint32_t refused_count;
+    struct known known[KNOWN_MAX];
+    uint32_t known_count;
     struct tarn_error *error;
 };
 
@@ -427,17 +438,6 @@ static enum tarn_status add_start(struct offloading *offloading, struct tarn_gra
     return status;
 }
 
-/* NULL: moves do not start from this graph. */
-static struct start *find_start(struct offloading *offloading, const struct tarn_graph *graph)
-{
-    struct tarn_hash hash = tarn_graph_hash(graph);
-    for (uint32_t i = 0; i < offloading->starts_count; i++) {
-        struct tarn_hash other = tarn_graph_hash(offloading->starts[i].graph);
-        if (memcmp(&hash, &other, sizeof hash) == 0) return &offloading->starts[i];
-    }
-    return NULL;
-}
-
 static void forget_refused(struct offloading *offloading)
 {
     for (uint32_t i = 0; i < offloading->refused_count; i++)
@@ -545,30 +545,53 @@ static enum tarn_status note_refused(struct offloading *offloading, struct start
     return TARN_OK;
 }
 
+/* Bytes that the graph missed when it was placed; 0: it was not, or it fits. */
+static uint64_t known_missing(const struct offloading *offloading, struct tarn_hash hash)
+{
+    for (uint32_t i = 0; i < offloading->known_count; i++)
+        if (tarn_hash_equal(hash, offloading->known[i].hash)) return offloading->known[i].missing;
+    return 0;
+}
+
+/* Places an answer, and takes its graph. *missing: 0: nothing is left to be asked; else bytes by
+ * which to lower the next budget. */
+static enum tarn_status place_answer(struct offloading *offloading, struct start *start,
+                                     struct question *tried, uint64_t *missing)
+{
+    const bool relaxed = tried->percent > 100;
+    const struct tarn_hash hash = tarn_graph_hash(tried->graph);
+    bool fits;
+    *missing = known_missing(offloading, hash);
+    if (*missing > 0) {
+        tarn_graph_destroy(tried->graph);
+        return TARN_OK;
+    }
+    enum tarn_status status =
+        place_and_offer(offloading, start, &tried->graph, relaxed, &fits, missing);
+    if (status == TARN_OK && fits && !offloading->is_brief)
+        status = relax(offloading, start, tried);
+    if (fits && offloading->best.time_ns <= tried->time_ns) *missing = 0;
+    if (*missing > 0 && offloading->known_count < KNOWN_MAX)
+        offloading->known[offloading->known_count++] = (struct known){hash, *missing};
+    if (fits) return status;
+    /* with waits between its streams it may take longer */
+    if (status == TARN_OK) status = find_time_or_tell(offloading, tried->graph, &tried->time_ns);
+    if (status == TARN_OK && !offloading->is_brief) return note_refused(offloading, start, tried);
+    tarn_graph_destroy(tried->graph);
+    return status;
+}
+
 /* Places one answer. If it is refused, or fits only with waits that cost time, the question is
  * asked again for fewer bytes. */
 static enum tarn_status try_answer(struct offloading *offloading, struct start *start,
                                    struct question *question)
 {
-    bool fits;
     uint64_t missing;
     struct question tried = *question;
     question->graph = NULL;
     question->time_ns = UINT64_MAX;
-    bool relaxed = tried.percent > 100;
-    enum tarn_status status =
-        place_and_offer(offloading, start, &tried.graph, relaxed, &fits, &missing);
-    if (status == TARN_OK && fits && !offloading->is_brief)
-        status = relax(offloading, start, &tried);
-    if (fits && (missing == 0 || offloading->best.time_ns <= tried.time_ns)) return status;
-    /* with waits between its streams it may take longer */
-    if (status == TARN_OK && !fits)
-        status = find_time_or_tell(offloading, tried.graph, &tried.time_ns);
-    if (status == TARN_OK && !fits && !offloading->is_brief)
-        status = note_refused(offloading, start, &tried);
-    else
-        tarn_graph_destroy(tried.graph);
-    if (status != TARN_OK) return status;
+    enum tarn_status status = place_answer(offloading, start, &tried, &missing);
+    if (status != TARN_OK || missing == 0) return status;
     uint64_t aim = question->aim > missing ? question->aim - missing : 0;
     if (aim >= tried.choice.peak) /* the answer would be the same */
         aim = tried.choice.peak > missing ? tried.choice.peak - missing : 0;
@@ -581,13 +604,14 @@ static enum tarn_status try_answer(struct offloading *offloading, struct start *
  * better. */
 static enum tarn_status settle(struct offloading *offloading, uint64_t limit_ns)
 {
+    const uint32_t placed_max = offloading->placed + PLACED_MAX;
     enum tarn_status status = TARN_OK;
     while (status == TARN_OK && !is_over(offloading)) {
         struct start *start = NULL;
         struct question *question = find_fastest(offloading, false, &start);
         if (!question || question->time_ns > limit_ns) break;
         if (!may_be_better(offloading, question)) break;
-        bool is_enough = offloading->is_brief || offloading->placed >= PLACED_MAX;
+        bool is_enough = offloading->is_brief || offloading->placed >= placed_max;
         if (offloading->best.made.graph && is_enough) break;
         status = try_answer(offloading, start, question);
     }
@@ -631,16 +655,14 @@ static enum tarn_status find_bounds(struct offloading *offloading,
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
-/* Asks which moves from that graph are best, unless it has been asked. Those that cost nothing are
+/* Asks which moves from that graph are best. Those that cost nothing are
  * placed at once. *asked: the start, whose first_ns is then set. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
                                   const struct tarn_budget_report *report, struct start **asked)
 {
     bool is_given = from == offloading->graph;
-    struct start *start = *asked = find_start(offloading, from);
-    if (start) return TARN_OK;
     enum tarn_status status = add_start(offloading, from, report, asked);
-    start = *asked;
+    struct start *start = *asked;
     if (status == TARN_OK && is_given) status = find_bounds(offloading, &start->model);
     for (int k = 0; k < QUESTIONS && status == TARN_OK && !costs_nothing(offloading); k++) {
         struct question *question = &start->questions[k];
@@ -732,7 +754,6 @@ static enum tarn_status try_above(struct offloading *offloading, budget_look loo
     struct tarn_budget_report report;
     struct start *start;
     uint64_t least;
-    uint32_t starts_count = offloading->starts_count;
     *fastest_ns = UINT64_MAX;
     if (bytes >= offloading->before || is_over(offloading)) return TARN_OK;
     enum tarn_status status =
@@ -740,7 +761,7 @@ static enum tarn_status try_above(struct offloading *offloading, budget_look loo
     if (status == TARN_OK && made.graph && least == UINT64_MAX) {
         status = try_moves(offloading, made.graph, &report, &start);
         *fastest_ns = start->first_ns;
-        if (is_brief && offloading->starts_count > starts_count) {
+        if (is_brief) {
             start->budget = bytes;
             start->look = look;
         }
@@ -873,7 +894,6 @@ static enum tarn_status refine_and_place(struct offloading *offloading)
 {
     enum tarn_status status = costs_nothing(offloading) ? TARN_OK : refine(offloading);
     if (status == TARN_OK) status = settle(offloading, UINT64_MAX);
-    offloading->placed = 0; /* as many again of later answers */
     return status == TARN_OK ? try_refused(offloading) : status;
 }
 
@@ -917,6 +937,7 @@ static enum tarn_status halve(struct offloading *offloading, struct found *least
         bool is_any = least->made.graph != NULL;
         if (high - low <= before / LESS) break;
         offloading->bytes = is_any || !always_moves(offloading) ? low + (high - low) / 2 : high;
+        offloading->known_count = 0;
         for (uint32_t i = 0; i < offloading->starts_count && status == TARN_OK; i++) {
             struct start *start = &offloading->starts[i];
             struct question *question = &start->questions[QUESTIONS - 1];
