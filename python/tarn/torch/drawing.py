@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 import torch
 
 from .cuda_graph import captured
-from .memory import ALIGNMENT, Arena, allocator, summarize
+from .memory import ALIGNMENT, allocator, summarize
 from .tensors import flat, tensors_of, view_of
 
 
@@ -72,12 +72,10 @@ def chains(numbers: Iterable[int]) -> list[int]:
 SEED = ALIGNMENT["cuda"]  # bytes for each
 
 
-def seeds_of(lowered: Any) -> Optional[Arena]:
-    """For what ops make on the host, on the GPU: an arena, because nothing in it is freed."""
+def seeds_size(lowered: Any, footprint: int) -> int:
+    """Bytes behind those of a plan, in the arena, for what ops make on the host, on the GPU."""
     sizes = [t.untyped_storage().nbytes() for t in lowered.elsewhere.values()]
-    if not sizes or max(sizes) > SEED:
-        return None
-    return Arena(SEED * len(sizes), lowered.device)
+    return -footprint % SEED + SEED * len(sizes) if sizes and max(sizes) <= SEED else 0
 
 
 class Captured:
@@ -89,10 +87,12 @@ class Captured:
 
     Attention tells the backward pass where it has drawn in tensors on the GPU, `seeds`."""
 
-    def __init__(self, program: Any, arena: Optional[Arena]) -> None:
-        """arena: of seeds_of(program.lowered)"""
+    def __init__(self, program: Any) -> None:
         self._program, self._device = program, program.lowered.device
-        self._functions, self._arena = allocator("cuda"), arena
+        self._functions, end = allocator("cuda"), int(program.plan.spaces[0].footprint)
+        size = seeds_size(program.lowered, end)
+        has_room = 0 < size <= program.arena.size - end
+        self._begin = end + -end % SEED if has_room else None  # of seeds, in the arena
         self.seeds: dict[Any, Any] = {}  # by roots of `Lowered.elsewhere`
         self._on_gpu: Optional[bool] = None  # where seeds lie: None: nowhere yet
         self._at: dict[Any, int] = {}
@@ -168,9 +168,9 @@ class Captured:
         self._functions.tarn_cuda_pool_drop(pool)
         elsewhere = self._program.lowered.elsewhere
         for i, is_there in zip(op.made, there):
-            if roots[i] in elsewhere and is_there and self._arena:
-                offset = list(elsewhere).index(roots[i]) * SEED
-                self.seeds[roots[i]] = self._arena.tensor(offset, elsewhere[roots[i]])
+            if roots[i] in elsewhere and is_there and self._begin is not None:
+                offset = self._begin + list(elsewhere).index(roots[i]) * SEED
+                self.seeds[roots[i]] = self._program.arena.tensor(offset, elsewhere[roots[i]])
         return dataclasses.replace(op, ordinals=dict(zip(op.made, told)))
 
     def begin(self) -> None:

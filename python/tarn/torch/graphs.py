@@ -13,12 +13,12 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 import torch
 
 from .cuda_graph import captured
-from .drawing import Captured, seeds_of
+from .drawing import Captured
 from .memory import allocator
 from .updates import Edit, Rates, Update, recorded_updates
 
 CAPTURES = 4  # with other numbers, before rates are made tensors, or nothing is captured any more
-ATTEMPTS = 8  # to capture a program, each with one more op that is left out
+ATTEMPTS = 8  # to capture a program, each with one more op that is left out; to compare a replay
 PARTS, OPS = 32, 8  # with more parts than that, and fewer ops in each, nothing would be won
 
 
@@ -42,19 +42,29 @@ class _Part(NamedTuple):
 class Recorded:
     """A program that is captured. `left_out`: ops that run between the parts, and why; `graphs`: how
     many there are; `bytes`: what they have taken from the heap; `is_trusted`: has a replay given what
-    the planned step gives?"""
+    the planned step gives? `was_whole`: was each graph launched in the last replay? `arena`: where
+    the program lay in the capture."""
 
-    def __init__(self, program: Any, rates: Rates, seeds: Any) -> None:
-        """seeds: of drawing.seeds_of"""
-        self._program, self._seeds = program, seeds
+    def __init__(self, program: Any, rates: Rates) -> None:
+        self._program = program
         self._pools: list[int] = []
         self._parts: list[_Part] = []
-        self._drawn = Captured(program, seeds)
+        self._drawn = Captured(program)
         self._calls: dict[int, Callable[[], None]] = {}  # that are others in a capture
         self._functions = allocator("cuda")
         self.left_out: dict[str, str] = {}
         self.bytes = 0
-        self.is_trusted = False
+        self.is_trusted, self.was_whole, self._compared = False, False, 0
+        try:
+            self._capture_all(rates)
+        except BaseException:
+            self.close()
+            raise
+        self.arena = program.arena
+
+    def _capture_all(self, rates: Rates) -> None:
+        """Tries until no op fails."""
+        program = self._program
         failed: dict[int, str] = {}
         most = max(PARTS, len(program.ops) // OPS)
         for _ in range(ATTEMPTS):
@@ -73,6 +83,14 @@ class Recorded:
             why = next(reversed(failed.values()), "a library keeps memory each time")
             raise NotCaptured(f"more than {ATTEMPTS} ops cannot be captured: {why}")
         self.left_out = {program.ops[i].name: why for i, why in left.items()}
+
+    def trust(self) -> None:
+        """After a replay that has given what the planned step gives; the next one is compared, too, if
+        not all graphs were launched."""
+        self.is_trusted = self.was_whole
+        self._compared += 1
+        if not self.is_trusted and self._compared >= ATTEMPTS:
+            raise NotCaptured(f"hooks take gradients away in each of {ATTEMPTS} steps")
 
     def part_of(self, index: int) -> str:
         """Which part an op belongs to, as text."""
@@ -101,16 +119,18 @@ class Recorded:
         """Runs the step; False: it cannot be replayed once more, because a library has kept bytes of
         the arena, and the program lies in another one."""
         program = self._program
-        holds = True
+        holds = self.was_whole = True
         self._drawn.begin()
-        for part in self._parts:
-            replays = part.graph is not None and holds and not program.lowered.dropped
-            if part.graph is not None:
-                self._drawn.go(part.generators, replays)
-            if replays:
-                part.graph.replay()
-            else:  # also where a hook has taken a gradient away, which is no part of the graph
-                holds = program.run_part(part.first, part.last) and holds
+        with torch.no_grad(), torch.autocast("cuda", enabled=False):  # what an op needs is in it
+            for part in self._parts:
+                replays = part.graph is not None and holds and not program.lowered.dropped
+                if part.graph is not None:
+                    self._drawn.go(part.generators, replays)
+                    self.was_whole = self.was_whole and replays
+                if replays:
+                    part.graph.replay()
+                else:  # also where a hook has taken a gradient away, which is no part of the graph
+                    holds = program.run_part(part.first, part.last) and holds
         return holds
 
     # ---- Capture ----
@@ -119,7 +139,7 @@ class Recorded:
         """Binds for a capture what draws otherwise there. Returns the ops that cannot be part of a
         graph, and why: those that have failed among them."""
         program = self._program
-        self._drawn, self._calls = Captured(program, self._seeds), {}
+        self._drawn, self._calls = Captured(program), {}
         left = {i: why for i, op in enumerate(program.ops) if (why := _hindrance(program, op))}
         left.update(failed)
         stream = torch.cuda.Stream()
@@ -242,7 +262,6 @@ class Recordings:
         self._optimizer = optimizer
         self._known: dict[Any, Recorded] = {}
         self.rates = Rates(optimizer)
-        self._seeds: Any = None  # of drawing.seeds_of
 
     def close(self) -> None:
         for recorded in self._known.values():
@@ -253,6 +272,8 @@ class Recordings:
         """The capture that holds for a step, and whether it was made just now. Raises NotCaptured if
         that cannot be had."""
         self.rates.fill()
+        if any(known.arena is not program.arena for known in self._known.values()):
+            self.close()  # a library has kept bytes of that arena, and the program lies elsewhere
         key = (self.rates.numbers(), _flags(), _kept(self._optimizer))
         if key in self._known:
             return self._known[key], False
@@ -264,9 +285,7 @@ class Recordings:
             return self.of(program)
         if not all(op.run.ready() for op in program.lowered.ops if isinstance(op.run, Update)):
             raise NotYet
-        if self._seeds is None:
-            self._seeds = seeds_of(program.lowered)
-        self._known[key] = Recorded(program, self.rates, self._seeds)
+        self._known[key] = Recorded(program, self.rates)
         return self._known[key], True
 
     def run(self, recorded: Recorded) -> None:

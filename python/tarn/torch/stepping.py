@@ -26,6 +26,7 @@ from .memory import ALIGNMENT, Arena, allocator
 from .costs import Costs
 from .moving import Homes, Host, host_size
 from .program import Program, away, profile, profile_apart
+from .drawing import seeds_size
 from .replayed import difference
 from .tensors import distance, empty_as, local, tensors_of
 from .timing import WAIT, makespan
@@ -234,7 +235,7 @@ class Variant:
                 has_run = True
                 if why := differs(recorded):
                     raise graphs.NotCaptured(why)
-                recorded.is_trusted = True
+                recorded.trust()
             else:
                 self.recorded = recorded
                 self.recordings.run(recorded)
@@ -261,10 +262,12 @@ def divided(streams: int, device: Any) -> dict[str, int]:
     return {"streams": streams, "wait_ns": WAIT if device.type == "cuda" else 20000}
 
 
-def is_compiled(model: Any) -> bool:
-    """Whether the program compiles modules of it by torch.compile."""
-    return any(hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None)
-               for module in model.modules())
+def is_compiled(model: Any, loss_fn: Any) -> bool:
+    """Whether the program compiles loss_fn or modules of the model by torch.compile, with Inductor."""
+    functions = [loss_fn, *(vars(module).get(name) for module in model.modules()
+                            for name in ("forward", "_compiled_call_impl"))]
+    return any(hasattr(function, "_torchdynamo_orig_callable")
+               and function.get_compiler_config() is not None for function in functions)
 
 
 def of_optimizer(optimizer: Any) -> Any:
@@ -295,7 +298,7 @@ class Step:
     graph     on a GPU: False: not as one CUDA graph, as steps run when the first ones have agreed
     fuse      True, or settings of Inductor by name: its kernels are the ops, fewer and faster ones,
               which round otherwise than eager execution; "chunks" among them: of a large loss. None:
-              where a module of the model is compiled by torch.compile, on one rank
+              where loss_fn or a module of the model is compiled by torch.compile, on one rank
     process_group, timeout, network  where the loss communicates: the ranks that have to agree (those
               of the model's DTensors need not be given), and see tarn.torch.fsdp
     options   of tarn.plan, as reorder=True: less is alive at once
@@ -335,7 +338,7 @@ class Step:
         self.reason: Optional[str] = None
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         if fuse is None:
-            fuse = type(self) is Step and is_compiled(model)
+            fuse = type(self) is Step and is_compiled(model, loss_fn)
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
         self.budget, self.offload = budget, offload
         for option in ("process_group", "timeout", "network"):  # of steps that communicate
@@ -724,7 +727,8 @@ class Step:
 
     def room(self, variant: Any) -> int:
         """Bytes of arena that a variant takes."""
-        return int(variant.plan.spaces[0].footprint)
+        footprint = int(variant.plan.spaces[0].footprint)
+        return footprint + seeds_size(variant.lowered, footprint) if self._records else footprint
 
     def arena_of(self, size: int, host: Any) -> Arena:
         """Of that many bytes."""

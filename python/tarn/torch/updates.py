@@ -47,6 +47,8 @@ def unchanged(optimizer: Any, tensors: Any, kept_on_host: bool = False,
         with torch.random.fork_rng({t.device for t in tensors if t.is_cuda}):
             yield
     finally:
+        if any(t.is_cuda for t in tensors):  # also streams that wait for nobody, after an error
+            torch.cuda.synchronize()
         vars(optimizer).clear()
         vars(optimizer).update(own)
         with torch.no_grad():

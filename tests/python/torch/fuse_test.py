@@ -111,16 +111,19 @@ def compiled_by_module():
 def what_the_program_compiles_is_looked_through():
     """By default such a step is fused; without that it has the bits of the program uncompiled."""
     data = batches("tiny_resnet")
-    for make_model in (lambda: torch.compile(NETWORKS["tiny_resnet"][0]()), compiled_by_module):
-        (plain, own), (one, first), (two, second), (three, third) = (
-            sides(NETWORKS["tiny_resnet"][0], 1) + sides(make_model, 3))
+    make_model = NETWORKS["tiny_resnet"][0]
+    for make_compiled, loss in ((lambda: torch.compile(make_model()), loss_of), (compiled_by_module, loss_of), (make_model, torch.compile(loss_of))):
+        (plain, own), (one, first), (two, second), (three, third) = sides(make_model, 1) + sides(make_compiled, 3)
         expected = train(plain, own, eager(plain, own), data)
         for model, optimizer, options in ((one, first, {"fuse": False}), (two, second, {}), (three, third, {"compare": "sample"})):
-            step = tarn.torch.step(model, optimizer, loss_of, data[0], **options)
+            step = tarn.torch.step(model, optimizer, loss, data[0], **options)
             found = train(model, optimizer, step, data)
             assert step.reason is None and (step._first.fused is None) == ("fuse" in options), step.reason
             for some, others in zip(found, expected):
                 assert same(some, others) if "fuse" in options else close(some, others, 1e-4)
+    for model in (torch.compile(make_model(), backend="eager"), make_model()):  # without Inductor
+        step = tarn.torch.step(model, adam(model.parameters()), loss_of, data[0], compare=False)
+        assert step.reason is None and step._first.fused is None
 
 
 def plans_of_one_fused_graph_agree_to_the_bit():
