@@ -21,6 +21,7 @@ def makespan(plan: tarn.Plan, wait: int = 0) -> int:
     ends: dict[int, int] = {}
     now, at = [0] * len(queues), [0] * len(queues)
     while len(ends) < len(ops):
+        had = len(ends)
         for stream, queue in enumerate(queues):
             while at[stream] < len(queue):
                 op = queue[at[stream]]
@@ -30,6 +31,7 @@ def makespan(plan: tarn.Plan, wait: int = 0) -> int:
                 start = max([now[stream], *(ends[earlier] + wait for earlier in before)])
                 now[stream] = ends[op] = start + ops[op].cost
                 at[stream] += 1
+        assert len(ends) > had, "ops of the plan wait for each other"
     return max(ends.values(), default=0)
 
 

@@ -540,6 +540,52 @@ def other_shapes():
     del loss
 
 
+def with_unread(model, x, y, _unread):
+    return loss_of(model, x, y)
+
+
+def asking_of_one_row(model, x, y):
+    return loss_of(model, x, y) if len(x) > 1 else asking(model, x, y)
+
+
+def other_kinds():
+    """Batches that differ from rank to rank are planned if the ops are the same. If they are not, these batches run eagerly
+    together, captured once, and the ranks' other batches are planned all the same, in whatever order they come."""
+    base, _ = transformer()
+
+    def batch(number, length=8, rows=2, is_turned=False):
+        torch.manual_seed(10 * number + dist.get_rank())
+        own = [torch.randint(0, 51, (rows, length)) for _ in range(2)]
+        return tuple(t.t().contiguous().t() if is_turned else t for t in own)
+
+    def reasons(batches, loss_fn=loss_of):
+        one, two = wrapped(copy.deepcopy(base)), wrapped(copy.deepcopy(base))
+        theirs, ours = adam(one.parameters()), adam(two.parameters())
+        step = tarn.torch.fsdp(two, ours, loss_fn, batches[0], timeout=100)
+        found = [step.reason]
+        for own in batches:
+            expected = eager_step(one, theirs, *own, loss_fn=loss_fn)
+            assert torch.equal(step(*own), expected) and same(parts(one, theirs), parts(two, ours)), (len(found), step.reason)
+            found.append(step.reason)
+        return found, step
+
+    rank = dist.get_rank()
+    found, _ = reasons([batch(number, 5 + rank) for number in range(4)])
+    assert not any(found), found
+    found, _ = reasons([(*batch(number), torch.zeros(3 + rank)) for number in range(4)], with_unread)
+    assert not any(found), found
+    turned = [{1}, {1}, set(), {0}, {0}, {1}, {0, 1}, set()]  # the ranks whose batch lies otherwise
+    found, step = reasons([batch(number, is_turned=rank in those) for number, those in enumerate(turned)])
+    assert [bool(reason) for reason in found] == [True, True, True, False, True, True, True, False, False], found
+    assert "different ops" in found[0] and "different kinds" in found[1] and not step._refused, (found, step._refused)
+    assert len(step.variants) == 2 and sorted(step._captures.values()) == [3], (step.variants, step._captures)
+    # rank 1 fails with a kind of its own: rank 0's kind is planned with others
+    found, step = reasons([batch(0), batch(1, rows=2 - rank), batch(2), batch(3, rows=1), batch(4, length=6, rows=2 - rank), batch(5, length=6)],
+                          asking_of_one_row)
+    assert [bool(reason) for reason in found] == [False, False, True, False, True, True, False], found
+    assert ("ranks [1]" in found[2] or "different" in found[2]) if rank == 0 else found[2], found
+
+
 def hooked_reduction(model):
     wrapped(model).set_all_reduce_hook(lambda tensor: None)
 
@@ -770,7 +816,9 @@ def at_once(when, place, how):
     """Rank 1 fails, hangs or differs when the step is made, in its first call, or in a later one with a batch of another shape;
     while it plans, or when the gradients are there. Nobody waits for ever, and who goes on has the same numbers."""
     base, batch = transformer()
-    model, bad, make_plan = wrapped(base), [], tarn.plan
+    twin, model = wrapped(copy.deepcopy(base)), wrapped(base)
+    theirs, ours = adam(twin.parameters()), adam(model.parameters())
+    bad, make_plan = [], tarn.plan
 
     def act(where):
         if dist.get_rank() == 1 and where == place and bad:
@@ -799,14 +847,17 @@ def at_once(when, place, how):
     tarn.plan = planning
     try:
         bad.extend([True] * (when == "made"))
-        step = tarn.torch.fsdp(model, adam(model.parameters()), loss_of, data(-1), clip=clip, timeout=15 if how == "hangs" else 100)
+        step = tarn.torch.fsdp(model, ours, loss_of, data(-1), clip=clip, timeout=15 if how == "hangs" else 100)
         for number in range(6):
+            expected = eager_step(twin, theirs, *data(number))
             bad.extend([True] * ({"first": 0, "later": 4}.get(when) == number))
-            step(*data(number))
+            loss = step(*data(number))
             steps.append(step.reason)
+            assert torch.equal(loss, expected) and same(parts(twin, theirs), parts(model, ours)), (number, steps)
         # the ranks have gone on, some steps eagerly, and agree
         assert how == "differs" or place == "planning" and how == "fails", steps
         odd = range(6) if (when, how) == ("made", "fails") else {"made": (), "first": (0,), "later": (4,)}[when]
+        odd = () if (when, how) == ("later", "differs") else odd  # rows of other lengths, one each: the ops are the same
         assert [bool(reason) for reason in steps] == [number in odd for number in range(6)], steps
         assert how != "fails" or any("Failing: no more" in (reason or "") for reason in steps), steps
     except Failing:
@@ -823,7 +874,7 @@ AT_ONCE = {f"{how}_{place}_{when}": functools.partial(at_once, when, place, how)
            for when, place in (("made", "planning"), ("first", "running"), ("later", "planning"), ("later", "running"))}
 CASES = {**AT_ONCE, **{function.__name__: function for function in (
     plain, several_uses, within_a_budget, mixed_precision_and_clipping, odd_sizes, symmetric, later_dimensions, wrapped_here, replicas, saved_and_loaded, loaded_by_fewer_ranks, models_and_options, replicas_with_options, accumulated, large_worlds,
-    uneven_within_a_budget, eager_ranks, other_shapes, refused, refused_replicas, raising_alike, rehearsed_apart, eager_apart, reported_apart, failing, hanging, dying)}}
+    uneven_within_a_budget, eager_ranks, other_shapes, other_kinds, refused, refused_replicas, raising_alike, rehearsed_apart, eager_apart, reported_apart, failing, hanging, dying)}}
 
 
 def main(cases):

@@ -107,6 +107,7 @@ SHORT = [named("two_ranks_have_the_bits_of_fsdp2", 2, "plain", "several_uses", "
          named("a_rank_that_fails_in_an_eager_step_is_told_of", 2, "eager_apart"),
          named("a_report_of_one_rank_alone_is_refused", 2, "reported_apart"),
          named("a_rank_with_another_example_spoils_no_later_step", 2, "differs_planning_made"),
+         named("batches_of_other_kinds_refuse_nothing_for_good", 2, "other_kinds"),
          named("a_world_that_is_not_here_is_planned", 1, "large_worlds")]
 LONG = [named("four_ranks_have_the_bits_of_fsdp2", 4, "odd_sizes", "later_dimensions", "replicas", "replicas_with_options", "symmetric"),
         named("models_and_options_have_the_bits_of_fsdp2", 2, "models_and_options", "accumulated"),

@@ -13,12 +13,11 @@ import tarn
 from .. import collectives
 from ..agreement import EAGER, AgreeingStep, number_of
 from ..stepping import Report
-from ..tensors import tensors_of
 from ..tracing import NotRun, reason
 from .network import Network
 from .schedules import fastest
 
-NEW = -3  # a vote, as EAGER, less a number of the batch's shapes; others are numbers of variants
+NEW = -3  # a vote, as EAGER, less a number of the batch's kind; others are numbers of variants
 
 
 def check_options(options: Any) -> None:
@@ -34,8 +33,9 @@ def check_options(options: Any) -> None:
 class JointStep(AgreeingStep):
     """Before each call the ranks say which plan they would run; if they differ, or one of them has to
     run eagerly, all run eagerly, and `reason` says why. A plan is made by all ranks or by none, with
-    equal costs, and the order of their collectives is compared. Subclasses set `wire` before
-    `__init__`, and `network`."""
+    equal costs, and the order of their collectives is compared. Batches of different kinds are planned
+    together if that gives the same collectives; if not, what was tried refuses no rank's kind of batch.
+    Subclasses set `wire` before `__init__`, and `network`."""
 
     network: Network
     rounds = 2  # of talks in a capture
@@ -47,6 +47,8 @@ class JointStep(AgreeingStep):
         if options.pop("graph", None):
             raise ValueError("steps of several ranks are no CUDA graphs: leave graph out")
         self._talks = self.rounds
+        self._votes: tuple[int, ...] = ()  # of all ranks, in this call
+        self._apart: set[tuple[int, ...]] = set()  # votes after which no plan was made
         self._bound: dict[Any, Any] = {}  # by loss: what it takes beside tensors, and without that
         super().__init__(model, optimizer, loss_fn, example_batch, budget=budget, graph=False,
                          **options)
@@ -65,8 +67,6 @@ class JointStep(AgreeingStep):
 
     def _call(self, batch: Any) -> Any:
         self._voted = False
-        self._shapes = repr([(t.dtype, tuple(t.shape)) for t in tensors_of(batch)
-                             if t.layout == torch.strided and not t.is_nested])
         try:
             result = super()._call(batch)
         except Exception:  # an interrupt promises nothing
@@ -82,12 +82,21 @@ class JointStep(AgreeingStep):
     def meet(self, key: Any) -> None:
         keys = list(self.variants)
         mine = EAGER if key in self._refused else keys.index(key) if key in keys else NEW
-        if mine == NEW and not self.may_differ:  # ranks with other shapes capture nothing together
-            mine -= number_of(self._shapes)
-        votes = self._vote(mine)
-        if len(set(votes)) == 1:
+        if mine == NEW:
+            mine -= number_of(repr(self._tried))  # the kind of the batch, before anything is tried
+        votes = self._votes = tuple(self._vote(mine))
+        if len(set(votes)) == 1 or votes and max(votes) <= NEW and votes not in self._apart:
             return
         self._not_run(self._eager_ranks(votes) or "the ranks have batches of different kinds")
+
+    def _no_plan(self, why: str) -> None:
+        """No plan is made, as all ranks know. Raises ValueError, which refuses this kind of batch for
+        good; or NotRun, if the ranks' batches are of different kinds, each of which may have a plan
+        with others."""
+        if len(set(self._votes)) == 1:
+            raise ValueError(why)
+        self._apart.add(self._votes)
+        raise NotRun(f"{why}; their batches are of different kinds")
 
     def rehearses(self, variant: Any) -> Any:
         return variant.to_compare > 0
@@ -117,8 +126,10 @@ class JointStep(AgreeingStep):
                     self._talk(None, error)
                 except tarn.DoesNotFit as other:
                     failure = other if not isinstance(error, tarn.TarnError) else error
-                except ValueError:
+                except (ValueError, NotRun):
                     pass
+            if isinstance(failure, NotRun):
+                self._not_run(str(failure))
             raise failure
 
     def graph_of(self, variant: Any, waits: Any) -> Any:
@@ -139,8 +150,8 @@ class JointStep(AgreeingStep):
         variant.graph = variant.plan.source
 
     def _talk(self, mine: Any, error: Optional[Exception] = None) -> Any:
-        """What each rank says. Raises what one that has failed raises: tarn.DoesNotFit on all, for a
-        constructor raises that."""
+        """What each rank says. If one has failed, all raise: tarn.DoesNotFit if it is that and the
+        constructor raises it, or the ranks' batches are of one kind; else as `_no_plan`."""
         self._talks += 1
         why = reason(error) if error else ""
         told = self.wire.told((mine, why, isinstance(error, tarn.DoesNotFit)), "a capture")
@@ -148,9 +159,11 @@ class JointStep(AgreeingStep):
                   if theirs is None]
         for rank, why, large in sorted(failed, key=lambda failure: not failure[2]):
             text = f"on rank {rank} {why}"
-            raise tarn.DoesNotFit(text) if large else ValueError(text)
+            if large and (self._is_example or len(set(self._votes)) == 1):
+                raise tarn.DoesNotFit(text)
+            self._no_plan(text)
         if self._talks == self.rounds and any(theirs != told[0][0] for theirs, *_ in told):
-            raise ValueError("the ranks' plans differ in their collectives")
+            self._no_plan("the ranks' plans differ in their collectives")
         return [theirs for theirs, *_ in told]
 
     def agree(self, lowered: Any) -> None:
@@ -166,11 +179,11 @@ class JointStep(AgreeingStep):
         own = lowered.ops
         if len({tuple(kind for kind, *_ in theirs) for theirs in told}) > 1:
             if not self.may_differ:
-                raise ValueError("the ranks have captured different ops")
+                self._no_plan("the ranks have captured different ops")
             own = [op for op in own if op.group]  # parts of uneven sizes, one of them padded
             told = [[entry for entry in theirs if entry[4]] for theirs in told]
             if len({tuple(kind for kind, *_ in theirs) for theirs in told}) > 1:
-                raise ValueError("the ranks have captured different collectives")
+                self._no_plan("the ranks have captured different collectives")
         for op, *those in zip(own, *told):
             _, costs, workspaces, heaps, _, states = zip(*those)
             op.cost, op.on_heap = max(costs), any(heaps)
