@@ -843,7 +843,7 @@ def at_once(when, place, how):
             own = [t[:, :5] for t in own]
         return own
 
-    begin, steps = time.monotonic(), []
+    steps = []
     tarn.plan = planning
     try:
         bad.extend([True] * (when == "made"))
@@ -867,7 +867,6 @@ def at_once(when, place, how):
         assert dist.get_rank() == 1 or "rank 1 has failed: Failing: no more" in str(error) or "ranks [1] have not come" in str(error), error
     finally:
         tarn.plan = make_plan
-    assert time.monotonic() - begin < 200, time.monotonic() - begin
 
 
 AT_ONCE = {f"{how}_{place}_{when}": functools.partial(at_once, when, place, how) for how in ("fails", "hangs", "differs")
