@@ -51,7 +51,7 @@ class Streams:
         own = torch.cuda.current_stream()
         for other in self._others:
             other.wait_stream(own)
-        with torch.cuda.stream(own):  # which is the current one again behind them
+        with torch.cuda.stream(own):  # the current stream again in the end
             current = own
             for done, (number, waits, call, event) in enumerate(self._order[start:], start + 1):
                 stream = self._others[number - 1] if number else own

@@ -1,4 +1,4 @@
-"""What is done on a stream, captured as a CUDA graph."""
+"""Captures the work of a function as a CUDA graph."""
 from __future__ import annotations
 
 import gc
@@ -13,8 +13,8 @@ from .memory import allocator
 
 
 def captured(call: Callable[[], None], generators: Sequence[Any] = ()) -> tuple[Any, int, int]:
-    """(graph, the pool of what was asked for, its bytes) of what is done on the current stream.
-    generators: that are drawn from there, beside PyTorch's own."""
+    """Captures what `call` does on the current stream. Returns the graph, the memory pool of what it has
+    requested, and the bytes of that pool. generators: those that it uses beside PyTorch's own."""
     functions, graph = allocator("cuda"), torch.cuda.CUDAGraph()
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14):  # later it warns, and does nothing
         for generator in generators:

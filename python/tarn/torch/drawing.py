@@ -32,7 +32,7 @@ class Draws:
             self._get, self._set = generator.get_state, generator.set_state
 
     def first(self, key: Any, call: Callable[[], Any]) -> Callable[[], None]:
-        """Notes where the generator is when an op draws."""
+        """Calls an op, and keeps the position of the generator before that."""
         get, at = self._get, self._at
 
         def run() -> None:
@@ -42,7 +42,7 @@ class Draws:
         return run
 
     def again(self, _index: int, key: Any, call: Callable[[], Any]) -> Callable[[], None]:
-        """Has the op draw from there."""
+        """Calls an op with the generator at the position that was kept."""
         get, put, at = self._get, self._set, self._at
 
         def run() -> None:

@@ -8,6 +8,8 @@ Random numbers are drawn on from where the generator is, as PyTorch's graphs do 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import torch
@@ -49,8 +51,8 @@ class Recorded:
         self._program = program
         self._pools: list[int] = []
         self._parts: list[_Part] = []
-        self._drawn = Captured(program)
-        self._calls: dict[int, Callable[[], None]] = {}  # that are others in a capture
+        self._drawn: Captured  # of the last attempt, as are:
+        self._calls: dict[int, Callable[[], None]]  # what is called for some ops in a capture
         self._functions = allocator("cuda")
         self.left_out: dict[str, str] = {}
         self.bytes = 0
@@ -142,16 +144,13 @@ class Recorded:
         self._drawn, self._calls = Captured(program), {}
         left = {i: why for i, op in enumerate(program.ops) if (why := _hindrance(program, op))}
         left.update(failed)
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream), torch.no_grad(), torch.autocast("cuda", enabled=False):
+        with _stream_of_its_own():
             for i, op in enumerate(program.ops):
                 if i not in left and self._drawn.touches(op):
                     try:
                         self._calls[i] = program.bind(op, self._drawn)
                     except Exception as error:  # pylint: disable=broad-except
                         left[i] = _line(error)
-        torch.cuda.current_stream().wait_stream(stream)
         for i, op in enumerate(program.ops):
             if i not in left and (why := self._drawn.hindrance(op)):
                 left[i] = why
@@ -159,11 +158,7 @@ class Recorded:
 
     def _capture(self, left: dict[int, str], rates: Rates) -> Optional[tuple[int, str]]:
         """Captures all parts. Returns the op that has failed, and how."""
-        stream = torch.cuda.Stream()
-        own = torch.cuda.current_stream()
-        stream.wait_stream(own)
-        with torch.cuda.stream(stream), torch.no_grad(), torch.autocast("cuda", enabled=False), \
-                recorded_updates(rates):
+        with _stream_of_its_own(), recorded_updates(rates):
             torch.cuda.current_blas_handle()  # takes its workspace here
             for first, last in _parts(left, len(self._program.ops)):
                 if first in left:
@@ -177,7 +172,6 @@ class Recorded:
                     if at[0] >= last:
                         raise NotCaptured(f"the capture has failed: {_line(error)}") from error
                     return at[0], _line(error)
-        own.wait_stream(stream)
         return None
 
     def _graph(self, first: int, last: int, at: list[int], generators: Sequence[Any]) -> Any:
@@ -204,6 +198,17 @@ class Recorded:
                 raise RuntimeError(f"{name} keeps memory that was its workspace")
 
         return counted
+
+
+@contextmanager
+def _stream_of_its_own() -> Iterator[None]:
+    """Inside, work goes to a new stream, behind that of the current one, and without gradients and
+    autocast, as in Program.run. The current stream waits for it in the end, but after an error."""
+    current, stream = torch.cuda.current_stream(), torch.cuda.Stream()
+    stream.wait_stream(current)
+    with torch.cuda.stream(stream), torch.no_grad(), torch.autocast("cuda", enabled=False):
+        yield
+    current.wait_stream(stream)
 
 
 def _line(error: BaseException) -> str:

@@ -180,8 +180,8 @@ class Lowered:
         return [root for root in roots if root is not None]
 
     def _call(self, node: Any) -> None:
-        if refusal(node.target):
-            raise ValueError(refusal(node.target))
+        if why := refusal(node.target):
+            raise ValueError(why)
         value = self.value[node] = node.meta.get("val")
         read = dict.fromkeys(self.root(t) for n in node.all_input_nodes
                              for t in tensors_of(self.value[n]))

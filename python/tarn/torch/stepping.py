@@ -461,7 +461,8 @@ class Step:
         return Report(eager, plan.spaces[0].footprint, plan.spaces[0].bound, again,
                       program.copied if program else {}, self.reason,
                       recorded.graphs if recorded else 0, recorded.left_out if recorded else {},
-                      compared, self._first.noise, not_captured=self._why_not_captured(), moves=len(moves), moved=moved,
+                      compared, self._first.noise, not_captured=self._why_not_captured(),
+                      moves=len(moves), moved=moved,
                       host=host_size(plan) + sum(space.persistent for space in plan.spaces[1:]))
 
     def _why_not_captured(self) -> str:
@@ -519,7 +520,8 @@ class Step:
             share = 0.75
         inner = Step(self.model, self.optimizer, self.loss_fn, some, streams=self._streams,
                      budget=share, offload=self.offload, clip=self.clip, compare=False,
-                     fuse=False if self.fuses is None else self.fuses, graph=False, name=self.name, **self._given)
+                     fuse=False if self.fuses is None else self.fuses, graph=False,
+                     name=self.name, **self._given)
         first: Any = inner._first
         if first is None:
             raise ValueError(f"of its sample {inner.reason}")
