@@ -117,23 +117,23 @@ class Recorded:
             self._functions.tarn_cuda_pool_drop(pool)
         self._pools.clear()
 
-    def replay(self) -> bool:
-        """Runs the step; False: it cannot be replayed once more, because a library has kept bytes of
-        the arena, and the program lies in another one."""
+    def replay(self) -> None:
+        """Runs the step. Graphs hold as long as the program lies in the arena of the capture: it goes
+        on in another one where a library has kept bytes of that."""
         program = self._program
-        holds = self.was_whole = True
+        self.was_whole = True
         self._drawn.begin()
         with torch.no_grad(), torch.autocast("cuda", enabled=False):  # what an op needs is in it
             for part in self._parts:
-                replays = part.graph is not None and holds and not program.lowered.dropped
+                replays = (part.graph is not None and program.arena is self.arena
+                           and not program.lowered.dropped)
                 if part.graph is not None:
                     self._drawn.go(part.generators, replays)
                     self.was_whole = self.was_whole and replays
                 if replays:
                     part.graph.replay()
                 else:  # also where a hook has taken a gradient away, which is no part of the graph
-                    holds = program.run_part(part.first, part.last) and holds
-        return holds
+                    program.run_part(part.first, part.last)
 
     # ---- Capture ----
 
@@ -292,11 +292,6 @@ class Recordings:
             raise NotYet
         self._known[key] = Recorded(program, self.rates)
         return self._known[key], True
-
-    def run(self, recorded: Recorded) -> None:
-        """One step."""
-        if not recorded.replay():
-            self.close()
 
 
 def _kept(optimizer: Any) -> tuple[int, ...]:

@@ -288,9 +288,9 @@ class Program:
         """What moves and persists lies in the host's memory then, wherever it was put meanwhile."""
         self.homes.bring(self._away)
 
-    def run_part(self, first: int, last: int, calls: Any = None) -> bool:
-        """Some ops, on a GPU, after those before them. calls: in their place. False: a library has
-        kept memory, and the program lies elsewhere now."""
+    def run_part(self, first: int, last: int, calls: Any = None) -> None:
+        """Some ops, on a GPU, after those before them. calls: in their place. Where a library has kept
+        memory, the program lies in another arena afterwards."""
         own = self.calls[first:last] if calls is None else calls
         if self._streams:
             self._streams.run_part(first, last, own)
@@ -299,8 +299,6 @@ class Program:
                 call()
         if self.keepers and calls is None:
             self.move()
-            return False
-        return True
 
     def _run_from(self, start: Any) -> Any:
         """Returns how many ops have been called: all, or up to one that has kept memory."""

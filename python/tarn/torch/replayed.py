@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import math
+from functools import partial
 from typing import Any, Mapping, NamedTuple
 
 import torch
@@ -54,8 +55,7 @@ def _difference(step: Any, variant: Any, recorded: Any, on_host: bool) -> str:
     program = variant.program
     written = [*(program.tensors[i] for i in variant.fixed), *step.model.buffers()]
 
-    def planned() -> None:
-        _planned(variant)
+    planned = partial(_planned, variant)
 
     def made(of: Any) -> dict[_Name, Any]:
         return {name: of(made.tensor) for name, made in _made(step, variant).items()}

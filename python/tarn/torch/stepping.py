@@ -238,7 +238,7 @@ class Variant:
                 recorded.trust()
             else:
                 self.recorded = recorded
-                self.recordings.run(recorded)
+                recorded.replay()
         except graphs.NotYet:
             return False
         except graphs.NotCaptured as error:
