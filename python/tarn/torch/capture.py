@@ -5,11 +5,11 @@ from types import MappingProxyType
 from typing import Any, Container, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 from .kernel import Kernel
+from .strides import Fakes, Strides
 from .tensors import as_part, empty_as, local
 
 CHECKPOINT = torch.ops.higher_order.tag_activation_checkpoint
@@ -28,14 +28,15 @@ class Captured(NamedTuple):
 
 def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: Dict[int, str],
             joint: Container[int] = (), as_they_lie: bool = False,
-            grad_dtypes: Mapping[int, Any] = MappingProxyType({})) -> Captured:
+            grad_dtypes: Mapping[int, Any] = MappingProxyType({}),
+            strides: Strides = MappingProxyType({})) -> Captured:
     """Traces loss(*inputs) and the backward pass of its first result. loss: as Dynamo has traced
     it, with detached results. names: of the inputs that belong to the model, by id; the others are
     called as in the trace. joint: inputs that share storages; all others have one each. Inputs may be
     DTensors: what these communicate is a part of the trace. as_they_lie: sums that a DTensor has left
     to who reads a gradient are left to them; else they are made here. grad_dtypes: by the id of the
     input, the type to which the gradient of each of its uses is cast before these are summed up; None:
-    as they are."""
+    as they are. strides: as found when another trace of this step ran."""
     again = [node for part in loss.modules() if isinstance(part, torch.fx.GraphModule)
              for node in part.graph.find_nodes(op="call_function", target=CHECKPOINT)]
     if any(node.kwargs.get("use_reentrant") is not False for node in again):
@@ -51,7 +52,7 @@ def capture(loss: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], names: D
         for node in again:
             node.target = function
             node.graph.owning_module.recompile()
-        traces.append(_trace(loss, inputs, joint, as_they_lie, grad_dtypes))
+        traces.append(_trace(loss, inputs, joint, as_they_lie, grad_dtypes, strides))
     if len({sum(map(is_random, trace[0].graph.nodes)) for trace in traces}) > 1:
         traces.pop()  # random numbers would be drawn again
     module, trained, specs, lying = traces[-1]
@@ -105,7 +106,8 @@ def _is_plain(tensor: Any) -> Any:
             and not (tensor.is_conj() or tensor.is_neg()))
 
 
-def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool, grad_dtypes: Any) -> Any:
+def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool, grad_dtypes: Any,
+           strides: Strides) -> Any:
     trained: list[int] = []
     lying: list[Any] = []
     specs: list[Any] = []
@@ -130,7 +132,7 @@ def _trace(loss: Any, inputs: Any, joint: Any, as_they_lie: bool, grad_dtypes: A
         results = [local(r.detach()) for r in results]
         return results + accumulated(gradients, tensors, results)
 
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+    with Fakes(strides, allow_non_fake_inputs=True) as mode:
         fakes = [empty_as(t) if i not in joint and _is_plain(t) else mode.from_tensor(t.detach())
                  for i, t in enumerate(map(local, inputs))]
         module = as_calls(step, fakes, mode)

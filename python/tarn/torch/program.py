@@ -18,6 +18,7 @@ from .drawing import Captured, Draws
 from .lowering import HIDDEN_WRITES
 from .memory import Arena, Frame, allocator, frames, summarize
 from .moving import Homes, Mover, placed
+from .strides import Watching
 from .tensors import distance, empty_as, flat, has_bytes, view_of
 from .updates import Edit, Update, add_state, is_one_by_one, restored, unchanged
 
@@ -31,7 +32,7 @@ def profile(lowered: Any, tensors: Any, queues: Any) -> None:
         if lowered.device.type == "cuda":  # libraries take what they keep for each stream
             for stream in (torch.cuda.current_stream(), *streams(queues)):
                 with torch.cuda.stream(stream):
-                    torch.fx.Interpreter(lowered.module).run(*tensors)
+                    Watching(lowered.module).run(*tensors)
                 torch.cuda.synchronize()
         _Profiler(lowered).run(*tensors)
         if lowered.device.type == "cuda":
@@ -63,7 +64,7 @@ def timed_on_gpu(call: Any) -> tuple[Any, int]:
     return result, max(1, elapsed // 2, elapsed - max(0, host - BUSY_NS))
 
 
-class _Profiler(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
+class _Profiler(Watching):
     """Frees values after their last use."""
 
     def __init__(self, lowered: Any) -> None:
@@ -137,11 +138,13 @@ class _Apart(_Profiler):
                 self._lowered.adopt(node, next(persistent))
             elif node in self._ops:
                 op = self._op = self._ops[node]
-                self._lowered.adopt(node, self._alone(node), apart=True)
+                made = self.watched(node, self._lowered.value.__getitem__, partial(self._alone, node))
+                self._lowered.adopt(node, made, apart=True)
                 results = flat(self._lowered.value[node])
                 op.made = {i: results[i] for i in op.made}
             elif node.op != "output":  # a view: of what stands for its argument
-                self._lowered.value[node] = self._viewed(node)
+                self._lowered.value[node] = self.watched(
+                    node, self._lowered.value.__getitem__, partial(self._viewed, node))
         for op in self._lowered.ops:
             if isinstance(op.run, (Update, Edit)):
                 self._update(op)

@@ -28,6 +28,7 @@ from .moving import Homes, Host, host_size
 from .program import Program, away, profile, profile_apart
 from .drawing import seeds_size
 from .replayed import difference
+from .strides import TRIALS, Otherwise
 from .tensors import distance, empty_as, local, tensors_of
 from .timing import WAIT, makespan
 from .tracing import NotRun, Traced, detached, loss_in, reason
@@ -107,6 +108,17 @@ class Variant:
 
     def __init__(self, step: Any, loss: Any, inputs: Any) -> None:
         """loss: as Dynamo has traced it, called with inputs."""
+        for _ in range(TRIALS):
+            try:
+                return self._make(step, loss, inputs)
+            except Otherwise as error:
+                failed: Any = error
+            if failed.found.items() <= step.strides.items():
+                break
+            step.strides.update(failed.found)
+        raise failed.__cause__
+
+    def _make(self, step: Any, loss: Any, inputs: Any) -> None:
         names = step.names()
         captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
         step.check(self.lowered)
@@ -336,6 +348,7 @@ class Step:
         self.samples = compare == "sample"
         self.costs = Costs(costs)
         self.reason: Optional[str] = None
+        self.strides: dict[Any, Any] = {}  # of ops whose results do not lie as PyTorch says
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         if fuse is None:
             fuse = type(self) is Step and is_compiled(model, loss_fn)
@@ -757,7 +770,7 @@ class Step:
 
     def captured(self, loss: Any, inputs: Any, names: Any, joint: Any) -> Any:
         """Forward and backward of a loss, as a Captured."""
-        return capture(loss, inputs, names, joint)
+        return capture(loss, inputs, names, joint, strides=self.strides)
 
     def returned(self, _variant: Any, results: Any) -> Any:
         """What the traced loss returns."""

@@ -459,6 +459,35 @@ def making_a_step_and_its_report_changes_nothing():
     assert all(p.grad is None for p in model.parameters())
 
 
+def reshapes_of_what_does_not_lie_as_pytorch_says_are_planned():
+    """On the CPU batch norm and the gradients of losses are contiguous whatever they are made of, and not as PyTorch traces them."""
+    class Turned(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.norm, self.down = torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 6)
+
+        def forward(self, x):
+            y = self.norm(self.up(x).transpose(1, 2)).transpose(1, 2)
+            return self.down(y.reshape(-1, 8)).view(len(x), 5, 6).transpose(1, 2)
+
+    def loss(model, x):
+        return torch.nn.functional.mse_loss(model(x), x[..., :6].transpose(1, 2))
+
+    for options in ({}, {"compare": "sample"}):
+        one = Turned()
+        two = copy.deepcopy(one)
+        eager, planned = adam(one.parameters()), adam(two.parameters())
+        step = tarn.torch.step(two, planned, loss, (torch.randn(4, 5, 8),), **options)
+        for _ in range(4):
+            x = torch.randn(4, 5, 8)
+            expected = loss(one, x)
+            expected.backward()
+            eager.step()
+            eager.zero_grad()
+            assert torch.equal(step(x), expected) and step.reason is None, step.reason
+        assert step.strides and same(tensors_of(one, eager), tensors_of(two, planned))
+
+
 def a_captured_graph_is_one_for_the_command_line():
     step = compare("small_gpt", 2)
     with tempfile.TemporaryDirectory() as folder:

@@ -108,7 +108,8 @@ class CommunicatingStep(JointStep):
         own = {id(t): names[id(local(t))] for t in self._owners if id(local(t)) in names}
         with without_regions():
             captured = capture(loss, self._owners, own, joint,
-                               bool(self.clip) or any(map(hooked, self._owners)))
+                               bool(self.clip) or any(map(hooked, self._owners)),
+                               strides=self.strides)
         return coalesced(captured, self.is_exact())
 
     # ---- Plans ----

@@ -215,7 +215,8 @@ class ShardedStep(JointStep):
         dtypes = {key: dtype for unit in self._whole.units
                   for key, dtype in unit.grad_dtypes().items()}
         with without_regions():
-            return sharded(capture(loss, wholes, named, joint, grad_dtypes=dtypes),
+            return sharded(capture(loss, wholes, named, joint, grad_dtypes=dtypes,
+                                   strides=self.strides),
                            self._whole.units, owners)
 
     def marks(self, inputs: Any) -> Any:
