@@ -11,10 +11,10 @@ import sys
 import time
 from unittest import mock
 
+import ranks
 import torch
 import torch.distributed as dist
 from cases import CAMPAIGN, run
-from sharding_test import named
 
 import tarn
 from tarn.torch import agreement
@@ -235,7 +235,7 @@ FIRST = int(sys.argv[1]) if len(sys.argv) == 2 else 0
 
 
 def together(name, count, names):
-    return named(name, count, *map(str, names), program=__file__)
+    return ranks.named(name, __file__, count, *map(str, names))
 
 
 if __name__ == "__main__":

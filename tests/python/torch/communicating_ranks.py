@@ -17,7 +17,8 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.nn.functional as F
 from networks import OLDER, eager_step, loss_of
-from sharding_ranks import IS_LONG, adam, left, main, parts, same
+from ranks import IS_LONG
+from sharding_ranks import adam, left, main, parts, same
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard

@@ -4,10 +4,9 @@
     tests/with_torch.sh tests/python/torch/communicating_test.py [NAMES...]"""
 from pathlib import Path
 
+import ranks
 import torch
 from cases import run
-from sharding_ranks import IS_LONG
-from sharding_test import named
 
 from tarn.torch.sharding.coalescing import unit_of
 from tarn.torch.sharding.joint import JointStep
@@ -36,7 +35,7 @@ def a_loss_without_its_mesh_keeps_its_parts():
 
 
 def many(name, count, *cases):
-    return named(name, count, *cases, program=RANKS)
+    return ranks.named(name, RANKS, count, *cases)
 
 
 # The short version has one case of each kind; the long one all of them, on four ranks, too.
@@ -53,4 +52,4 @@ LONG = [many("more_models_on_two_ranks_have_the_bits_of_eager_execution", 2, "te
         many("four_ranks_have_the_bits_of_eager_execution", 4, "two_dimensions", "under_fully_shard", "uneven", "sequence_parallel", "hooks_that_keep")]
 
 if __name__ == "__main__":
-    run(SHORT + LONG if IS_LONG else SHORT)
+    run(SHORT + LONG if ranks.IS_LONG else SHORT)

@@ -4,15 +4,14 @@ gone (ddp_ranks.py is one rank). TAP on stdout.
     tests/with_torch.sh tests/python/torch/ddp_test.py [NAMES...]"""
 from pathlib import Path
 
+import ranks
 from cases import run
-from sharding_ranks import IS_LONG
-from sharding_test import named
 
 RANKS = Path(__file__).with_name("ddp_ranks.py")
 
 
 def many(name, count, *cases):
-    return named(name, count, *cases, program=RANKS)
+    return ranks.named(name, RANKS, count, *cases)
 
 
 AGREEMENT = ("bits", "losses_that_raise", "too_large", "refused", "other_gradients")
@@ -29,4 +28,4 @@ LONG = [many("four_ranks_agree_before_each_step", 4, *AGREEMENT),
         many("a_rank_that_is_gone_between_steps_is_named", 4, "between_steps")]
 
 if __name__ == "__main__":
-    run(SHORT + LONG if IS_LONG else SHORT)
+    run(SHORT + LONG if ranks.IS_LONG else SHORT)

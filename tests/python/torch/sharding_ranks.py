@@ -11,19 +11,19 @@ import time
 import warnings
 
 import torch
+import torch._inductor.compile_fx  # what a step would import when it is traced: once, before ranks.py forks
 import torch.distributed as dist
 import torch.nn.functional as F
 from networks import Transformer, eager_step, loss_of
+from ranks import IS_LONG
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 from torch.utils.checkpoint import checkpoint
 
 import tarn
-import tarn.torch
+import tarn.torch.stepping
 
-# All cases with all their options: where models are asked for (tests/run.sh --with torch-models), or a long campaign.
-IS_LONG = "torch-models" in os.environ.get("TARN_REQUIRE", "") or "TARN_CAMPAIGN" in os.environ
 MIXED = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
 
 

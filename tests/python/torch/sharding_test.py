@@ -3,15 +3,13 @@ differ or hang; larger worlds by a fake process group. TAP on stdout.
 
     tests/with_torch.sh tests/python/torch/sharding_test.py [NAMES...]"""
 import ctypes
-import functools
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+import ranks
 import torch
 from cases import run
-from sharding_ranks import AT_ONCE, IS_LONG
 
 import tarn
 from tarn.torch.memory import Arena
@@ -19,23 +17,8 @@ from tarn.torch.memory import Arena
 RANKS = Path(__file__).with_name("sharding_ranks.py")
 
 
-def ranks(count, *cases, seconds=600, program=RANKS):
-    """seconds: only what hangs takes them, however busy the machine is."""
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [subprocess.Popen([sys.executable, str(program), str(rank), str(count), f"{folder}/store", *cases],
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for rank in range(count)]
-        try:
-            errors = [process.communicate(timeout=seconds)[1] for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-    assert not any(process.returncode for process in processes), "\n".join(errors)
-
-
-def named(name, count, *cases, **options):
-    function = functools.partial(ranks, count, *cases, **options)
-    function.__name__ = name
-    return function
+def named(name, count, *cases):
+    return ranks.named(name, RANKS, count, *cases)
 
 
 def a_window_is_registered_once_and_given_up_before_its_memory():
@@ -94,6 +77,8 @@ def a_window_is_registered_once_and_given_up_before_its_memory():
             assert "failed with code 4, invalid argument" in str(error)
 
 
+AT_ONCE = "planning_made", "running_first", "planning_later", "running_later"
+
 # The short version has each kind of case; the long one all of them, with more options, on four ranks, too.
 SHORT = [named("two_ranks_have_the_bits_of_fsdp2", 2, "plain", "several_uses", "mixed_precision_and_clipping", "within_a_budget", "symmetric",
                "saved_and_loaded", "eager_ranks", "refused", "refused_replicas"),
@@ -114,9 +99,9 @@ LONG = [named("four_ranks_have_the_bits_of_fsdp2", 4, "odd_sizes", "later_dimens
         named("four_ranks_save_and_two_load", 4, "saved_and_loaded", "loaded_by_fewer_ranks"),
         named("models_are_wrapped_here", 2, "wrapped_here"),
         named("other_shapes_are_planned_on_all_ranks", 2, "other_shapes"),
-        *(named(f"a_rank_{how}_at_any_time", 2, *(case for case in AT_ONCE if case.startswith(how))) for how in ("fails", "differs", "hangs")),
+        *(named(f"a_rank_{how}_at_any_time", 2, *(f"{how}_{when}" for when in AT_ONCE)) for how in ("fails", "differs", "hangs")),
         named("a_rank_that_hangs_is_named", 2, "hanging"),
         named("a_rank_that_is_gone_is_named", 2, "dying")]
 
 if __name__ == "__main__":
-    run(SHORT + LONG if IS_LONG else SHORT)
+    run(SHORT + LONG if ranks.IS_LONG else SHORT)
