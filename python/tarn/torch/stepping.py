@@ -177,7 +177,7 @@ class Variant:
     def _fuse(self, step: Any, captured: Any, inputs: Any, tensors: Any) -> Any:
         from . import fusing  # pylint: disable=import-outside-toplevel
         fusing.Fused.check(tensors)
-        self.fused = fusing.fused(captured, step.budget is None, step.fuses)
+        self.fused = fusing.fused(captured, step.budget, step.fuses)
         lowered = Lowered(self.fused.captured, step.device)
         if not self.fixed.issuperset(lowered.written()):
             raise fusing.Refused("Inductor's kernels write to other inputs than the step")
