@@ -17,13 +17,14 @@ op; order, places, recomputation and streams are Tarn's.
 What is not understood is refused, and the step runs unfused, with a reason."""
 from __future__ import annotations
 
-from typing import Any, Mapping, Union
+from typing import Any, Mapping, Optional, Union
 
 import torch
 
 from ..capture import Captured
 from ..tensors import tensors_of
 from .calls import Calls
+from .chunks import blocks
 from .functional import functional, lifted, own_gradients
 from .inductor import generated, loaded
 from .source import Refused, parsed
@@ -45,10 +46,12 @@ def _has_tf32() -> bool:
 
 
 class Fused:
-    """A fused step. `captured` has the kernels as ops; they can be called after `load`."""
+    """A fused step. `captured` has the kernels as ops; they can be called after `load`. finer:
+    settings with which the loss is in more chunks, where a budget might be kept to with these only."""
 
-    def __init__(self, captured: Captured, calls: Calls, source: str) -> None:
-        self.captured, self.source, self._calls = captured, source, calls
+    def __init__(self, captured: Captured, calls: Calls, source: str,
+                 finer: Optional[Mapping[str, Any]]) -> None:
+        self.captured, self.source, self._calls, self.finer = captured, source, calls, finer
 
     @property
     def kernels(self) -> int:
@@ -107,4 +110,5 @@ def fused(captured: Captured, budget: Union[int, float, None],
     source = generated(module, mode, in_place=budget is None, settings=settings)
     calls = Calls(parsed(source), inputs, constants, mode)
     made = captured._replace(module=own_gradients(calls.module, captured, mode))
-    return Fused(made, calls, source)
+    finer = {**settings, "chunks": CHUNKS} if room and 1 < blocks(module) < CHUNKS else None
+    return Fused(made, calls, source, finer)

@@ -367,3 +367,7 @@ def chunked(module: torch.fx.GraphModule, most: int, room: int = 0) -> Optional[
     made.meta = dict(module.meta)
     return made
 
+
+def blocks(module: torch.fx.GraphModule) -> int:
+    """In how many the loss is computed."""
+    return 1 + max((int(node.meta[BLOCK]) for node in module.graph.nodes if BLOCK in node.meta), default=0)
