@@ -148,7 +148,6 @@ def compiled(call, batch, share=1.0):
     forward, backward = _sources(call, batch, share)
     meter = _Meter()
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    like = {}
 
     def fake(value):
         with mode:
@@ -160,13 +159,16 @@ def compiled(call, batch, share=1.0):
     with torch.no_grad(), mode, meter:
         made = dict(zip(forward.outputs, run([given[name] for name, _ in forward.placeholders])))
     wanted = [name for name, _ in backward.placeholders]
-    arguments = [made.get(name, given.get(name, like.get(name))) for name in wanted]
+    arguments = [made.get(name, given.get(name)) for name in wanted]
+    # what is neither is a tangent
     arguments = [fake(value) if argument is None else argument for argument, (_, value) in zip(arguments, backward.placeholders)]
-    made = {}
+    results = [value for name, value in made.items() if name not in wanted]
+    made = {}  # of what was saved, `del` in the source decides
     saved = meter.alive()
     run = _function(backward.source, meter)
     with torch.no_grad(), mode, meter:
         gradients = run(arguments)
+    del results
     total = sum(t.nbytes for t in tensors_of(gradients))
     meter.seconds += 7 * total / 2.5e12
     return Compiled(meter.most, saved, total, meter.seconds, meter.launches)
