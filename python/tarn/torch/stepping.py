@@ -106,11 +106,11 @@ def _captured(step: Any, loss: Any, inputs: Any, names: Any) -> Any:
 class Variant:
     """The step for inputs of one kind: captured, lowered, profiled, planned."""
 
-    def __init__(self, step: Any, loss: Any, inputs: Any) -> None:
-        """loss: as Dynamo has traced it, called with inputs."""
+    def __init__(self, step: Any, loss: Any, inputs: Any, fuses: Any) -> None:
+        """loss: as Dynamo has traced it, called with inputs. fuses: settings of Inductor, or None."""
         for _ in range(TRIALS):
             try:
-                return self._make(step, loss, inputs)
+                return self._make(step, loss, inputs, fuses)
             except Otherwise as error:
                 failed: Any = error
             if failed.found.items() <= step.strides.items():
@@ -118,7 +118,7 @@ class Variant:
             step.strides.update(failed.found)
         raise failed.__cause__
 
-    def _make(self, step: Any, loss: Any, inputs: Any) -> None:
+    def _make(self, step: Any, loss: Any, inputs: Any, fuses: Any) -> None:
         names = step.names()
         captured, self.lowered, self.fixed = _captured(step, loss, inputs, names)
         step.check(self.lowered)
@@ -148,9 +148,9 @@ class Variant:
         self.written = [tensors[i] for i in self.fixed]
         self.results_count, self.specs = captured.results_count, captured.specs
         groups: Any = None
-        if step.fuses is not None:
+        if fuses is not None:
             try:
-                groups = self._fuse(step, captured, inputs, tensors)
+                groups = self._fuse(step, captured, inputs, tensors, fuses)
             except Exception as error:  # pylint: disable=broad-except
                 self.fused, self.reason = None, reason(error, "fused")
         if self.fused is None:
@@ -186,10 +186,10 @@ class Variant:
             lowered.become(result, "output")
         return add_updates(lowered, captured, step, inputs)
 
-    def _fuse(self, step: Any, captured: Any, inputs: Any, tensors: Any) -> Any:
+    def _fuse(self, step: Any, captured: Any, inputs: Any, tensors: Any, settings: Any) -> Any:
         from . import fusing  # pylint: disable=import-outside-toplevel
         fusing.Fused.check(tensors)
-        self.fused = fusing.fused(captured, step.budget is None, step.fuses)
+        self.fused = fusing.fused(captured, step.budget, settings)
         lowered = Lowered(self.fused.captured, step.device)
         if not self.fixed.issuperset(lowered.written()):
             raise fusing.Refused("Inductor's kernels write to other inputs than the step")
@@ -696,9 +696,15 @@ class Step:
         if self._count > CAPTURES:  # in here, where all ranks hear of it
             raise ValueError(f"batches of this shape have been captured {CAPTURES} times, each "
                              "time with other numbers")
-        variant = Variant(self, loss, inputs)
+        variant = Variant(self, loss, inputs, self.fuses)
+        try:
+            self.plan_of(variant)
+        except tarn.DoesNotFit:
+            if variant.fused is None or variant.fused.finer is None:
+                raise
+            variant = Variant(self, loss, inputs, variant.fused.finer)
+            self.plan_of(variant)
         self._warning = variant.reason and f"{variant.reason}; it runs unfused"
-        self.plan_of(variant)
         return variant
 
     def plan_of(self, variant: Any) -> None:

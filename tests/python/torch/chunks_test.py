@@ -122,6 +122,19 @@ def a_region_is_divided_as_its_rows_can_be():
     assert chunks.chunked(module, 4) is None  # it is small
 
 
+def there_are_as_few_blocks_as_have_room():
+    module, _ = joint(Net(False, False), entropy, False)
+    with mock.patch.object(chunks, "LARGE", 0), mock.patch.object(chunks, "AMPLIFIES", 1):
+        part = chunks.region(module.graph)
+    logits = part.amplifier.meta["val"].nbytes
+    assert logits == 4 * ROWS[0] * ROWS[1] * WORDS
+    for most in range(1, 10):
+        found = [k for k in range(2, most + 1) if ROWS[0] % k == 0]
+        for room in (0, 1, logits // 4 - 1, logits // 4, logits // 2 - 1, logits // 2, logits, 2 * logits):
+            fitting = [k for k in found if logits / k <= room]
+            assert part.count(most, room) == (min(fitting) if fitting else max(found, default=0)), (most, room)
+
+
 def random_function(draw):
     """A product, and ops behind it, some of which mix rows."""
     steps = [draw.choice(["tanh", "add row", "add column", "scale", "softmax", "softmax rows", "mask", "gather", "back", "view", "slice",
@@ -192,4 +205,4 @@ def random_graphs_in_blocks_make_the_same():
 
 if __name__ == "__main__":
     run([losses_in_chunks_are_those_of_the_whole, what_needs_all_rows_stays_whole, a_region_is_divided_as_its_rows_can_be,
-         random_graphs_in_blocks_make_the_same])
+         there_are_as_few_blocks_as_have_room, random_graphs_in_blocks_make_the_same])

@@ -359,6 +359,32 @@ def a_loss_in_chunks_agrees_too():
         assert source.count("extern_kernels.mm(") >= whole.count("extern_kernels.mm(") + 2, source
 
 
+def a_budget_in_bytes_has_as_few_chunks_as_fit():
+    """With few the logits of each are small beside it; if it needs more than they allow, there are more. A share is one of
+    bytes that are not known yet."""
+    data = [torch.randint(0, 2000, (8, 8)) for _ in range(2)]
+
+    def made(budget, fuse):
+        (model, optimizer), = sides(lambda: Transformer(2000, 16, 1, 2, 8, 0.1), 1)
+        return fused(model, optimizer, [data], compare=False, budget=budget, fuse=fuse)
+
+    def least(number):
+        try:
+            return made(1, {"chunks": number})
+        except tarn.DoesNotFit as error:
+            return error.least
+
+    with mock.patch.object(chunks, "LARGE", 0), mock.patch.object(chunks, "AMPLIFIES", 1):
+        few, many = (made(1 << 30, {"chunks": number})._first.fused.source for number in (2, 8))
+        assert few != many
+        assert made(1 << 30, True)._first.fused.source == few and made(1.0, True)._first.fused.source == many
+        between = (least(2) + least(8)) // 2
+        assert least(8) < between < least(2)
+        with mock.patch.object(fusing, "SHARE", 1):
+            step = made(between, True)
+        assert step._first.fused.source == many and step.plan.footprint <= between
+
+
 HEAD = """
 async_compile = AsyncCompile()
 cpp_fused_0 = async_compile.cpp_pybinding(['const float*', 'float*'], '''code''')
@@ -491,5 +517,6 @@ if __name__ == "__main__":
          odd_networks_agree_too, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
          another_inductor_is_told_plainly, a_source_is_generated_once, a_kernel_that_is_wrong_is_found_before_it_is_used,
          a_rounding_that_decides_much_is_no_fault, gradients_that_are_all_rounding_are_no_fault, a_loss_in_chunks_agrees_too,
+         a_budget_in_bytes_has_as_few_chunks_as_fit,
          tables_of_embeddings_get_the_sums_of_their_rows, threads_that_sum_in_order_leave_the_mode_as_it_was,
          random_numbers_in_another_order_are_refused, graphs_of_kernels_can_be_saved])

@@ -1,79 +1,123 @@
-"""Networks at the sizes of their papers on a GPU that is not there: for each way to run a step how many ops and kernels
-there are, what its plans need and what Inductor itself would have alive at once. Prints rows of Markdown; needs the
-libraries of models (tests/setup.sh torch-models). Kernels are generated for an H100 and neither compiled nor run; costs,
-by which a budget chooses what runs again, are guessed from bytes (2.5 TB/s) and products (400 Tflop/s).
+"""Networks at the sizes of their papers on a GPU that is not there: what fused steps need, beside torch.compile. Prints rows
+of Markdown; docs/measured/fused.md keeps them. Needs the libraries of models (tests/setup.sh torch-models).
 
-    TARN_REQUIRE=torch-models TARN_LIBRARY=build/libtarn.so tests/with_torch.sh --models tests/python/torch/fused_table.py GPT-2 [WAYS...]"""
+    TARN_REQUIRE=torch-models TARN_LIBRARY=build/libtarn.so tests/with_torch.sh --models \\
+        tests/python/torch/fused_table.py NETWORK [WAYS...]
+
+WAYS, by default all of WAYS: `compile-SHARE`, torch.compile within a share of its `activation_memory_budget`; `unfused`;
+`fused`, as steps are without a budget; `whole` and `chunks` with a number, as they are with one, the loss as a whole or in so
+many chunks. Kernels are generated for an H100 and neither compiled nor run; costs are guessed
+(guessed_costs.py). With `graphs=FOLDER` the graphs of steps are kept there, for the command `tarn`. MiB beyond what stays."""
 import os
 import re
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from unittest import mock
 
 import torch
+from compiled_peak import MIB, compiled
 from gpu_networks import make
+from guessed_costs import BYTES, seconds
 from stand_in import NoGpu, run_without_a_gpu
 
-MIB = 1 << 20
-WAYS = {"unfused": False, "fused": {"chunks": 1}, "chunks": {"chunks": 8}}
+WAYS = [*(f"compile-{share}" for share in (1.0, 0.9, 0.7, 0.5, 0.3, 0.1)), "fused", "chunks8"]
+CHECKPOINTS = {"GPT-2": 5110, "GPT-2 TF32": 5054, "BERT": 3280, "MoE": 3275, "ViT": 618, "ResNet-50": 1145, "MobileNetV2": 836,
+               "U-Net": 896}  # MiB, measured: docs/measured/gpu.md
 
 
-def main():
+def guess(lowered, _tensors, _queues):
+    """In the place of measured costs."""
+    from tarn.torch.tensors import tensors_of
+    for op in lowered.ops:
+        if op.node is None:  # Adam reads four tensors of the gradient's size, and writes three
+            gradients = {lowered.storages[s].root for s in op.inputs} - lowered.persistent.keys()
+            op.cost = int(1e9 * 7 * sum(lowered.storages[s].size for s in gradients) / BYTES) + 2000
+        else:
+            read = [t for n in op.node.all_input_nodes for t in tensors_of(n.meta["val"])]
+            op.cost = int(1e9 * seconds(op.kind, read, tensors_of(op.node.meta["val"])))
+
+
+def cell(graph, budget):
+    """What a plan within so many MiB needs."""
+    import tarn
+    try:
+        plan = tarn.plan(graph, alignment=512, reorder=True, budget=int(budget * MIB))
+    except tarn.DoesNotFit as error:
+        return f"no: {error.least / MIB:.0f}"
+    again = [graph.ops[plan.origin(op.id)].cost for op in plan.graph.ops if plan.is_recomputed(op.id)]
+    return f"{plan.footprint / MIB:.0f}, +{100 * sum(again) / sum(op.cost for op in graph.ops):.1f} %, {len(again)} ops"
+
+
+def of_compile(name, shares):
+    """Returns MiB of the first share."""
+    print("| network | way | launches | guessed ms | alive at once | saved | gradients | made in s |\n|---|---|---:|---:|---:|---:|---:|---:|", flush=True)
+    first = None
+    for share in shares:
+        model, loss, data, _ = make(name)
+        begin = time.process_time()
+        try:
+            found = compiled(lambda *batch, model=model, loss=loss: loss(model, *batch), data, share)
+        except Exception as error:  # pylint: disable=broad-except
+            print(f"| {name} | torch.compile, {share} | failed: {str(error)[:300]!r} |", flush=True)
+            continue
+        first = first or found.peak / MIB
+        print(f"| {name} | torch.compile, {share} | {found.launches} | {1e3 * found.seconds:.1f} | {found.peak / MIB:.0f} | {found.saved / MIB:.0f} | "
+              f"{found.gradients / MIB:.0f} | {time.process_time() - begin:.0f} |", flush=True)
+    return first
+
+
+def of_tarn(name, way, budgets, folder):
     import tarn
     import tarn.torch
     from tarn.torch import stepping
     from tarn.torch.fusing import calls
-    from tarn.torch.tensors import tensors_of
+    model, loss, data, _ = make(name)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    begin = time.process_time()
+    kind, number = re.match(r"([a-z]+)(\d*)$", way).groups()
+    budget = None if kind in ("unfused", "fused") else 1.0
+    with mock.patch.object(stepping, "profile", guess), mock.patch.object(stepping, "unchanged", contextmanager(lambda *_, **__: (yield))), \
+            mock.patch.object(stepping, "add_state", lambda *_: None), \
+            mock.patch.object(calls.Calls, "bind", lambda *_: None), mock.patch("tarn.torch.fusing.loaded", lambda _: {}):
+        step = tarn.torch.step(model, optimizer, loss, data, compare=False, budget=budget, streams=1,
+                               fuse=kind != "unfused" and {"chunks": int(number or 1)})
+    graph, fused = step.graph, step._first and step._first.fused
+    if graph is None or step.reason:
+        print(f"| {name} | {way} | {step.reason}", flush=True)
+        return
+    if folder:
+        graph.save(f"{folder}/{name}-{way}.json.gz")
+    plan = step.plan if budget is None else tarn.plan(graph, alignment=512)
+    cells = [cell(graph, budget) for budget in budgets] if kind != "fused" else []
+    cost = sum(op.cost for op in graph.ops) / 1e6
+    print(f"| {name} | {way} | {len(graph.ops)} | {fused.kernels if fused else ''} | {cost:.1f} | {plan.footprint / MIB:.0f} | {plan.bound / MIB:.0f} | "
+          f"{f'{fused.own_peak / MIB:.0f}' if fused else ''} | {' | '.join(cells)} | {time.process_time() - begin:.0f} |", flush=True)
+
+
+def main(name, words):
+    import tarn.torch
     from triton.runtime import driver
-
-    def guess(lowered, _tensors, _queues):
-        for op in lowered.ops:
-            if op.node is None:
-                continue
-            read = [t for n in op.node.all_input_nodes for t in tensors_of(n.meta["val"])]
-            seconds = sum(t.nbytes for t in {id(t): t for t in read + tensors_of(op.node.meta["val"])}.values()) / 2.5e12
-            if re.search(r"\.(b|add|badd)?b?mm(\.|$)", op.kind + "."):
-                one, two = read[-2:]
-                seconds = max(seconds, 2 * one.numel() * two.shape[-1] / 4e14)
-            if "attention" in op.kind:
-                batch, heads, length, width = next(t for t in read if t.dim() == 4).shape
-                seconds = max(seconds, (5 if "backward" in op.kind else 2) * batch * heads * length * length * width / 3e14)
-            op.cost = int(1e9 * seconds) + 2000
-
     driver.set_active(NoGpu())
     tarn.torch.install("cuda")
     torch.backends.cudnn.enabled = False
     torch.backends.cuda.enable_cudnn_sdp(False)
-    name = sys.argv[1]
-    print("| network | way | ops | kernels | guessed ms | arena MiB | bound | Inductor's own | 75 % | 50 % | least | made in s |\n"
-          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
-    for way in sys.argv[2:] or WAYS:
-        model, loss, data, _ = make(name)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-        begin = time.monotonic()
-        with mock.patch.object(stepping, "profile", guess), mock.patch.object(stepping, "unchanged", contextmanager(lambda *_: (yield))), \
-                mock.patch.object(stepping, "add_state", lambda *_: None), \
-                mock.patch.object(calls.Calls, "bind", lambda *_: None), mock.patch("tarn.torch.fusing.loaded", lambda _: {}):
-            step = tarn.torch.step(model, optimizer, loss, data, fuse=WAYS[way], compare=False, budget=None if way == "unfused" else 1.0)
-        made, graph, fused = time.monotonic() - begin, step.graph, step._first and step._first.fused
-        if graph is None or step.reason:
-            print(f"| {name} | {way} | {step.reason}")
-            continue
-        whole, cells = step.plan.footprint, []
-        for share in (0.75, 0.5, 0.0):
-            try:
-                plan = tarn.plan(graph, alignment=512, reorder=True, budget=int(share * whole) or 1)
-                again = [graph.ops[plan.origin(op.id)].cost for op in plan.graph.ops if plan.is_recomputed(op.id)]
-                cells.append(f"{plan.footprint / MIB:.0f} (+{sum(again) / 1e6:.1f} ms, {len(again)} ops)")
-            except tarn.DoesNotFit as error:
-                cells.append(f"{error.least / MIB:.0f}" if share == 0 else "no")
-        cost = sum(op.cost for op in graph.ops) / 1e6
-        print(f"| {name} | {way} | {len(graph.ops)} | {fused.kernels if fused else ''} | {cost:.1f} | {whole / MIB:.0f} | {step.plan.bound / MIB:.0f} | "
-              f"{f'{fused.own_peak / MIB:.0f}' if fused else ''} | {' | '.join(cells)} | {made:.0f} |", flush=True)
+    folders = [Path(word[7:]) for word in words if word.startswith("graphs=")]
+    ways = [word for word in words if not word.startswith("graphs=")] or WAYS
+    shares = [float(way[8:]) for way in ways if way.startswith("compile-")]
+    rival = of_compile(name, shares) if shares else None
+    budgets = [rival, rival / 2, CHECKPOINTS.get(name, rival / 4), 1 / MIB] if rival else []
+    ways = [way for way in ways if not way.startswith("compile-")]
+    if not ways:
+        return
+    print("| network | way | ops | kernels | guessed ms | arena | bound | Inductor's own | in the bytes of torch.compile | half | checkpoints | least | made in s |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---|---|---|---|---:|", flush=True)
+    for way in ways:
+        of_tarn(name, way, budgets, folders[0] if folders else None)
 
 
 if __name__ == "__main__":
     if not torch.cuda.is_available() and "NO_GPU_LOG" not in os.environ:
         sys.exit(run_without_a_gpu(sys.argv, "/dev/null"))
-    main()
+    main(sys.argv[1], sys.argv[2:])

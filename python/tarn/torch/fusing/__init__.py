@@ -17,13 +17,14 @@ op; order, places, recomputation and streams are Tarn's.
 What is not understood is refused, and the step runs unfused, with a reason."""
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Mapping, Optional, Union
 
 import torch
 
 from ..capture import Captured
 from ..tensors import tensors_of
 from .calls import Calls
+from .chunks import blocks
 from .functional import functional, lifted, own_gradients
 from .inductor import generated, loaded
 from .source import Refused, parsed
@@ -34,7 +35,8 @@ _ROUNDINGS = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2
               torch.bfloat16: 2.0**-8}
 _TF32, _TF32_ROUNDING = 1e-3, 2.0**-11
 ALIGNED = 16
-CHUNKS = 8  # of the loss, where a budget is asked for
+CHUNKS = 8  # of the loss, where a budget is asked for, at most
+SHARE = 8  # of a budget in bytes, that a chunk's logits may have
 
 __all__ = ["Fused", "Refused", "fused"]
 
@@ -44,10 +46,12 @@ def _has_tf32() -> bool:
 
 
 class Fused:
-    """A fused step. `captured` has the kernels as ops; they can be called after `load`."""
+    """A fused step. `captured` has the kernels as ops; they can be called after `load`. finer:
+    settings with which the loss is in more chunks, where a budget might be kept to with these only."""
 
-    def __init__(self, captured: Captured, calls: Calls, source: str) -> None:
-        self.captured, self.source, self._calls = captured, source, calls
+    def __init__(self, captured: Captured, calls: Calls, source: str,
+                 finer: Optional[Mapping[str, Any]]) -> None:
+        self.captured, self.source, self._calls, self.finer = captured, source, calls, finer
 
     @property
     def kernels(self) -> int:
@@ -88,15 +92,23 @@ class Fused:
         self._calls.bind(loaded(self.source))
 
 
-def fused(captured: Captured, in_place: bool, settings: Mapping[str, Any]) -> Fused:
-    """Fuses a captured step. in_place: kernels may write over what they are the last to
-    read, and then cannot run again. settings: of Inductor, and `chunks`, in how many of which a
-    large loss is computed: 1 without a budget, because chunks cost time. Raises Refused."""
+def fused(captured: Captured, budget: Union[int, float, None],
+          settings: Mapping[str, Any]) -> Fused:
+    """Fuses a captured step. Without a budget kernels may write over what they are the last to
+    read, and then cannot run again. settings: of Inductor, and `chunks`, the number of chunks in
+    which a large loss is computed. By default there is one without a budget, because each further
+    chunk costs time: it adds up the gradient of the last product's weight. If the budget is a
+    number of bytes, there are as few as make the logits of each small beside it; if it is a share
+    of an arena that is not known yet, CHUNKS. Raises Refused."""
     settings = dict(settings)
-    chunks = settings.pop("chunks", 1 if in_place else CHUNKS)
-    module, mode = functional(captured, chunks, settings)
+    chunks, room = settings.pop("chunks", None), 0
+    if chunks is None:
+        chunks = 1 if budget is None else CHUNKS
+        room = budget // SHARE if isinstance(budget, int) else 0
+    module, mode = functional(captured, chunks, room, settings)
     inputs, constants = lifted(module)
-    source = generated(module, mode, in_place=in_place, settings=settings)
+    source = generated(module, mode, in_place=budget is None, settings=settings)
     calls = Calls(parsed(source), inputs, constants, mode)
     made = captured._replace(module=own_gradients(calls.module, captured, mode))
-    return Fused(made, calls, source)
+    finer = {**settings, "chunks": CHUNKS} if room and 1 < blocks(module) < CHUNKS else None
+    return Fused(made, calls, source, finer)

@@ -233,14 +233,17 @@ class Region:
     def is_worth_it(self) -> bool:
         return not any(map(self._is_large, self.made)) and len(self.rows) > 1
 
-    def count(self, most: int) -> int:
-        """The largest number of blocks up to `most` that all rows can be divided into; 0: they cannot."""
+    def count(self, most: int, room: int = 0) -> int:
+        """The largest number of blocks up to `most` that all rows can be divided into, or, if a block's logits may have
+        `room` bytes, the smallest number with which they do; 0: they cannot be divided."""
         sizes = {_shape(node)[rows] for node, rows in self.rows.items()}
         for node, rows in self.rows.items():
             sizes |= {_shape(a)[d] for a, d in (rows_of_arguments(node, rows) or {}).items() if d is not None}
         for read in self.totals.values():
             sizes |= {_shape(a)[d] for a, d in read.items() if d is not None}
-        return next((k for k in range(most, 1, -1) if all(size % k == 0 for size in sizes)), 0)
+        found = [k for k in range(2, most + 1) if all(size % k == 0 for size in sizes)]
+        logits = self.amplifier.meta["val"].nbytes
+        return next((k for k in found if logits <= k * room), max(found, default=0))
 
 
 def region(graph: torch.fx.Graph) -> Optional[Region]:
@@ -350,11 +353,11 @@ class _Blocks:
         return self._cuts[key]
 
 
-def chunked(module: torch.fx.GraphModule, most: int) -> Optional[torch.fx.GraphModule]:
+def chunked(module: torch.fx.GraphModule, most: int, room: int = 0) -> Optional[torch.fx.GraphModule]:
     """A functional graph in which the largest product, and what treats its rows apart, is computed in up to `most`
-    blocks; None if there is none that is worth it. Fake tensors have to be told anew."""
+    blocks (`room`: see Region.count); None if there is none that is worth it. Fake tensors have to be told anew."""
     part = region(module.graph)
-    count = part.count(most) if part else 0
+    count = part.count(most, room) if part else 0
     if not part or not count:
         return None
     graph = _Blocks(module.graph, part, count).graph
@@ -364,3 +367,7 @@ def chunked(module: torch.fx.GraphModule, most: int) -> Optional[torch.fx.GraphM
     made.meta = dict(module.meta)
     return made
 
+
+def blocks(module: torch.fx.GraphModule) -> int:
+    """In how many the loss is computed."""
+    return 1 + max((int(node.meta[BLOCK]) for node in module.graph.nodes if BLOCK in node.meta), default=0)

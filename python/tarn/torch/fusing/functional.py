@@ -16,10 +16,10 @@ from .row_sums import simplify
 aten = torch.ops.aten
 
 
-def functional(captured: Captured, chunks: int, settings: Mapping[str, Any]
+def functional(captured: Captured, chunks: int, room: int, settings: Mapping[str, Any]
                ) -> tuple[torch.fx.GraphModule, FakeTensorMode]:
-    """The step for Inductor; nodes of the backward pass are marked. chunks: of the loss (chunks.py);
-    settings: of Inductor."""
+    """The step for Inductor; nodes of the backward pass are marked. chunks, room: of the loss
+    (chunks.chunked); settings: of Inductor."""
     module = captured.module
     fakes = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
     mode = mode_of(module.graph.nodes)
@@ -44,7 +44,7 @@ def functional(captured: Captured, chunks: int, settings: Mapping[str, Any]
             made.graph.erase_node(node)
     simplify(made.graph)
     made.graph.eliminate_dead_code()
-    made = _in_chunks(made, mode, chunks)
+    made = _in_chunks(made, mode, chunks, room)
     joint_passes(made, mode, settings)
     made.recompile()
     _mark(made, captured.results_count)
@@ -52,8 +52,8 @@ def functional(captured: Captured, chunks: int, settings: Mapping[str, Any]
 
 
 def _in_chunks(module: torch.fx.GraphModule, mode: FakeTensorMode,
-               chunks: int) -> torch.fx.GraphModule:
-    made = chunked(module, chunks) if chunks > 1 else None
+               chunks: int, room: int) -> torch.fx.GraphModule:
+    made = chunked(module, chunks, room) if chunks > 1 else None
     if made is None:
         return module
     propagate(made, mode)
