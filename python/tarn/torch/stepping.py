@@ -8,7 +8,7 @@ import time
 import warnings
 import weakref
 from collections import Counter
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
@@ -190,6 +190,11 @@ class Variant:
         self._profile(step, lowered, updates, tensors)
         self.lowered = lowered
         return groups
+
+    @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes that its plan, once it is made, takes in the arena, and in other memories."""
+        return int(self.plan.spaces[0].footprint), host_size(self.plan)
 
     def check_moves(self) -> None:
         """Raises ValueError where what the plan moves cannot be moved."""
@@ -679,8 +684,8 @@ class Step:
             self._rehearse(variant)
         self._ran = True
         self._run(variant)
-        return self.returned(variant, pytree.tree_map_only(
-            torch.Tensor, torch.Tensor.clone, program.results[:variant.results_count]))
+        return self.returned(variant, [result.clone() if torch.is_tensor(result) else result
+                                       for result in program.results[:variant.results_count]])
 
     def footprint(self, graph: Any) -> int:
         """Of the plan without a budget, and without moves."""
@@ -726,7 +731,7 @@ class Step:
             if not any(other.program for other in self.variants.values()):  # which may move them
                 homes.fetch(variant.lowered.persistent.keys() - moved.keys())
         tensors = variant.tensors(inputs)
-        size, beside = self.room(variant), host_size(variant.plan)
+        size, beside = self.room(variant), variant.sizes[1]
         had = self._arena
         if had is None or had.size < size or (had.host.size if had.host else 0) < beside:
             for other in self.variants.values():
@@ -744,7 +749,7 @@ class Step:
 
     def room(self, variant: Any) -> int:
         """Bytes of arena that a variant takes."""
-        footprint = int(variant.plan.spaces[0].footprint)
+        footprint: int = variant.sizes[0]
         return footprint + seeds_size(variant.lowered, footprint) if self._records else footprint
 
     def arena_of(self, size: int, host: Any) -> Arena:
