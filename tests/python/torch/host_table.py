@@ -2,20 +2,20 @@
 
     TARN_LIBRARY=build/libtarn.so tests/with_torch.sh tests/python/torch/host_table.py [cpu | stand-in] [NETWORKS...]
 
-stand-in: the GPU of no_gpu.c, whose kernels do nothing. Each op is timed in its place in the step, without and with a
-clock around what it calls of ATen (or of Inductor); the least of REPEATED passes over the step holds for each op, so that
-other programs do not count. Columns:
+stand-in: the GPU of no_gpu.c, whose kernels do nothing. Each op is timed in its place in the step, with a clock around it and
+one around what it calls of ATen (or of Inductor). REPEATED passes over the step are made, and each figure is what a tenth of
+its values is below, because other programs may run. KINDS=1 prints lines of kinds of ops before. Columns, in microseconds:
 
-ops       how many; of these, updates
-eager     a step of eager execution (with one update), microseconds
-call      the same step, planned: step(*batch)
-run       without TorchDynamo's guards, and what is looked at before and behind the ops
-ATen      what the ops spend inside of ATen's calls, without those of updates
-bare      the same calls, one by one with the same arguments, and results where they lie: the faster one of the call with
-          `out=`, if there is one, and of the call that takes its result's bytes from the heap
-op        what the step spends for an op that is no update, beside ATen's call: microseconds
-updates   all updates, and one step of the optimizer on all parameters: microseconds
-all       what the step spends beside ATen's calls and that one step of the optimizer, for each op: microseconds"""
+ops        how many; of these, updates
+eager      a step of eager execution, with one update
+call       the same step, planned: step(*batch)
+run        the ops of it
+ATen       inside of ATen's calls, without those of updates
+bare/ATen  the same calls with the same arguments from a list, each as it is or with `out=`, whichever is faster: a share of ATen
+op         an op that is no update, beside ATen's call
+updates    all updates; one step of the optimizer on all parameters
+all        an op, beside ATen's calls and that one step of the optimizer
+guards     call without run: TorchDynamo's guards, and what is looked at before and after the ops"""
 import os
 import sys
 import time
@@ -193,7 +193,7 @@ def main(device, names):
         torch.backends.cuda.enable_cudnn_sdp(False)
         tarn.torch.install("cuda")
         stand_in()
-    print("| network | | ops; updates | eager | call | run | ATen | bare / ATen | op | updates | all | guards |\n|" + "---|" * 12)
+    print("| network | | ops; updates | eager | call | run | ATen | bare/ATen | op | updates | all | guards |\n|" + "---|" * 12)
     for name in names:
         for fuse in (False, True):
             print("| " + " | ".join(row(name, device, fuse)) + " |", flush=True)
