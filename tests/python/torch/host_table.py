@@ -13,7 +13,7 @@ run        the ops of it
 ATen       inside of ATen's calls, without those of updates
 bare/ATen  the same calls with the same arguments from a list, each as it is or with `out=`, whichever is faster: a share of ATen
 op         an op that is no update, beside ATen's call
-updates    all updates; one step of the optimizer on all parameters
+updates    all updates; one step of the optimizer on all parameters, in eager execution
 all        an op, beside ATen's calls and that one step of the optimizer
 guards     call without run: TorchDynamo's guards, and what is looked at before and after the ops"""
 import os
@@ -145,13 +145,11 @@ def row(name, device, fuse):
     clock, direct = Clock(), program._direct
     with mock.patch.object(program, "_direct", lambda function: clock.inside(direct(function))):
         timed = [planned.bind(op) for op in ops]
-    gradients = [torch.zeros_like(p) for p in model.parameters()]
 
     def optimizer_step():
-        for parameter, gradient in zip(model.parameters(), gradients):
-            parameter.grad = gradient
-        optimizer.step()
-        optimizer.zero_grad()
+        """In its place in a step of eager execution, where what it reads is as far away."""
+        loss_of(model, *batch).backward()
+        return clock.of(lambda: (optimizer.step(), optimizer.zero_grad()))[0]
 
     bare = bare_calls(planned)
     whole, inside = {o.id: [] for o in ops}, {o.id: [] for o in ops}
@@ -177,7 +175,7 @@ def row(name, device, fuse):
         for kind, those in sorted(kinds.items(), key=lambda item: -sum(a for a, _ in item[1])):
             print(f"{kind:50} {len(those):4} {sum(a for a, _ in those) / len(those) / 1e3:8.2f} {sum(b for _, b in those) / len(those) / 1e3:8.2f}")
     eager, call, run = (spent(f) for f in (lambda: step.eager(*batch), lambda: step(*batch), planned.run))
-    once, count = spent(optimizer_step), len(ops)
+    once, count = low([optimizer_step() for _ in range(REPEATED)]), len(ops)
     aten, updated = sum(inside[i] for i in inside.keys() - updates), sum(beside[i] for i in updates)
     best = sum(min(alone[i, way] for way in range(len(ways))) for i, ways in bare.items())
     ours = sum(beside[i] for i in beside.keys() - updates)
