@@ -36,26 +36,29 @@ tarn::Tape &tape() { return chosen.load()->tape; }
 TARN_TAPING_FLAG taping{false}; // an iteration is under way
 thread_local tarn::Frame frame;
 
+/* place: whose arena it is; NULL: that of a planned step. */
 struct Arena {
     std::atomic<char *> from{nullptr}, to{nullptr};
+    std::atomic<Place *> place{nullptr};
 };
 constexpr size_t kArenas = 64;
 Arena arenas[kArenas];
 std::atomic<size_t> arenas_count{0};
 std::mutex arenas_lock; // of those who make and drop them
 
-bool is_in_arena(const char *address) {
+/* NULL: the address is in none. */
+Arena *arena_of(const char *address) {
     for (size_t i = 0, count = arenas_count; i < count; i++)
-        if (address >= arenas[i].from && address < arenas[i].to) return true;
-    return false;
+        if (address >= arenas[i].from && address < arenas[i].to) return &arenas[i];
+    return nullptr;
 }
 
-bool note(char *from, size_t size) {
+bool note(char *from, size_t size, Place *place) {
     std::lock_guard<std::mutex> guard(arenas_lock);
     size_t i = 0;
     while (i < arenas_count && arenas[i].from) i++;
     if (i == kArenas) return false;
-    arenas[i].from = from, arenas[i].to = from + size;
+    arenas[i].place = place, arenas[i].from = from, arenas[i].to = from + size;
     if (i == arenas_count) arenas_count++;
     return true;
 }
@@ -113,7 +116,7 @@ Place *take(size_t size, int64_t stream) {
         return used;
     }
     if (!free || left > 2 * wanted || !(free->bytes = bytes_for(wanted))) return nullptr;
-    if (!note(free->bytes, wanted)) {
+    if (!note(free->bytes, wanted, free)) {
         give_back(free->bytes);
         free->bytes = nullptr;
         return nullptr;
@@ -125,12 +128,11 @@ Place *take(size_t size, int64_t stream) {
 
 /* Does an arena keep these bytes? */
 bool kept(char *address, int64_t stream) {
-    if (!is_in_arena(address)) return false;
+    Arena *arena = arena_of(address);
+    if (!arena) return false;
     frame.release(address);
-    Place *place = chosen, *end = places + kPlaces;
-    if (!place->tape.owns(address))
-        for (place = places; place != end && !place->tape.owns(address);) place++;
-    if (place == end) return true;
+    Place *place = arena->place;
+    if (!place) return true;
     place->tape.returned(address, stream);
     if (!place->is_owned) leave(*place);
     return true;
@@ -147,7 +149,7 @@ void tarn_reset_peak() { peak = live.load(), requests = 0; }
 
 /* Nothing in an arena is freed. The same entry is used again after tarn_arena_drop. Returns 0 if
  * there are too many. */
-int64_t tarn_arena(char *from, int64_t size) { return note(from, size_t(size)); }
+int64_t tarn_arena(char *from, int64_t size) { return note(from, size_t(size), nullptr); }
 void tarn_arena_drop(char *from) { forget(from); }
 
 /* An op's frame, as the caller keeps it: one argument is passed sooner than four. */

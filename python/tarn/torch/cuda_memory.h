@@ -290,7 +290,7 @@ void tarn_cuda_release(void *address, ptrdiff_t size, int device, void *stream)
 void tarn_cuda_use(void *address, void *stream)
 {
     int64_t number = -1, on = number_of(stream);
-    if (is_in_arena(static_cast<char *>(address))) {
+    if (arena_of(static_cast<char *>(address))) {
         number = tape().owns(static_cast<char *>(address))
                      ? tape().block_at(static_cast<char *>(address))
                      : -1;

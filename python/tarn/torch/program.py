@@ -450,19 +450,6 @@ class Program:
             function, args, targets = into, [*args, *(targets[i] for i in sorted(targets))], {}
         return self._framed(partial(_direct(function), *args, **kwargs), workspace, op, targets)
 
-    @property
-    def _copy(self) -> Any:
-        """Notes that the result of an op was copied to its place. (Without the program, which ends
-        with its last reference.)"""
-        copied, device = self.copied, self.lowered.device.type
-
-        def copy(name: Any, target: Any, result: Any) -> None:
-            target.copy_(result)
-            if target.device.type == device:
-                copied[name] += 1
-
-        return copy
-
     def _framed(self, call: Any, workspace: Any, op: Any, targets: Any, ready: Any = None) -> Any:
         """A call whose results are made at their places, or copied there; its temporaries lie in
         the workspace as soon as it is ready."""
@@ -475,44 +462,38 @@ class Program:
         opened = Frame(slots, workspace)
         begin, end = frames(self.lowered.device.type)
         at, name, keepers = c.addressof(opened), op.name, self.keepers
+        # And not self: programs end with their last reference.
+        copied, device = self.copied, self.lowered.device.type
+        like = self.lowered.value[op.node] if targets else None
+        are_flat = targets and flat(like) is like
+        places = [(i, target, target.data_ptr()) for i, target in targets.items()]
+        place, address = places[0][1:] if isinstance(like, torch.Tensor) else (None, 0)
 
-        def framed() -> Any:
+        def copy(target: Any, result: Any) -> None:
+            target.copy_(result)
+            if target.device.type == device:
+                copied[name] += 1
+
+        def framed() -> None:
             try:
                 begin(at)
-                return call()
+                results = call()
             finally:
                 if end():
                     keepers.append(name)
+            if address:  # most ops have one result
+                if results.data_ptr() != address:
+                    copy(place, results)
+            elif places:
+                results = results if are_flat else flat(results)
+                for i, target, start in places:
+                    if results[i].data_ptr() != start:
+                        copy(target, results[i])
 
         framed.opened = opened  # type: ignore[attr-defined]  # lies at `at`
-        if not targets:
-            return framed if ready is None else lambda: framed() if ready() else call()
-        return _placed(framed, self.lowered.value[op.node], targets, partial(self._copy, name))
+        return framed if ready is None else lambda: framed() if ready() else call()
 
 
 def _direct(function: Any) -> Any:
     """An operator of ATen without what it looks at for tensors of the program's own classes."""
     return function._op if type(function) is torch._ops.OpOverload else function
-
-
-def _placed(call: Any, like: Any, targets: Any, copy: Any) -> Any:
-    """A call whose results are copied to their places where they were not made there. like: of the
-    structure of what it returns. targets: by the number among its tensors."""
-    expected = [(i, target, target.data_ptr()) for i, target in targets.items()]
-    if isinstance(like, torch.Tensor):
-        (_, only, address), = expected
-
-        def one() -> None:
-            result = call()
-            if result.data_ptr() != address:
-                copy(only, result)
-
-        return one
-
-    def several() -> None:
-        results = flat(call())
-        for i, target, address in expected:
-            if results[i].data_ptr() != address:
-                copy(target, results[i])
-
-    return several

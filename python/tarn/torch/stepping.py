@@ -4,10 +4,11 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import time
 import warnings
 import weakref
 from collections import Counter
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
@@ -23,6 +24,7 @@ from .comparing import agree, bits, distances
 from .collectives import divide, meeting
 from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
+from .merging import merge
 from .costs import Costs
 from .moving import Homes, Host, host_size
 from .program import Program, away, profile, profile_apart
@@ -176,6 +178,8 @@ class Variant:
         else:
             with unchanged(step.optimizer, self.written):
                 profile(lowered, tensors, step.queues)
+                if step.merges:
+                    updates = merge(lowered, ALIGNMENT[step.device.type])
                 for op in updates:
                     add_state(lowered, op)
         step.costs.agree(lowered)
@@ -198,6 +202,11 @@ class Variant:
         self._profile(step, lowered, updates, tensors)
         self.lowered = lowered
         return groups
+
+    @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes that its plan, once it is made, takes in the arena, and in other memories."""
+        return int(self.plan.spaces[0].footprint), host_size(self.plan)
 
     def check_moves(self) -> None:
         """Raises ValueError where what the plan moves cannot be moved."""
@@ -360,8 +369,11 @@ class Step:
             index_of(OPTIONS, "option", option)
         self._streams = streams or 1
         self._records = graph and self.device.type == "cuda" and self.reduction is None
-        self._tries_two = (self._records and streams is None and budget is None and offload is None
-                           and not any(map(options.get, ("assign", "capacity", "reorder"))))
+        in_order = budget is None and offload is None and not any(
+            map(options.get, ("assign", "capacity", "reorder")))  # bytes are not asked for
+        self._tries_two = self._records and streams is None and in_order
+        self.merges = (in_order and self._streams == 1 and self.device.type == "cpu"
+                       and type(self) is Step)  # updates, where that takes no bytes
         self._given = options
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(self._streams, len(self.streams), 2 if self._tries_two else 1)
@@ -685,8 +697,8 @@ class Step:
             self._rehearse(variant)
         self._ran = True
         self._run(variant)
-        return self.returned(variant, pytree.tree_map_only(
-            torch.Tensor, torch.Tensor.clone, program.results[:variant.results_count]))
+        return self.returned(variant, [result.clone() if torch.is_tensor(result) else result
+                                       for result in program.results[:variant.results_count]])
 
     def footprint(self, graph: Any) -> int:
         """Of the plan without a budget, and without moves."""
@@ -709,17 +721,25 @@ class Step:
 
     def plan_of(self, variant: Any) -> None:
         """Makes the plan of a variant's graph."""
+        since = time.monotonic()
         if isinstance(self.budget, float):  # a share of the first plan without a budget
             self.budget = math.ceil(self.budget * self.footprint(variant.graph))
         variant.plan = tarn.plan(variant.graph, budget=self.budget, offload=self.offload,
-                                 **self._options)
+                                 **self._left(since))
         if self._tries_two and not any(op.group or graphs.hindrance(op) for op in variant.lowered.ops):
-            two = tarn.plan(variant.graph, **{"couple": True, **self._options,
+            two = tarn.plan(variant.graph, **{"couple": True, **self._left(since),
                                               "assign": divided(2, self.device)})
             if (two.footprint <= (1 + MORE) * variant.plan.footprint
                     and makespan(two) < makespan(variant.plan)):
                 variant.plan = two
         variant.check_moves()
+
+    def _left(self, since: float) -> dict[str, Any]:
+        """Options of a plan: all plans of a graph share the limit `seconds`, from that time on. What
+        has used it up searches no more; 0 would be no limit."""
+        limit = self._options.get("seconds")
+        left = {"seconds": max(limit - (time.monotonic() - since), 1e-3)} if limit else {}
+        return {**self._options, **left}
 
     def _program(self, variant: Any, inputs: Any) -> Any:
         """Bound to the arena that all variants share, and to where the model lies now."""
@@ -730,7 +750,7 @@ class Step:
             if not any(other.program for other in self.variants.values()):  # which may move them
                 homes.fetch(variant.lowered.persistent.keys() - moved.keys())
         tensors = variant.tensors(inputs)
-        size, beside = self.room(variant), host_size(variant.plan)
+        size, beside = self.room(variant), variant.sizes[1]
         had = self._arena
         if had is None or had.size < size or (had.host.size if had.host else 0) < beside:
             for other in self.variants.values():
@@ -748,7 +768,7 @@ class Step:
 
     def room(self, variant: Any) -> int:
         """Bytes of arena that a variant takes."""
-        footprint = int(variant.plan.spaces[0].footprint)
+        footprint: int = variant.sizes[0]
         return footprint + seeds_size(variant.lowered, footprint) if self._records else footprint
 
     def arena_of(self, size: int, host: Any) -> Arena:

@@ -130,6 +130,13 @@ class Update:
                        for i, group in enumerate(optimizer.param_groups)}
             self._members = {i: those for i, those in members.items() if those}
 
+    def joined(self, updates: Any) -> Update:
+        """One that does what these do, of which this is the first."""
+        made = Update(self.optimizer, [p for update in updates for p in update.parameters],
+                      self._dropped, self._specs)
+        made.refuses = self.refuses
+        return made
+
     def __call__(self, *gradients: Any, placed: Optional[Placed] = None) -> Any:
         """placed: where parameters and states lie that move."""
         def run() -> None:

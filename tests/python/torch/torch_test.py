@@ -8,9 +8,11 @@ import ctypes
 import functools
 import gc
 import io
+import itertools
 import json
 import os
 import pickle
+import random
 import re
 import socket
 import subprocess
@@ -18,6 +20,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import types
 import warnings
 import weakref
 from pathlib import Path
@@ -30,7 +33,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
-from tarn.torch import stepping
+from tarn.torch import lowering, merging, stepping, updates
 
 SOURCE = Path(sys.argv[1])
 torch.set_num_threads(1)
@@ -292,7 +295,8 @@ def ops_alone_are_profiled_as_in_the_step():
     for name in ("small_gpt", "small_resnet"):
         found = []
         for options in ({}, {"compare": "sample"}):
-            step = compare(name, 2, **options)
+            with mock.patch.object(merging, "MERGED", 0):  # updates are one by one in both
+                step = compare(name, 2, **options)
             found.append([(op.name, op.workspace, op.ordinals, op.on_heap, [step._first.lowered.storages[s] for s in op.outputs])
                           for op in step._first.lowered.ops])
         assert found[0] == found[1], [pair for pair in zip(*found) if pair[0] != pair[1]][:3]
@@ -353,6 +357,112 @@ def two_shapes_on_two_streams_take_turns_in_one_arena():
     assert len({len(program.plan.graph.streams) for program in programs}) == 1
     owners = [program for program in programs if program._own is program.arena.session]
     assert len(owners) == 1 and owners[0]._own is not None
+
+
+def most_alive(lowered, ops):
+    """Bytes that are alive at once at most if these ops run in this order."""
+    touched = [{lowered.storages[s].root for s in op.inputs + op.outputs} - lowered.persistent.keys() for op in ops]
+    sizes = {root: -(-lowered.storages[root].size // 64) * 64 for root in set().union(*touched)}
+
+    def alive(root, i):
+        end = len(ops) if lowered.storages[root].kind == "output" else max(k for k, t in enumerate(touched) if root in t)
+        return min(k for k, t in enumerate(touched) if root in t) <= i <= end
+
+    return max(sum(size for root, size in sizes.items() if alive(root, i)) + -(-op.workspace // 64) * 64 for i, op in enumerate(ops))
+
+
+def step_with_updates(chance, workspaces):
+    """A lowered step of few ops of random sizes, with up to three updates."""
+    lowered = types.SimpleNamespace(storages=[], persistent={}, ops=[])
+
+    def storage(size, kind="intermediate", root=None):
+        lowered.storages.append(lowering.Storage("", size, kind, len(lowered.storages) if root is None else root))
+        return len(lowered.storages) - 1
+
+    parameters = [torch.nn.Parameter(torch.zeros(chance.randrange(1, 40))) for _ in range(chance.randrange(1, 4))]
+    optimizer = torch.optim.SGD(parameters)
+    made = []
+    for i in range(chance.randrange(3, 7)):
+        made.append(storage(chance.randrange(1, 400), chance.choice(["intermediate", "output"])))
+        read = chance.sample(made, chance.randrange(min(3, len(made))))
+        lowered.ops.append(lowering.Op(f"op{i}", "op", read, made[-1:], workspace=chance.choice([0, chance.randrange(400)])))
+    for parameter in parameters:
+        root, gradient = storage(parameter.nbytes, "parameter"), storage(parameter.nbytes, "gradient")
+        lowered.persistent[root] = None
+        at = chance.randrange(len(lowered.ops))
+        while isinstance(lowered.ops[at].run, updates.Update):
+            at -= 1
+        lowered.ops[at].outputs.append(gradient)
+        update = updates.Update(optimizer, [parameter], set())
+        lowered.ops.insert(at + 1, lowering.Op("update", "update", [gradient, root], [storage(parameter.nbytes, "parameter", root)], run=update,
+                                               workspace=chance.randrange(100) if workspaces else 0))
+    return lowered
+
+
+def fewest_updates(lowered, most):
+    """How few updates do with so many bytes, whatever they wait for: all ways are tried."""
+    rest = [op for op in lowered.ops if not op.run]
+    single = [op for op in lowered.ops if op.run]
+    ready = [sum(not op.run for op in lowered.ops[:lowered.ops.index(op)]) for op in single]
+    for count in range(1, len(single) + 1):
+        for cuts in itertools.combinations(range(1, len(single)), count - 1):
+            groups = [range(a, b) for a, b in zip((0, *cuts), (*cuts, len(single)))]
+            for places in itertools.product(*(range(ready[group[-1]], len(rest) + 1) for group in groups)):
+                ops = list(rest)
+                for group, place in sorted(zip(groups, places), key=lambda pair: -pair[1]):
+                    ops.insert(place, lowering.Op("", "", [s for i in group for s in single[i].inputs], []))
+                if most_alive(lowered, ops) <= most:
+                    return count
+    return None
+
+
+def updates_wait_for_each_other_where_that_takes_no_bytes():
+    fewer = 0
+    for seed in range(80):
+        workspaces = seed % 2 == 1
+        lowered = step_with_updates(random.Random(seed), workspaces)
+        before, ops = most_alive(lowered, lowered.ops), lowered.ops
+        fewest = 0 if workspaces else fewest_updates(lowered, before)
+        order = [p for op in ops if op.run for p in op.run.parameters]
+        left = merging.merge(lowered, 64)
+        assert left == [op for op in lowered.ops if op.run] and most_alive(lowered, lowered.ops) == before
+        assert [op for op in lowered.ops if not op.run] == [op for op in ops if not op.run]
+        assert list(map(id, order)) == [id(p) for op in left for p in op.run.parameters]
+        for op in left:  # behind what makes its gradients, which it reads
+            made = [s for one in lowered.ops[:lowered.ops.index(op)] for s in one.outputs]
+            assert {s for s in op.inputs if lowered.storages[s].kind == "gradient"} <= set(made) and len(op.inputs) == 2 * len(op.run.parameters)
+        assert workspaces or len(left) == fewest, (seed, len(left), fewest)
+        fewer += len(left) < len(order)
+    assert fewer > 20, fewer
+    with mock.patch.object(merging, "MERGED", 1):
+        lowered = step_with_updates(random.Random(3), False)
+        ops = list(lowered.ops)
+        assert merging.merge(lowered, 64) and lowered.ops == ops
+
+
+def steps_of_few_updates_take_no_more_bytes():
+    for name in ("small_gpt", "small_resnet"):
+        few = compare(name, 5, effort=20)
+        with mock.patch.object(merging, "MERGED", 0):
+            many = compare(name, 5, effort=20)
+        counts = [sum(isinstance(op.run, updates.Update) for op in step._first.lowered.ops) for step in (few, many)]
+        assert counts[0] <= counts[1] / 2 and few.plan.footprint == many.plan.footprint, (counts, few.plan, many.plan)
+
+
+def plans_of_a_graph_share_their_seconds():
+    given, clock = [], [0.0]
+    real = tarn.plan
+
+    def plan(*arguments, **options):
+        given.append(options.get("seconds"))
+        clock[0] += 4
+        return real(*arguments, **{**options, "seconds": 0.0})
+
+    with mock.patch.object(tarn, "plan", plan), mock.patch.object(stepping, "time", types.SimpleNamespace(monotonic=lambda: clock[0])):
+        for limit, expected in ((10, [10, 6]), (3, [3, 1e-3]), (None, [None, None])):
+            given.clear()
+            small_pair(budget=0.9, **({"seconds": limit} if limit else {}))
+            assert given == expected, given
 
 
 def every_optimizer_goes_on_as_ever():
@@ -858,7 +968,7 @@ NEEDS_EXECUTORCH = ("exported_programs_run_and_give_the_same", "memories_and_sha
 TESTS = [value for name, value in list(vars().items())
          if not (OLDER and name in NEEDS_EXECUTORCH) and getattr(value, "__module__", None) == "__main__" and callable(value)
          and name not in ("adam", "sgd", "moving", "poisoned", "executorch_edge", "eager_step", "tensors_of", "same", "compare", "small_pair",
-                          "rank", "hooks_that_communicate", "clip_norm", "asking_the_host", "least", "eager_peak", "packed",
+                          "most_alive", "step_with_updates", "fewest_updates", "rank", "hooks_that_communicate", "clip_norm", "asking_the_host", "least", "eager_peak", "packed",
                           "garbage_instead_of")]
 
 if __name__ == "__main__":
