@@ -59,7 +59,7 @@ def _known(what: str) -> Iterator[None]:
 
 def decompositions() -> dict[Any, Any]:
     """Inductor's, but of random operators, which draw the numbers of eager execution, of embeddings,
-    and of sums of rows."""
+    of empty tensors, and of sums of rows."""
     with _known("table of decompositions"):
         from torch._inductor.decomposition import select_decomp_table
         importlib.import_module("torch._inductor.lowering")  # which decompositions ask
@@ -68,7 +68,17 @@ def decompositions() -> dict[Any, Any]:
                          and torch.Tag.nondeterministic_seeded in op.tags)}
         backward = torch.ops.aten.embedding_dense_backward.default
         return {**found, backward: partial(embedding_backward, found[backward]),
+                torch.ops.aten.empty_permuted.default: _empty_permuted,
                 torch.ops.aten.index_put.default: index_put}
+
+
+def _empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Any:
+    """An empty tensor that is no view of another one: what Inductor copies of a view is read before
+    it is written."""
+    strides, step = [0] * len(size), 1
+    for dimension in reversed(physical_layout):
+        strides[dimension], step = step, step * size[dimension]
+    return torch.empty_strided(size, strides, **options)
 
 
 def joint_passes(module: torch.fx.GraphModule, mode: Any, settings: Mapping[str, Any]) -> None:
