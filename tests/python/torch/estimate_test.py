@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from cases import raises, run
 from networks import loss_of, make
+from stand_in import run_without_a_gpu
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -33,6 +34,7 @@ from tarn.torch.timing import makespan, peak
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")
 MIB = 1 << 20
+NEEDS_A_GPU = not hasattr(torch._C, "_ensureCUDADeviceGuardSet")  # PyTorch 2.9; no_gpu.c is enough
 STANDS_FOR_COMMAND = bool(os.environ.get("TARN_COMMAND"))
 
 
@@ -574,7 +576,7 @@ def the_command_answers_by_its_exit_code():
                                  (["net.py:build", "--memory", "many"], 2, "no size"), (["net.py:build", "--ranks", "0"], 2, "no number"),
                                  (["net.py:build", "--profile", "net.py"], 3, "no JSON"), (["net.py:build", "--save", "no/such/graph.json"], 8, "no/such"),
                                  (["net.py:breaks"], 3, "fails on fake tensors: RuntimeError"), (["net.py:raises"], 3, "fails: KeyError"),
-                                 (["net.py:moves"], 2, "leave out .cuda()"), (["net.py:build", "--ranks", "2", "--streams", "2"], 2, "not both")]:
+                                 (["net.py:moves"], 2, "--real" if torch.cuda.is_available() else "leave out .cuda()"), (["net.py:build", "--ranks", "2", "--streams", "2"], 2, "not both")]:
             found = call(*words)
             assert found[0] == code and why in found[2], (words, found)
 
@@ -608,4 +610,6 @@ TESTS = [value for name, value in list(vars().items()) if getattr(value, "__modu
          and name not in ("adam", "estimate", "kinds", "linear", "summed", "rows", "wide")]  # helpers
 
 if __name__ == "__main__":
+    if NEEDS_A_GPU and not torch.cuda.is_available():
+        sys.exit(run_without_a_gpu([__file__, *sys.argv[1:]]))
     run([test for test in TESTS if set(sys.argv[1:]) <= {"-v"} or test.__name__ in sys.argv[1:]])

@@ -13,6 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.optim import optimizer as optimizers
 from torch.utils import _foreach_utils
 
+import tarn
+
 from .attention import attention_of
 from .devices import Device
 
@@ -33,12 +35,24 @@ def fake_device(device: Device) -> Iterator[Any]:
         if torch.get_default_device().type == "meta":  # inside of `with torch.device("meta")`
             stack.enter_context(torch.device("cpu"))
         if device.type == "cuda":
+            _check()
             stack.enter_context(_attention(device))
             for name, answer in ANSWERS.items():
                 stack.enter_context(mock.patch(name, answer))
             stack.enter_context(mock.patch("torch.cuda.get_device_capability",
                                            lambda *_: device.capability))
+            # else constants would lie on a GPU that is there, and could not be read
+            stack.enter_context(mock.patch.object(FakeTensorMode, "avoid_device_init", True))
         yield FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def _check() -> None:
+    """Without this function of PyTorch 2.10, and without a GPU, autograd on fake tensors of a GPU ends
+    the process."""
+    if not hasattr(torch._C, "_ensureCUDADeviceGuardSet") and not torch.cuda.is_available():
+        raise tarn.BadInput(f"the step cannot be estimated: PyTorch {torch.__version__} can trace "
+                            "steps of a GPU only where there is one: install a later version, or "
+                            "give device=\"cpu\"")
 
 
 @contextlib.contextmanager
