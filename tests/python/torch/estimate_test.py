@@ -26,6 +26,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
+from tarn.torch.estimating import fakes
 from tarn.torch.estimating.backward import Hooks, gradients
 from tarn.torch.estimating.caching import Caching
 from tarn.torch.estimating.command import main
@@ -34,7 +35,6 @@ from tarn.torch.timing import makespan, peak
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")
 MIB = 1 << 20
-NEEDS_A_GPU = not hasattr(torch._C, "_ensureCUDADeviceGuardSet")  # PyTorch 2.9; no_gpu.c is enough
 STANDS_FOR_COMMAND = bool(os.environ.get("TARN_COMMAND"))
 
 
@@ -310,6 +310,13 @@ def what_cannot_be_captured_is_refused_with_the_reason_and_the_place():
         with torch.device("meta"):
             model = nn.LSTM(8, 8)
         assert "asks the GPU itself" in str(raises(tarn.BadInput, estimate, model, lambda m, x: m(x)[0].sum(), torch.zeros(4, 2, 8)))
+
+
+def an_old_pytorch_needs_a_gpu():
+    with mock.patch.object(fakes, "NEEDS_A_GPU", True), mock.patch("torch.cuda.is_available", lambda: False):
+        error = raises(tarn.BadInput, estimate, linear(), summed, rows())
+        assert f"PyTorch {torch.__version__} can trace steps of a GPU only where there is one" in str(error)
+        assert estimate(linear(), summed, rows(), device="cpu").arena > 0
 
 
 def compiled_models_are_the_same_steps():
@@ -610,6 +617,6 @@ TESTS = [value for name, value in list(vars().items()) if getattr(value, "__modu
          and name not in ("adam", "estimate", "kinds", "linear", "summed", "rows", "wide")]  # helpers
 
 if __name__ == "__main__":
-    if NEEDS_A_GPU and not torch.cuda.is_available():
+    if fakes.NEEDS_A_GPU and not torch.cuda.is_available():  # no_gpu.c is enough
         sys.exit(run_without_a_gpu([__file__, *sys.argv[1:]]))
     run([test for test in TESTS if set(sys.argv[1:]) <= {"-v"} or test.__name__ in sys.argv[1:]])

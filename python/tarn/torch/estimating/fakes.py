@@ -18,6 +18,8 @@ import tarn
 from .attention import attention_of
 from .devices import Device
 
+# Without a GPU, autograd of PyTorch before 2.10 ends the process at a fake tensor of a GPU.
+NEEDS_A_GPU = not hasattr(torch._C, "_ensureCUDADeviceGuardSet")
 GRAPH_TASK = 1  # what checkpoints are told: they want to be in a backward pass
 ANSWERS = {"torch.cuda.amp.common.amp_definitely_not_available": lambda *_: False,
            "torch.cuda.is_bf16_supported": lambda *_, **__: True,
@@ -47,12 +49,10 @@ def fake_device(device: Device) -> Iterator[Any]:
 
 
 def _check() -> None:
-    """Without this function of PyTorch 2.10, and without a GPU, autograd on fake tensors of a GPU ends
-    the process."""
-    if not hasattr(torch._C, "_ensureCUDADeviceGuardSet") and not torch.cuda.is_available():
+    if NEEDS_A_GPU and not torch.cuda.is_available():
         raise tarn.BadInput(f"the step cannot be estimated: PyTorch {torch.__version__} can trace "
-                            "steps of a GPU only where there is one: install a later version, or "
-                            "give device=\"cpu\"")
+                            "steps of a GPU only where there is one; install PyTorch 2.10 or later, "
+                            "or give device=\"cpu\"")
 
 
 @contextlib.contextmanager

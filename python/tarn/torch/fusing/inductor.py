@@ -3,7 +3,7 @@
 `BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
 `select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush`, `FxGraphCache.prepare_key`,
 `pick_vec_isa`, `cache_dir` and names of settings. `source.py` has the form of what it generates.
-Tried with PyTorch 2.11 and 2.15.
+Tried with PyTorch 2.9, 2.11 and 2.15.
 
 Nothing is compiled until a source is loaded; its kernels are then compiled, or found in Inductor's
 caches of kernels. Sources are kept beside those, in files that are named by Inductor's key for the
