@@ -211,22 +211,6 @@ def odd_networks_agree_too():
             clip=lambda parameters: torch.nn.utils.clip_grad_norm_(parameters, 0.1))
 
 
-class DroppingImages(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.convolution, self.linear = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.Linear(8, 5)
-
-    def forward(self, x):
-        return self.linear(F.dropout(F.relu(self.convolution(x)), 0.2).mean((2, 3)))
-
-
-def dropout_is_fused_in_every_layout():
-    torch.manual_seed(1)
-    for layout in (torch.contiguous_format, torch.channels_last):
-        data = [(torch.randn(2, 3, 16, 16).to(memory_format=layout), torch.randint(0, 5, (2,))) for _ in range(4)]
-        compare(lambda: DroppingImages().to(memory_format=layout), data)  # pylint: disable=cell-var-from-loop
-
-
 def every_shape_is_fused():
     (one, own), (two, its) = sides(NETWORKS["tiny"][0], 2)
     data = batches("tiny", 2) + [tuple(t[:1] for t in batch) for batch in batches("tiny", 2)] + batches("tiny", 2)
@@ -504,7 +488,7 @@ if __name__ == "__main__":
          a_buffer_that_is_filled_before_its_kernel_belongs_to_it, tensors_differ_by_a_share_of_all_of_their_name,
          fused_steps_agree_with_eager_ones, what_the_program_compiles_is_looked_through, plans_of_one_fused_graph_agree_to_the_bit,
          with_a_budget_no_kernel_writes_over_what_it_reads, sixteen_bits_agree_within_their_own_tolerance,
-         odd_networks_agree_too, dropout_is_fused_in_every_layout, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
+         odd_networks_agree_too, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
          another_inductor_is_told_plainly, a_source_is_generated_once, a_kernel_that_is_wrong_is_found_before_it_is_used,
          a_rounding_that_decides_much_is_no_fault, gradients_that_are_all_rounding_are_no_fault, a_loss_in_chunks_agrees_too,
          tables_of_embeddings_get_the_sums_of_their_rows, threads_that_sum_in_order_leave_the_mode_as_it_was,

@@ -67,18 +67,19 @@ def decompositions() -> dict[Any, Any]:
                  if not (isinstance(op, torch._ops.OpOverload)
                          and torch.Tag.nondeterministic_seeded in op.tags)}
         backward = torch.ops.aten.embedding_dense_backward.default
+        empty = torch.ops.aten.empty_permuted.default
         return {**found, backward: partial(embedding_backward, found[backward]),
-                torch.ops.aten.empty_permuted.default: _empty_permuted,
+                empty: partial(_empty_permuted, found[empty]),
                 torch.ops.aten.index_put.default: index_put}
 
 
-def _empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Any:
-    """An empty tensor that is no view of another one: what Inductor copies of a view is read before
-    it is written."""
-    strides, step = [0] * len(size), 1
-    for dimension in reversed(physical_layout):
-        strides[dimension], step = step, step * size[dimension]
-    return torch.empty_strided(size, strides, **options)
+def _empty_permuted(other: Any, size: Any, physical_layout: Any, **options: Any) -> Any:
+    """In the usual layout, an empty tensor that is no view; in PyTorch 2.9 it is one, and a copy of
+    it, as dropout makes, reads what nothing has written. In other layouts that refuses dropout:
+    Inductor would draw its numbers in another order than eager execution."""
+    if list(physical_layout) == list(range(len(size))):
+        return torch.empty(size, **options)
+    return other(size, physical_layout, **options)
 
 
 def joint_passes(module: torch.fx.GraphModule, mode: Any, settings: Mapping[str, Any]) -> None:
