@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     __all__ = ["Device", "Profile", "allocator", "ddp", "estimate", "fsdp", "install", "iteration",
                "snapshot", "step"]
 
+OLDEST = "2.9.0a0"  # of PyTorch, builds before its release included
 _WHERE = {"iteration": ("allocator", "iteration"), "install": ("memory", "allocator"),
           "step": ("stepping", "Step"), "ddp": ("distributed", "DistributedStep"),
           "fsdp": ("sharding", "fsdp"),
@@ -40,5 +41,10 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, *attribute = _WHERE[name]
+    if name != "snapshot":
+        import torch
+        if torch.__version__ < OLDEST:
+            raise ImportError(f"tarn.torch needs PyTorch {OLDEST[:3]} or later, and this is "
+                              f"{torch.__version__}")
     found = importlib.import_module("." + module, __name__)
     return getattr(found, *attribute) if attribute else found

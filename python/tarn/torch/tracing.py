@@ -4,9 +4,11 @@ program, as in eager execution; if it cannot be traced so, True. torch.compiler.
 False then: with Dynamo's True the mask makers of transformers take another way than eagerly."""
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 from typing import Any
@@ -15,6 +17,8 @@ import torch
 from torch._dynamo import config
 from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.source import RandomValueSource
+from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.misc import DebuggingVariable
 from torch._dynamo.variables.torch import tracing_state_functions
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils import _pytree as pytree
@@ -26,11 +30,13 @@ SETTINGS = {  # of Dynamo: every trace is kept, hooks of modules count, bits are
     name: value for name, value in {
         "recompile_limit": 1 << 20, "accumulated_recompile_limit": 1 << 20, "allow_rnn": True,
         "skip_nnmodule_hook_guards": False, "trace_autograd_ops": True, "trace_numpy": False,
-        "specialize_float": True}.items() if hasattr(config, name)}
+        "specialize_float": True, "capture_scalar_outputs": True,
+        "capture_dynamic_output_shape_ops": True}.items() if hasattr(config, name)}
 NAMES: list[tuple[str, ...]] = [("is_compiling", "is_dynamo_compiling", "is_exporting"),
                                 ("is_exporting",), ()]
 ANSWERS = [{function: False for function in tracing_state_functions() if function.__name__ in names}
            for names in NAMES]
+IGNORES = hasattr(config, "ignore_logging_functions")
 LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 
 
@@ -39,20 +45,26 @@ class NotRun(Exception):
     only has to run eagerly this time."""
 
 
-def _unlogged() -> Any:
+@contextlib.contextmanager
+def _mended() -> Iterator[None]:
     """PyTorch before 2.12 fails where it writes SETTINGS, with a set of functions, to its log of
-    compilations."""
-    return mock.patch.object(torch._dynamo.utils, "_get_dynamo_config_for_logging", lambda: None,
-                             create=True)
+    compilations. Before 2.11 it calls functions, as those of `logging`, behind what is traced: they
+    would speak in each step."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(
+            torch._dynamo.utils, "_get_dynamo_config_for_logging", lambda: None, create=True))
+        if not IGNORES:
+            stack.enter_context(mock.patch.object(DebuggingVariable, "call_function",
+                                                  lambda *_: ConstantVariable.create(None)))
+        yield
 
 
 def _without_messages() -> dict[str, Any]:
-    """Settings of Dynamo. PyTorch before 2.11 calls functions, as those of `logging`, behind what is
-    traced: they speak in each step."""
+    """Settings of Dynamo."""
     methods, functions = ({function for name, function in vars(kind).items()
                            if name.split("_")[0] in LEVELS} for kind in (logging.Logger, logging))
     functions.add(warnings.warn)
-    if hasattr(config, "ignore_logging_functions"):
+    if IGNORES:
         return {"ignore_logging_functions": methods | functions}
     return {"ignore_logger_methods": methods, "reorderable_logging_functions": functions}
 
@@ -103,7 +115,7 @@ class Traced:
         self._answers, self._is_told = ANSWERS, is_told
 
     def __call__(self, *batch: Any) -> Any:
-        with torch.enable_grad(), self._settings, _unlogged():
+        with torch.enable_grad(), self._settings, _mended():
             left = self._answers
             for number, answers in enumerate(left):
                 self._answers = left[number:]  # what can be traced is traced so again

@@ -20,11 +20,13 @@ import torch
 import torch.nn.functional as F
 from cases import raises, run
 from networks import loss_of, make
+from stand_in import run_without_a_gpu
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
+from tarn.torch.estimating import fakes
 from tarn.torch.estimating.backward import Hooks, gradients
 from tarn.torch.estimating.caching import Caching
 from tarn.torch.estimating.command import main
@@ -310,6 +312,13 @@ def what_cannot_be_captured_is_refused_with_the_reason_and_the_place():
         assert "asks the GPU itself" in str(raises(tarn.BadInput, estimate, model, lambda m, x: m(x)[0].sum(), torch.zeros(4, 2, 8)))
 
 
+def an_old_pytorch_needs_a_gpu():
+    with mock.patch.object(fakes, "NEEDS_A_GPU", True), mock.patch("torch.cuda.is_available", lambda: False):
+        error = raises(tarn.BadInput, estimate, linear(), summed, rows())
+        assert f"PyTorch {torch.__version__} can trace steps of a GPU only where there is one" in str(error)
+        assert estimate(linear(), summed, rows(), device="cpu").arena > 0
+
+
 def compiled_models_are_the_same_steps():
     model = linear()
     assert estimate(torch.compile(model), summed, rows(), optimizer=adam(model)).arena == estimate(model, summed, rows()).arena
@@ -574,7 +583,7 @@ def the_command_answers_by_its_exit_code():
                                  (["net.py:build", "--memory", "many"], 2, "no size"), (["net.py:build", "--ranks", "0"], 2, "no number"),
                                  (["net.py:build", "--profile", "net.py"], 3, "no JSON"), (["net.py:build", "--save", "no/such/graph.json"], 8, "no/such"),
                                  (["net.py:breaks"], 3, "fails on fake tensors: RuntimeError"), (["net.py:raises"], 3, "fails: KeyError"),
-                                 (["net.py:moves"], 2, "leave out .cuda()"), (["net.py:build", "--ranks", "2", "--streams", "2"], 2, "not both")]:
+                                 (["net.py:moves"], 2, "--real" if torch.cuda.is_available() else "leave out .cuda()"), (["net.py:build", "--ranks", "2", "--streams", "2"], 2, "not both")]:
             found = call(*words)
             assert found[0] == code and why in found[2], (words, found)
 
@@ -608,4 +617,6 @@ TESTS = [value for name, value in list(vars().items()) if getattr(value, "__modu
          and name not in ("adam", "estimate", "kinds", "linear", "summed", "rows", "wide")]  # helpers
 
 if __name__ == "__main__":
+    if fakes.NEEDS_A_GPU and not torch.cuda.is_available():  # no_gpu.c is enough
+        sys.exit(run_without_a_gpu([__file__, *sys.argv[1:]]))
     run([test for test in TESTS if set(sys.argv[1:]) <= {"-v"} or test.__name__ in sys.argv[1:]])

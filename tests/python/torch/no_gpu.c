@@ -7,8 +7,9 @@
  * that a capture forbids fail, and end it. A program that reads or writes the device's memory on
  * the host ends by SIGSEGV.
  *
- *   cc -shared -fPIC -I .../nvidia/cu13/include no_gpu.c -o libno_gpu.so; the same as libcuda.so.1
- *   LD_PRELOAD=libno_gpu.so LD_LIBRARY_PATH=(where libcuda.so.1 is) python3 ... */
+ *   cc -shared -fPIC -DINTRAGRAPH=uint64_t -I .../nvidia/cu13/include no_gpu.c -o libno_gpu.so; the
+ * same as libcuda.so.1 LD_PRELOAD=libno_gpu.so LD_LIBRARY_PATH=(where libcuda.so.1 is) python3 ...
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <driver_types.h>
@@ -229,6 +230,11 @@ int cudaStreamGetCaptureInfo(word stream, int *status, unsigned long long *id, v
     if (count) *count = 0;
     return 0;
 }
+int cudaStreamGetCaptureInfo_v2(word stream, int *status, unsigned long long *id, void **graph,
+                                void **after, size_t *count) /* of CUDA 12 */
+{
+    return cudaStreamGetCaptureInfo(stream, status, id, graph, after, NULL, count);
+}
 int cudaGraphGetNodes(struct graph *graph, void *nodes, size_t *count)
 {
     return (void)nodes, *count = graph->count, 0;
@@ -281,6 +287,10 @@ int cudaGetDeviceProperties(struct cudaDeviceProp *to, int device)
     to->maxGridSize[1] = to->maxGridSize[2] = 65535;
     to->maxThreadsDim[0] = to->maxThreadsDim[1] = 1024, to->maxThreadsDim[2] = 64;
     return 0;
+}
+int cudaGetDeviceProperties_v2(struct cudaDeviceProp *to, int device) /* of CUDA 12 */
+{
+    return cudaGetDeviceProperties(to, device);
 }
 
 /* Memory begins on a page of 4096 bytes, as a GPU's does. A request for more than the GPU has
@@ -439,9 +449,10 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 
 /* at::PhiloxCudaState: a seed and an offset, or in a capture where they lie on the device. In the
  * arguments of attention's forward pass, which is a struct, it is followed by where both are told.
- */
+ * INTRAGRAPH: the type of its member `offset_intragraph_`. */
 struct philox {
-    word seed, offset, intragraph;
+    word seed, offset;
+    INTRAGRAPH intragraph;
     _Bool is_captured;
     word *to_offset, *to_seed;
 };
@@ -527,6 +538,7 @@ int cudaGetDriverEntryPointByVersion(const char *name, void **to)
 {
     return (void)name, *to = NULL, 0;
 }
+int cudaGetDriverEntryPoint(const char *name, void **to) { return (void)name, *to = NULL, 0; }
 
 /* ---- BLAS ---- */
 

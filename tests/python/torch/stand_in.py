@@ -1,5 +1,6 @@
 """Runs a program once more on no_gpu.c, a CUDA runtime that has memory, streams and events and computes nothing."""
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,9 +26,11 @@ class NoGpu:
 def run_without_a_gpu(words, log=None):
     """words: the program and its arguments. log: a file for the calls; None: one that ends with the run. Returns the exit status."""
     include = next(Path(torch.__file__).parents[1].glob("nvidia/*/include/driver_types.h")).parent
+    random = (Path(torch.__file__).parent / "include/ATen/cuda/detail/PhiloxCudaStateRaw.cuh").read_text(encoding="utf-8")
+    intragraph = re.search(r"(\w+) offset_intragraph_ =", random).group(1)  # 32 bits in PyTorch 2.9
     with tempfile.TemporaryDirectory() as folder:
         for name in ("libno_gpu.so", "libcuda.so.1"):
-            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-I", include, "-o", f"{folder}/{name}",
+            subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"-DINTRAGRAPH={intragraph}", "-I", include, "-o", f"{folder}/{name}",
                             Path(__file__).with_name("no_gpu.c")], check=True)
         return subprocess.run([sys.executable, *words], check=False, env={
             **os.environ, "NO_GPU_LOG": log or f"{folder}/log", "LD_LIBRARY_PATH": folder,

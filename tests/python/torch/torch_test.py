@@ -29,6 +29,7 @@ from unittest import mock
 import torch
 from cases import raises, run
 from networks import OLDER, Residual, Transformer, eager_step, loss_of, make, make_exported
+from torch.torch_version import TorchVersion
 from torch.utils.checkpoint import checkpoint
 
 import tarn
@@ -553,6 +554,15 @@ def what_cannot_be_captured_runs_eagerly_and_says_why():
         next(two.parameters()).grad_dtype = torch.bfloat16
         step = tarn.torch.step(two, planned, loss_of, batch)
         assert "grad_dtype of its own" in step.reason, step.reason
+
+
+def an_older_pytorch_is_told_plainly():
+    with mock.patch.object(torch, "__version__", TorchVersion("2.8.1")):
+        error = raises(ImportError, lambda: tarn.torch.step)
+        assert str(error) == "tarn.torch needs PyTorch 2.9 or later, and this is 2.8.1"
+        assert tarn.torch.snapshot.load
+    with mock.patch.object(torch, "__version__", TorchVersion("2.9.0a0+of.a.distributor")):
+        assert tarn.torch.step
 
 
 def making_a_step_and_its_report_changes_nothing():

@@ -13,9 +13,13 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.optim import optimizer as optimizers
 from torch.utils import _foreach_utils
 
+import tarn
+
 from .attention import attention_of
 from .devices import Device
 
+# Without a GPU, autograd of PyTorch before 2.10 ends the process at a fake tensor of a GPU.
+NEEDS_A_GPU = not hasattr(torch._C, "_ensureCUDADeviceGuardSet")
 GRAPH_TASK = 1  # what checkpoints are told: they want to be in a backward pass
 ANSWERS = {"torch.cuda.amp.common.amp_definitely_not_available": lambda *_: False,
            "torch.cuda.is_bf16_supported": lambda *_, **__: True,
@@ -33,12 +37,22 @@ def fake_device(device: Device) -> Iterator[Any]:
         if torch.get_default_device().type == "meta":  # inside of `with torch.device("meta")`
             stack.enter_context(torch.device("cpu"))
         if device.type == "cuda":
+            _check()
             stack.enter_context(_attention(device))
             for name, answer in ANSWERS.items():
                 stack.enter_context(mock.patch(name, answer))
             stack.enter_context(mock.patch("torch.cuda.get_device_capability",
                                            lambda *_: device.capability))
+            # else constants would lie on a GPU that is there, and could not be read
+            stack.enter_context(mock.patch.object(FakeTensorMode, "avoid_device_init", True))
         yield FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def _check() -> None:
+    if NEEDS_A_GPU and not torch.cuda.is_available():
+        raise tarn.BadInput(f"the step cannot be estimated: PyTorch {torch.__version__} can trace "
+                            "steps of a GPU only where there is one; install PyTorch 2.10 or later, "
+                            "or give device=\"cpu\"")
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 `BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
 `select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush`, `FxGraphCache.prepare_key`,
 `pick_vec_isa`, `cache_dir` and names of settings. `source.py` has the form of what it generates.
-Tried with PyTorch 2.11 and 2.15.
+Tried with PyTorch 2.9, 2.11 and 2.15.
 
 Nothing is compiled until a source is loaded; its kernels are then compiled, or found in Inductor's
 caches of kernels. Sources are kept beside those, in files that are named by Inductor's key for the
@@ -59,7 +59,7 @@ def _known(what: str) -> Iterator[None]:
 
 def decompositions() -> dict[Any, Any]:
     """Inductor's, but of random operators, which draw the numbers of eager execution, of embeddings,
-    and of sums of rows."""
+    of empty tensors, and of sums of rows."""
     with _known("table of decompositions"):
         from torch._inductor.decomposition import select_decomp_table
         importlib.import_module("torch._inductor.lowering")  # which decompositions ask
@@ -67,8 +67,19 @@ def decompositions() -> dict[Any, Any]:
                  if not (isinstance(op, torch._ops.OpOverload)
                          and torch.Tag.nondeterministic_seeded in op.tags)}
         backward = torch.ops.aten.embedding_dense_backward.default
+        empty = torch.ops.aten.empty_permuted.default
         return {**found, backward: partial(embedding_backward, found[backward]),
+                empty: partial(_empty_permuted, found[empty]),
                 torch.ops.aten.index_put.default: index_put}
+
+
+def _empty_permuted(other: Any, size: Any, physical_layout: Any, **options: Any) -> Any:
+    """In the usual layout, an empty tensor that is no view; in PyTorch 2.9 it is one, and a copy of
+    it, as dropout makes, reads what nothing has written. In other layouts that refuses dropout:
+    Inductor would draw its numbers in another order than eager execution."""
+    if list(physical_layout) == list(range(len(size))):
+        return torch.empty(size, **options)
+    return other(size, physical_layout, **options)
 
 
 def joint_passes(module: torch.fx.GraphModule, mode: Any, settings: Mapping[str, Any]) -> None:
