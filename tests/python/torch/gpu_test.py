@@ -730,7 +730,7 @@ def compared(mode):
     with contextlib.ExitStack() as stack:
         if LOG:
             stack.enter_context(mock.patch.object(stepping.Step, "_differ", return_value=""))
-            stack.enter_context(mock.patch.object(replayed, "bits", lambda t: t.cpu().flatten().tolist()))
+            stack.enter_context(mock.patch.object(replayed, "bits", lambda t: t.cpu().flatten().view(torch.uint8).tolist()))
             stack.enter_context(mock.patch.object(replayed, "_norm", lambda t: norm([t])))
             stack.enter_context(mock.patch.object(replayed, "_apart", lambda a, b: norm([a.cpu().double() - b.cpu().double()])))
         yield
