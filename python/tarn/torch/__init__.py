@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     __all__ = ["Device", "Profile", "allocator", "ddp", "estimate", "fsdp", "install", "iteration",
                "snapshot", "step"]
 
-OLDEST = "2.9.0a0"  # of PyTorch, builds before its release included
+OLDEST = "2.9.0.dev0"  # of PyTorch, builds before its release included
 _WHERE = {"iteration": ("allocator", "iteration"), "install": ("memory", "allocator"),
           "step": ("stepping", "Step"), "ddp": ("distributed", "DistributedStep"),
           "fsdp": ("sharding", "fsdp"),

@@ -55,6 +55,7 @@ class Op:
     gathers: bool = False  # parameters from all ranks: it may run again, as long as all ranks do
     meets_again: bool = False  # another collective that may
     prepares: bool = False  # something for gathers alone, from parameters
+    parts: List[Op] = field(default_factory=list)  # updates that run as this one
 
     @property
     def may_repeat(self) -> Any:

@@ -2,12 +2,20 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Mapping
 
 from .lowering import Op
 from .updates import Update
 
 MERGED = 1 << 20  # bytes of parameters; an update of more takes a CPU much longer than the call
+
+
+ASKING = "assign", "budget", "capacity", "offload", "reorder"
+
+
+def keeps_order(options: Mapping[str, Any]) -> bool:
+    """Do options of a plan leave the order of its ops, and ask for no bytes?"""
+    return not any(map(options.get, ASKING))
 
 
 def _joined(ops: Any) -> Any:
@@ -17,7 +25,7 @@ def _joined(ops: Any) -> Any:
     run = ops[0].run.joined([op.run for op in ops])
     inputs, outputs, arguments = ([x for op in ops for x in getattr(op, name)]
                                   for name in ("inputs", "outputs", "arguments"))
-    return Op(ops[0].name, ops[0].kind, inputs, outputs, run=run, arguments=arguments,
+    return Op(ops[0].name, ops[0].kind, inputs, outputs, run=run, arguments=arguments, parts=ops,
               workspace=sum(op.workspace for op in ops), cost=sum(op.cost for op in ops))
 
 

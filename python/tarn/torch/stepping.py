@@ -9,6 +9,7 @@ import warnings
 import weakref
 from collections import Counter
 from functools import cached_property, partial
+from numbers import Integral
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 import torch
@@ -24,7 +25,7 @@ from .comparing import agree, bits, distances
 from .collectives import divide, meeting
 from .lowering import Lowered
 from .memory import ALIGNMENT, Arena, allocator
-from .merging import merge
+from .merging import keeps_order, merge
 from .costs import Costs
 from .moving import Homes, Host, host_size
 from .program import Program, away, profile, profile_apart
@@ -118,7 +119,9 @@ class Variant:
             if failed.found.items() <= step.strides.items():
                 break
             step.strides.update(failed.found)
-        raise failed.__cause__
+        cause = failed.__cause__
+        cause.args = (f"{cause}\n\n{failed}",)  # with the place in the program
+        raise cause
 
     def _make(self, step: Any, loss: Any, inputs: Any, fuses: Any) -> None:
         names = step.names()
@@ -175,14 +178,15 @@ class Variant:
         self._may_draw_again(step, lowered)
         if step.samples:
             profile_apart(lowered, tensors, step.optimizer)
+            step.costs.agree(lowered)
         else:
             with unchanged(step.optimizer, self.written):
                 profile(lowered, tensors, step.queues)
+                step.costs.agree(lowered)
                 if step.merges:
                     updates = merge(lowered, ALIGNMENT[step.device.type])
                 for op in updates:
                     add_state(lowered, op)
-        step.costs.agree(lowered)
 
     def _complete(self, step: Any, lowered: Any, captured: Any, inputs: Any) -> Any:
         """With the optimizer. Returns its updates, and groups of gradients."""
@@ -193,7 +197,7 @@ class Variant:
     def _fuse(self, step: Any, captured: Any, inputs: Any, tensors: Any, settings: Any) -> Any:
         from . import fusing  # pylint: disable=import-outside-toplevel
         fusing.Fused.check(tensors)
-        self.fused = fusing.fused(captured, step.budget, settings)
+        self.fused = fusing.fused(captured, step.budget is None, step.bytes, settings)
         lowered = Lowered(self.fused.captured, step.device)
         if not self.fixed.issuperset(lowered.written()):
             raise fusing.Refused("Inductor's kernels write to other inputs than the step")
@@ -363,14 +367,15 @@ class Step:
             fuse = type(self) is Step and is_compiled(model, loss_fn)
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
         self.budget, self.offload = budget, offload
+        # ranks would have to agree on plans that are made once more
+        self.bytes = int(budget) if type(self) is Step and isinstance(budget, Integral) else None
         for option in ("process_group", "timeout", "network"):  # of steps that communicate
             options.pop(option, None)
         for option in options:
             index_of(OPTIONS, "option", option)
         self._streams = streams or 1
         self._records = graph and self.device.type == "cuda" and self.reduction is None
-        in_order = budget is None and offload is None and not any(
-            map(options.get, ("assign", "capacity", "reorder")))  # bytes are not asked for
+        in_order = keeps_order({**options, "budget": budget, "offload": offload})
         self._tries_two = self._records and streams is None and in_order
         self.merges = (in_order and self._streams == 1 and self.device.type == "cpu"
                        and type(self) is Step)  # updates, where that takes no bytes
@@ -711,7 +716,7 @@ class Step:
         variant = Variant(self, loss, inputs, self.fuses)
         try:
             self.plan_of(variant)
-        except tarn.DoesNotFit:
+        except (tarn.DoesNotFit, tarn.DeadlineExceeded):
             if variant.fused is None or variant.fused.finer is None:
                 raise
             variant = Variant(self, loss, inputs, variant.fused.finer)
@@ -721,11 +726,11 @@ class Step:
 
     def plan_of(self, variant: Any) -> None:
         """Makes the plan of a variant's graph."""
-        since = time.monotonic()
         if isinstance(self.budget, float):  # a share of the first plan without a budget
             self.budget = math.ceil(self.budget * self.footprint(variant.graph))
+        since = time.monotonic()
         variant.plan = tarn.plan(variant.graph, budget=self.budget, offload=self.offload,
-                                 **self._left(since))
+                                 **self._options)
         if self._tries_two and not any(op.group or graphs.hindrance(op) for op in variant.lowered.ops):
             two = tarn.plan(variant.graph, **{"couple": True, **self._left(since),
                                               "assign": divided(2, self.device)})
@@ -735,8 +740,8 @@ class Step:
         variant.check_moves()
 
     def _left(self, since: float) -> dict[str, Any]:
-        """Options of a plan: all plans of a graph share the limit `seconds`, from that time on. What
-        has used it up searches no more; 0 would be no limit."""
+        """Options of a second plan, which has what the first one has left of the limit `seconds`,
+        from that time on. If that is nothing, it is not searched for; 0 would be no limit."""
         limit = self._options.get("seconds")
         left = {"seconds": max(limit - (time.monotonic() - since), 1e-3)} if limit else {}
         return {**self._options, **left}

@@ -7,6 +7,7 @@ from typing import Any, Hashable, Mapping, Tuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_leaves
 
 from .tensors import flat, tensors_of
 
@@ -34,7 +35,8 @@ class Fakes(FakeTensorMode):  # type: ignore[misc, unused-ignore]
         strides = self._found.get(_given(func, args, kwargs or {})) if self._found else None
         if strides is None:
             return made
-        lying = [t if t is None or t.stride() == stride else t.new_empty_strided(t.shape, stride)
+        lying = [t if t is None or stride is None or t.stride() == stride
+                 else t.new_empty_strided(t.shape, stride)
                  for t, stride in zip(flat(made), strides)]
         return lying[0] if isinstance(made, torch.Tensor) else type(made)(lying)
 
@@ -54,7 +56,7 @@ class Watching(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
         try:
             result = run()
         except RuntimeError as error:
-            if self.found:
+            if self.found and not isinstance(error, torch.OutOfMemoryError):
                 raise Otherwise(self.found) from error
             raise
         if (isinstance(node.target, torch._ops.OpOverload) and not _makes_views(node.target)
@@ -79,4 +81,5 @@ def _makes_views(function: Any) -> bool:
 
 
 def _given(function: Any, args: Any, kwargs: Any) -> Hashable:
-    return function, tuple((t.shape, t.stride(), t.dtype) for t in tensors_of((args, kwargs)))
+    return function, tuple((t.shape, t.stride(), t.dtype) if isinstance(t, torch.Tensor) else repr(t)
+                           for t in tree_leaves((args, kwargs)))

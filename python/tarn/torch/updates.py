@@ -125,10 +125,15 @@ class Update:
             self.own = object.__new__(type(optimizer))
             self.own.__dict__.update(optimizer.__dict__)
             self.own.__dict__.pop("step", None)  # of a scheduler
+            self._let_go()
             mine = set(map(id, parameters))
             members = {i: [p for p in group["params"] if id(p) in mine]
                        for i, group in enumerate(optimizer.param_groups)}
             self._members = {i: those for i, those in members.items() if those}
+
+    def _let_go(self) -> None:
+        """Of states and groups, which are the user's, or a copy that ends, outside of a call."""
+        self.own.state, self.own.param_groups = {}, []
 
     def joined(self, updates: Any) -> Update:
         """One that does what these do, of which this is the first."""
@@ -150,9 +155,13 @@ class Update:
                     parameter, gradient, self._specs.get(id(parameter))))
             if _seen is not None:
                 _seen.update((id(p), p.grad.clone()) for p in self.parameters if p.grad is not None)
-            with lying(placed, self) if placed else self._in_parts(gradients), \
-                    nullcontext() if self._members else self.refuses():
-                self.own.step()
+            try:
+                with lying(placed, self) if placed else self._in_parts(gradients), \
+                        nullcontext() if self._members else self.refuses():
+                    self.own.step()
+            finally:
+                if self._members:
+                    self._let_go()
             for parameter in self.parameters:
                 parameter.grad = None
             self._last = self._entries()

@@ -71,7 +71,9 @@ def estimates_for_the_cpu_are_what_a_step_plans():
         optimizer, example = adam(model), batch()
         step = tarn.torch.step(model, optimizer, loss_of, example, **options)
         found = tarn.torch.estimate(model, optimizer, loss_of, example, "cpu", **options)
-        assert [op.kind for op in found.graph.ops] == [op.kind for op in step.graph.ops]
+        # by modelled workspaces other updates may run as one
+        kinds = [[op.kind for op in graph.ops if not op.kind.startswith("optimizer.")] for graph in (found.graph, step.graph)]
+        assert kinds[0] == kinds[1]
         assert abs(found.arena / step.plan.footprint - 1) < 0.02, (name, found.arena, step.plan.footprint)
 
 
@@ -87,7 +89,9 @@ def a_profile_of_a_step_gives_its_plan():
             for profile in (path, str(path), step, step.profile):
                 found = tarn.torch.estimate(model, optimizer, loss_of, example, "cpu", profile=profile)
                 assert found.arena == step.plan.footprint
-                assert f"{len(found.graph.ops)} ops have costs" in found.notes[-1] and " 0 are modelled" in found.notes[-1], found.notes
+                alone = sum(entry.times for entry in step.profile.entries.values())  # updates, too
+                assert len(found.graph.ops) <= alone and f"{alone} ops have costs" in found.notes[-1], found.notes
+                assert " 0 are modelled" in found.notes[-1], found.notes
         mean = sum(op.cost for op in step.graph.ops) / 1e9
         assert abs(sum(op.cost for op in found.graph.ops) / 1e9 / mean - 1) < 1e-3
         larger = tarn.torch.estimate(model, optimizer, loss_of, [torch.cat([t, t]) for t in example], "cpu", profile=step)

@@ -13,6 +13,7 @@ import random
 import sys
 import tempfile
 import threading
+import types
 import warnings
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -397,6 +398,18 @@ def streams_are_two_where_bytes_are_not_asked_for():
     with mock.patch.multiple(stepping, MORE=9.0, makespan=lambda plan: len(plan.graph.streams)):  # takes longer
         step = tarn.torch.step(*two, loss_of, data[0], compare=False)
     assert len(step.plan.graph.streams) == 1
+    given, clock, real = [], [0.0], tarn.plan
+
+    def plan(*arguments, **more):
+        given.append(more.get("seconds"))
+        clock[0] += 4
+        return real(*arguments, **{**more, "seconds": 0.0})
+
+    with mock.patch.object(tarn, "plan", plan), mock.patch.object(stepping, "time", types.SimpleNamespace(monotonic=lambda: clock[0])):
+        for limit, expected in ((10, [10, 6]), (3, [3, 1e-3]), (None, [None, None])):
+            given.clear()
+            tarn.torch.step(*two, loss_of, data[0], compare=False, **({"seconds": limit} if limit else {}))
+            assert given == expected, given
 
 
 def what_calls_the_program_keeps_its_order():

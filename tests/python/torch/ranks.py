@@ -67,8 +67,12 @@ def run(program, count, *cases, seconds=600):
             each.start([str(number), str(count), f"{folder}/store", *cases], f"{folder}/errors{number}")
         late = threading.Timer(seconds, lambda: [each.kill() for each in ranks])
         late.start()
-        statuses = [each.end() for each in ranks]
-        late.cancel()
+        try:
+            statuses = [each.end() for each in ranks]
+        finally:
+            late.cancel()
+            for each in ranks:
+                each.kill()  # where another one has no status
         errors = [open(f"{folder}/errors{number}", encoding="utf-8").read() for number in range(count)]
     assert not any(statuses), f"exit statuses {statuses}\n" + "\n".join(errors)
 

@@ -450,22 +450,6 @@ def steps_of_few_updates_take_no_more_bytes():
         assert counts[0] <= counts[1] / 2 and few.plan.footprint == many.plan.footprint, (counts, few.plan, many.plan)
 
 
-def plans_of_a_graph_share_their_seconds():
-    given, clock = [], [0.0]
-    real = tarn.plan
-
-    def plan(*arguments, **options):
-        given.append(options.get("seconds"))
-        clock[0] += 4
-        return real(*arguments, **{**options, "seconds": 0.0})
-
-    with mock.patch.object(tarn, "plan", plan), mock.patch.object(stepping, "time", types.SimpleNamespace(monotonic=lambda: clock[0])):
-        for limit, expected in ((10, [10, 6]), (3, [3, 1e-3]), (None, [None, None])):
-            given.clear()
-            small_pair(budget=0.9, **({"seconds": limit} if limit else {}))
-            assert given == expected, given
-
-
 def every_optimizer_goes_on_as_ever():
     optimizers = [lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.AdamW(p, lr=0.01),
                   lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),
@@ -561,8 +545,28 @@ def an_older_pytorch_is_told_plainly():
         error = raises(ImportError, lambda: tarn.torch.step)
         assert str(error) == "tarn.torch needs PyTorch 2.9 or later, and this is 2.8.1"
         assert tarn.torch.snapshot.load
-    with mock.patch.object(torch, "__version__", TorchVersion("2.9.0a0+of.a.distributor")):
-        assert tarn.torch.step
+    for version in ("2.9.0.dev20250801+cpu", "2.9.0a0+of.a.distributor"):
+        with mock.patch.object(torch, "__version__", TorchVersion(version)):
+            assert tarn.torch.step
+
+
+def shapes_keep_no_copies_of_states():
+    """Each is profiled and compared with a copy of the optimizer's."""
+    model = torch.nn.Linear(61, 67)
+    optimizer = adam(model.parameters())
+
+    def live():
+        gc.collect()
+        tensors = [o for o in gc.get_objects() if type(o) in (torch.Tensor, torch.nn.Parameter) and o.shape == (67, 61)]
+        return len({t.untyped_storage().data_ptr() for t in tensors if t.device.type == "cpu"})
+
+    step = tarn.torch.step(model, optimizer, lambda model, x: model(x).square().sum(), (torch.randn(4, 61),))
+    for _ in range(4):
+        step(torch.randn(4, 61))
+    before = live()
+    for rows in range(5, 9):
+        step(torch.randn(rows, 61))
+    assert step.reason is None and len(step.variants) == 5 and live() == before, (before, live())
 
 
 def making_a_step_and_its_report_changes_nothing():

@@ -15,6 +15,7 @@ import torch
 import tarn
 
 from ..lowering import Lowered, Op
+from ..merging import keeps_order, merge
 from ..stepping import divided, of_optimizer
 from ..updates import Edit, Update, add_updates, as_they_come, updated_together
 from . import devices, workspaces
@@ -69,6 +70,8 @@ def estimate(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss_fn: 
     if profile is not None:
         source = measured = Measured(_profile_of(profile), source)
     step = _Step(model, optimizer, loss_fn, batch, target, ranks, int(bucket_mb * (1 << 20)), clip)
+    step.merges = (target.type == "cpu" and ranks == streams == 1
+                   and keeps_order({**options, "budget": budget}))
     options = {"alignment": target.alignment, **options}
     if streams > 1:
         options["assign"] = divided(streams, torch.device(target.type))
@@ -150,7 +153,7 @@ class _Step:
     """A step on its way to a graph; also what updates.py wants to know of one."""
 
     clips_over = updates_over = ""  # as stepping.Step has them
-    agrees = False
+    agrees = merges = False
 
     def __init__(self, model: Any, optimizer: Any, loss_fn: Any, batch: Any, target: Device,
                  ranks: int, limit: int, clip: Any) -> None:
@@ -203,27 +206,31 @@ class _Step:
     def cost(self, mode: Any, source: Costs) -> None:
         lowered, device = self.lowered, self.device
         optimizer = Optimizer(self.optimizer, mode, device, self._target.alignment)
+        took: dict[int, Any] = {}
         for op in lowered.ops:
-            if isinstance(op.run, Update):
-                self._update(op, optimizer.step(op.run.parameters), source)
-                continue
             moved = workspace = 0
-            if isinstance(op.run, Edit):
-                took = optimizer.edit(op.run._function, op.run.parameters)
-                moved, workspace = took.moved, took.workspace
+            if isinstance(op.run, (Update, Edit)):
+                one = took[id(op)] = (
+                    optimizer.step(op.run.parameters) if isinstance(op.run, Update)
+                    else optimizer.edit(op.run._function, op.run.parameters))
+                moved, workspace = one.moved, one.workspace
             elif op.node is None:  # a reduction: a ring sends and receives nearly twice its bytes
                 size = sum(lowered.storages[s].size for s in op.inputs)
                 moved = round(2 * size * (self._ranks - 1) / self._ranks)
                 self.copies += size
             self._set(op, source.of(lowered, op, moved, workspace))
+        if self.merges:
+            self.updates = merge(lowered, self._target.alignment)
+        for op in self.updates:
+            self._keep(op, [size for part in op.parts or [op] for size in took[id(part)].kept])
         trained = [p for op in self.updates for p in op.run.parameters]
         if trained:
             self.whole = optimizer.step(trained).workspace
 
-    def _update(self, op: Op, took: Any, source: Costs) -> None:
+    def _keep(self, op: Op, sizes: list[int]) -> None:
+        """The states of an update, as add_state does for what is there."""
         lowered = self.lowered
-        self._set(op, source.of(lowered, op, took.moved, took.workspace))
-        for number, size in enumerate(took.kept):  # as add_state does for what is there
+        for number, size in enumerate(sizes):
             root = lowered.storage(f"{op.name}.state{number}", size, "optimizer_state")
             lowered.persistent[root] = None
             op.inputs.append(root)

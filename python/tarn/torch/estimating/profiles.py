@@ -58,9 +58,9 @@ class Profile:
 
     @classmethod
     def of(cls, lowered: Lowered, device: torch.device) -> Profile:
-        """Of a step that has been profiled (program.profile)."""
+        """Of a step that has been profiled (program.profile); updates that run as one apart."""
         entries: dict[str, Entry] = {}
-        for op in lowered.ops:
+        for op in (part for op in lowered.ops for part in op.parts or [op]):
             key = signature(lowered, op)
             old = entries.get(key, Entry(0.0, 0, 0))
             seconds = (old.seconds * old.times + op.cost / 1e9) / (old.times + 1)

@@ -17,14 +17,14 @@ op; order, places, recomputation and streams are Tarn's.
 What is not understood is refused, and the step runs unfused, with a reason."""
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Mapping, Optional
 
 import torch
 
 from ..capture import Captured
 from ..tensors import tensors_of
 from .calls import Calls
-from .chunks import blocks
+from .chunks import BLOCKS
 from .functional import functional, lifted, own_gradients
 from .inductor import generated, loaded
 from .source import Refused, parsed
@@ -47,7 +47,7 @@ def _has_tf32() -> bool:
 
 class Fused:
     """A fused step. `captured` has the kernels as ops; they can be called after `load`. finer:
-    settings with which the loss is in more chunks, where a budget might be kept to with these only."""
+    settings for more chunks of the loss, which may fit where these do not, or None."""
 
     def __init__(self, captured: Captured, calls: Calls, source: str,
                  finer: Optional[Mapping[str, Any]]) -> None:
@@ -92,23 +92,21 @@ class Fused:
         self._calls.bind(loaded(self.source))
 
 
-def fused(captured: Captured, budget: Union[int, float, None],
+def fused(captured: Captured, in_place: bool, budget: Optional[int],
           settings: Mapping[str, Any]) -> Fused:
-    """Fuses a captured step. Without a budget kernels may write over what they are the last to
-    read, and then cannot run again. settings: of Inductor, and `chunks`, the number of chunks in
-    which a large loss is computed. By default there is one without a budget, because each further
-    chunk costs time: it adds up the gradient of the last product's weight. If the budget is a
-    number of bytes, there are as few as make the logits of each small beside it; if it is a share
-    of an arena that is not known yet, CHUNKS. Raises Refused."""
+    """Fuses a captured step. in_place: without a budget kernels may write over what they are the last
+    to read, and then cannot run again. settings: of Inductor, and `chunks`, the number of chunks in
+    which a large loss is computed. By default it is whole in_place; else there are CHUNKS, or, with
+    a budget in bytes, two to CHUNKS: as few as make the logits of each small beside it, because each
+    chunk adds up the gradient of the last product's weight once more. Raises Refused."""
     settings = dict(settings)
     chunks, room = settings.pop("chunks", None), 0
     if chunks is None:
-        chunks = 1 if budget is None else CHUNKS
-        room = budget // SHARE if isinstance(budget, int) else 0
+        chunks, room = 1 if in_place else CHUNKS, (budget or 0) // SHARE
     module, mode = functional(captured, chunks, room, settings)
+    few, many = module.meta.get(BLOCKS, (1, 1))
     inputs, constants = lifted(module)
-    source = generated(module, mode, in_place=budget is None, settings=settings)
+    source = generated(module, mode, in_place=in_place, settings=settings)
     calls = Calls(parsed(source), inputs, constants, mode)
     made = captured._replace(module=own_gradients(calls.module, captured, mode))
-    finer = {**settings, "chunks": CHUNKS} if room and 1 < blocks(module) < CHUNKS else None
-    return Fused(made, calls, source, finer)
+    return Fused(made, calls, source, {**settings, "chunks": CHUNKS} if few < many else None)

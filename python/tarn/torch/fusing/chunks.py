@@ -31,6 +31,7 @@ REDUCTIONS = (aten.sum.dim_IntList, aten.amax.default, aten.amin.default, aten.m
 VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
 HALF = (torch.bfloat16, torch.float16)
 BLOCK = "tarn_block"  # in a node's meta: the number of its block
+BLOCKS = "tarn_blocks"  # in a graph's meta: how many blocks of the loss there are, and how many there could be
 AT_ONCE = "inductor_realize_to_strides"  # likewise: Inductor makes a buffer of it
 
 Node = torch.fx.Node
@@ -364,10 +365,5 @@ def chunked(module: torch.fx.GraphModule, most: int, room: int = 0) -> Optional[
     graph.eliminate_dead_code()
     graph.lint()
     made = torch.fx.GraphModule(module, graph)
-    made.meta = dict(module.meta)
+    made.meta = {**module.meta, BLOCKS: (count, part.count(most))}
     return made
-
-
-def blocks(module: torch.fx.GraphModule) -> int:
-    """In how many the loss is computed."""
-    return 1 + max((int(node.meta[BLOCK]) for node in module.graph.nodes if BLOCK in node.meta), default=0)

@@ -75,8 +75,8 @@ def decompositions() -> dict[Any, Any]:
 
 def _empty_permuted(other: Any, size: Any, physical_layout: Any, **options: Any) -> Any:
     """In the usual layout, an empty tensor that is no view; in PyTorch 2.9 it is one, and a copy of
-    it, as dropout makes, reads what nothing has written. In other layouts that refuses dropout:
-    Inductor would draw its numbers in another order than eager execution."""
+    it, as dropout makes, reads what nothing has written. In other layouts it stays one, so that
+    dropout is refused there: Inductor would draw its numbers in another order than eager execution."""
     if list(physical_layout) == list(range(len(size))):
         return torch.empty(size, **options)
     return other(size, physical_layout, **options)
