@@ -36,7 +36,7 @@ tarn::Tape &tape() { return chosen.load()->tape; }
 TARN_TAPING_FLAG taping{false}; // an iteration is under way
 thread_local tarn::Frame frame;
 
-/* place: whose arena it is; NULL: that of a planned step. */
+/* place: to which the arena belongs; NULL for the arena of a planned step. */
 struct Arena {
     std::atomic<char *> from{nullptr}, to{nullptr};
     std::atomic<Place *> place{nullptr};

@@ -52,7 +52,7 @@ class Recorded:
         self._pools: list[int] = []
         self._parts: list[_Part] = []
         self._drawn: Captured  # of the last attempt, as are:
-        self._calls: dict[int, Callable[[], None]]  # what is called for some ops in a capture
+        self._calls: dict[int, Callable[[], None]]  # for ops that run otherwise in a capture
         self._functions = allocator("cuda")
         self.left_out: dict[str, str] = {}
         self.bytes = 0
@@ -118,8 +118,8 @@ class Recorded:
         self._pools.clear()
 
     def replay(self) -> None:
-        """Runs the step. Graphs hold as long as the program lies in the arena of the capture: it goes
-        on in another one where a library has kept bytes of that."""
+        """Runs the step. Graphs are valid only in the arena of their capture: where a library has kept
+        bytes of that arena, the program goes on in another one."""
         program = self._program
         self.was_whole = True
         self._drawn.begin()

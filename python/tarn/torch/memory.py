@@ -15,6 +15,11 @@ from .tensors import view_of
 ALIGNMENT = {"cpu": 64, "cuda": 512}  # of PyTorch's allocators
 
 
+def rounded(size: int, alignment: int) -> int:
+    """Up to a multiple of the alignment."""
+    return -(-size // alignment) * alignment
+
+
 @functools.lru_cache(maxsize=None)
 def library(name: str) -> tuple[str, Any]:
     """(path, functions) of a file of this package, compiled once for each version of torch."""

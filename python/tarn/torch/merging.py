@@ -5,6 +5,7 @@ import itertools
 from typing import Any, Mapping
 
 from .lowering import Op
+from .memory import rounded
 from .updates import Update
 
 MERGED = 1 << 20  # bytes of parameters; an update of more takes a CPU much longer than the call
@@ -42,13 +43,13 @@ def merge(lowered: Any, alignment: int) -> Any:
     end = len(lowered.ops)
     changes, freed = [0] * (end + 1), [0] * end
     for root in first.keys() - lowered.persistent.keys():
-        size, is_result = _aligned(lowered.storages[root].size, alignment), (
+        size, is_result = rounded(lowered.storages[root].size, alignment), (
             lowered.storages[root].kind == "output")
         changes[first[root]] += size
         changes[end if is_result else last[root] + 1] -= size
         freed[last[root]] += 0 if is_result else size
     alive = list(itertools.accumulate(changes))  # while an op runs, without its workspace
-    spaces = [_aligned(op.workspace, alignment) for op in lowered.ops]
+    spaces = [rounded(op.workspace, alignment) for op in lowered.ops]
     most = max(map(sum, zip(alive, spaces)), default=0)
     mergeable = {id(op) for op in lowered.ops
                  if isinstance(op.run, Update) and not op.on_heap and not op.group}
@@ -75,7 +76,3 @@ def merge(lowered: Any, alignment: int) -> Any:
     run()
     lowered.ops = ops
     return [op for op in ops if isinstance(op.run, Update)]
-
-
-def _aligned(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment

@@ -361,7 +361,7 @@ class Step:
         self.samples = compare == "sample"
         self.costs = Costs(costs)
         self.reason: Optional[str] = None
-        self.strides: dict[Any, Any] = {}  # of ops whose results do not lie as PyTorch says
+        self.strides: dict[Any, Any] = {}  # of results, where fake tensors have others
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         if fuse is None:
             fuse = type(self) is Step and is_compiled(model, loss_fn)

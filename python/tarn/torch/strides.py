@@ -1,6 +1,6 @@
-"""How results of ops lie. PyTorch says of some ops that their results lie as their inputs do, and then
-makes them contiguous (batch norm and many losses on the CPU): a later reshape, which was traced as a
-view, is none. Such a step is traced again with what was found."""
+"""The strides of results. For some ops (batch norm and gradients of losses on the CPU) a fake tensor
+keeps the strides of the input, but the kernel returns a contiguous tensor. A later reshape, which
+is a view in the trace, then needs a copy. Such a step is traced again with the strides of kernels."""
 from __future__ import annotations
 
 from typing import Any, Hashable, Mapping, Tuple
@@ -16,7 +16,7 @@ TRIALS = 8  # of tracing a step
 
 
 class Otherwise(Exception):
-    """Some results did not lie as was traced; the cause is what failed."""
+    """Some results had other strides than in the trace; its cause is the error of a later call."""
 
     def __init__(self, found: Strides) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Otherwise(Exception):
 
 
 class Fakes(FakeTensorMode):  # type: ignore[misc, unused-ignore]
-    """Whose results lie as was found."""
+    """A mode in which results have the strides that were found."""
 
     def __init__(self, found: Strides, **options: Any) -> None:
         super().__init__(**options)
@@ -35,14 +35,14 @@ class Fakes(FakeTensorMode):  # type: ignore[misc, unused-ignore]
         strides = self._found.get(_given(func, args, kwargs or {})) if self._found else None
         if strides is None:
             return made
-        lying = [t if t is None or stride is None or t.stride() == stride
+        corrected = [t if t is None or stride is None or t.stride() == stride
                  else t.new_empty_strided(t.shape, stride)
                  for t, stride in zip(flat(made), strides)]
-        return lying[0] if isinstance(made, torch.Tensor) else type(made)(lying)
+        return corrected[0] if isinstance(made, torch.Tensor) else type(made)(corrected)
 
 
 class Watching(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
-    """Runs a graph. Raises Otherwise where a call fails after results that did not lie as was traced."""
+    """Runs a graph. Raises Otherwise if a call fails behind results with other strides than traced."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(module)
@@ -52,7 +52,7 @@ class Watching(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
         return self.watched(n, self.env.__getitem__, lambda: super(Watching, self).run_node(n))
 
     def watched(self, node: Any, value: Any, run: Any) -> Any:
-        """What `run` returns, which calls a node. value: of an argument."""
+        """Calls a node by `run`, and returns its result. value: gives the value of an argument."""
         try:
             result = run()
         except RuntimeError as error:
@@ -60,19 +60,19 @@ class Watching(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
                 raise Otherwise(self.found) from error
             raise
         if (isinstance(node.target, torch._ops.OpOverload) and not _makes_views(node.target)
-                and _lie(node.meta["val"]) != _lie(result)):
+                and _strides(node.meta["val"]) != _strides(result)):
             self._find(node, value, result)
         return result
 
     def _find(self, node: Any, value: Any, result: Any) -> None:
         traced, given = (torch.fx.node.map_arg((node.args, node.kwargs), of)
                          for of in (lambda n: n.meta["val"], value))
-        if _lie(traced) == _lie(given):  # else it lies so because they do
+        if _strides(traced) == _strides(given):  # else the strides of the inputs may be the reason
             self.found[_given(node.target, *traced)] = tuple(
                 None if t is None else t.stride() for t in flat(result))
 
 
-def _lie(value: Any) -> Any:
+def _strides(value: Any) -> Any:
     return [t.stride() for t in tensors_of(value)]
 
 

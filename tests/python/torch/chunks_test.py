@@ -132,7 +132,8 @@ def there_are_as_few_blocks_as_have_room():
         found = [k for k in range(2, most + 1) if ROWS[0] % k == 0]
         for room in (0, 1, logits // 4 - 1, logits // 4, logits // 2 - 1, logits // 2, logits, 2 * logits):
             fitting = [k for k in found if logits / k <= room]
-            assert part.count(most, room) == (min(fitting) if fitting else max(found, default=0)), (most, room)
+            expected = min(fitting) if fitting else max(found, default=0)
+            assert part.count(most, room) == expected, (most, room)
 
 
 def random_function(draw):

@@ -1,5 +1,4 @@
-"""What a step of torch.compile has alive at once and how long its kernels take by a guess, on a GPU that is not there.
-Inductor's source of the forward and of the backward pass is made as torch.compile makes it (with its min-cut partition, or
+"""What a step of torch.compile has alive at once, and a guess of its time, on a GPU that is not there. Inductor's source of the forward and of the backward pass is made as torch.compile makes it (with its min-cut partition, or
 within an `activation_memory_budget`), and run on fake tensors: kernels do nothing, allocations and `del` are real. What is
 saved between the passes counts, and gradients stay until both passes have ended, as the optimizer needs them. Parameters,
 batch and workspaces do not count."""
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from unittest import mock
 
 import torch
-from guessed_costs import seconds
+from guessed_costs import seconds, updating
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -170,5 +169,5 @@ def compiled(call, batch, share=1.0):
         gradients = run(arguments)
     del results
     total = sum(t.nbytes for t in tensors_of(gradients))
-    meter.seconds += 7 * total / 2.5e12
+    meter.seconds += updating(total)
     return Compiled(meter.most, saved, total, meter.seconds, meter.launches)

@@ -19,7 +19,7 @@ from unittest import mock
 import torch
 from compiled_peak import MIB, compiled
 from gpu_networks import make
-from guessed_costs import BYTES, seconds
+from guessed_costs import seconds, updating
 from stand_in import NoGpu, run_without_a_gpu
 
 WAYS = [*(f"compile-{share}" for share in (1.0, 0.9, 0.7, 0.5, 0.3, 0.1)), "fused", "chunks8"]
@@ -31,9 +31,9 @@ def guess(lowered, _tensors, _queues):
     """In the place of measured costs."""
     from tarn.torch.tensors import tensors_of
     for op in lowered.ops:
-        if op.node is None:  # Adam reads four tensors of the gradient's size, and writes three
+        if op.node is None:
             gradients = {lowered.storages[s].root for s in op.inputs} - lowered.persistent.keys()
-            op.cost = int(1e9 * 7 * sum(lowered.storages[s].size for s in gradients) / BYTES) + 2000
+            op.cost = int(1e9 * updating(sum(lowered.storages[s].size for s in gradients))) + 2000
         else:
             read = [t for n in op.node.all_input_nodes for t in tensors_of(n.meta["val"])]
             op.cost = int(1e9 * seconds(op.kind, read, tensors_of(op.node.meta["val"])))

@@ -5,6 +5,11 @@ import re
 BYTES, FLOPS, ATTENTION, LAUNCH = 2.5e12, 4e14, 3e14, 2e-6
 
 
+def updating(size):
+    """Seconds of Adam, without its launch, for gradients of so many bytes: it reads four tensors of that size, and writes three."""
+    return 7 * size / BYTES
+
+
 def seconds(kind, read, made):
     """kind: the name of an operator or a kernel; read, made: tensors."""
     least = sum(t.nbytes for t in {id(t): t for t in [*read, *made]}.values()) / BYTES

@@ -15,11 +15,12 @@ import torch
 import tarn
 
 from ..lowering import Lowered, Op
+from ..memory import rounded
 from ..merging import keeps_order, merge
 from ..stepping import divided, of_optimizer
 from ..updates import Edit, Update, add_updates, as_they_come, updated_together
 from . import devices, workspaces
-from .allocating import eager, rounded
+from .allocating import eager
 from .answer import Budget, Estimate
 from .capturing import Inputs, Refused, capture, check, reason
 from .costs import Costs, Roofline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..memory import rounded
 from ..updates import Update
 from .caching import Call, held
 from .devices import Device
@@ -14,10 +15,6 @@ class Eager(NamedTuple):
     what stays included."""
     alive: int
     held: int
-
-
-def rounded(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment
 
 
 def eager(device: Device, lowered: Any, whole: int, clip: int, copies: int = 0) -> Eager:

@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..memory import rounded
 from ..tensors import tensors_of
 
 
@@ -46,7 +47,7 @@ class _Alive(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             storage = tensor.untyped_storage()
             if tensor.device == self._device and storage._cdata not in self._seen:
                 self._seen.add(storage._cdata)
-                size = -(-storage.nbytes() // self._alignment) * self._alignment
+                size = rounded(storage.nbytes(), self._alignment)
                 self._count(storage._cdata, size)
                 weakref.finalize(storage, self._count, storage._cdata, -size)
         return result

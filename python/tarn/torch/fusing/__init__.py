@@ -35,7 +35,7 @@ _ROUNDINGS = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2
               torch.bfloat16: 2.0**-8}
 _TF32, _TF32_ROUNDING = 1e-3, 2.0**-11
 ALIGNED = 16
-CHUNKS = 8  # of the loss, where a budget is asked for, at most
+CHUNKS = 8  # the largest number of chunks of the loss, used with a budget
 SHARE = 8  # of a budget in bytes, that a chunk's logits may have
 
 __all__ = ["Fused", "Refused", "fused"]

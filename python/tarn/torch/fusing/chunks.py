@@ -31,7 +31,7 @@ REDUCTIONS = (aten.sum.dim_IntList, aten.amax.default, aten.amin.default, aten.m
 VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
 HALF = (torch.bfloat16, torch.float16)
 BLOCK = "tarn_block"  # in a node's meta: the number of its block
-BLOCKS = "tarn_blocks"  # in a graph's meta: how many blocks of the loss there are, and how many there could be
+BLOCKS = "tarn_blocks"  # in a graph's meta: the number of blocks of the loss, and the largest possible one
 AT_ONCE = "inductor_realize_to_strides"  # likewise: Inductor makes a buffer of it
 
 Node = torch.fx.Node
@@ -235,8 +235,8 @@ class Region:
         return not any(map(self._is_large, self.made)) and len(self.rows) > 1
 
     def count(self, most: int, room: int = 0) -> int:
-        """The largest number of blocks up to `most` that all rows can be divided into, or, if a block's logits may have
-        `room` bytes, the smallest number with which they do; 0: they cannot be divided."""
+        """The largest number of blocks up to `most` that all rows can be divided into. room: bytes for the logits
+        of a block; the smallest number for which they fit is taken, if there is one. 0: rows cannot be divided."""
         sizes = {_shape(node)[rows] for node, rows in self.rows.items()}
         for node, rows in self.rows.items():
             sizes |= {_shape(a)[d] for a, d in (rows_of_arguments(node, rows) or {}).items() if d is not None}
@@ -356,7 +356,7 @@ class _Blocks:
 
 def chunked(module: torch.fx.GraphModule, most: int, room: int = 0) -> Optional[torch.fx.GraphModule]:
     """A functional graph in which the largest product, and what treats its rows apart, is computed in up to `most`
-    blocks (`room`: see Region.count); None if there is none that is worth it. Fake tensors have to be told anew."""
+    blocks; None if there is none that is worth it. room: see Region.count. Fake tensors have to be told anew."""
     part = region(module.graph)
     count = part.count(most, room) if part else 0
     if not part or not count:
