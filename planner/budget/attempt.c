@@ -26,7 +26,7 @@
 #include "streams/base/error.h"
 #include "streams/order/peak.h"
 #include "streams/order/reserved.h"
-#include "tarn/simulate.h"
+#include "streams/order/simulator.h"
 
 /* Storages for which a search for a placement takes hardly longer than none. */
 enum { SMALL = 128 };
@@ -98,13 +98,12 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
 enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
                                      const struct tarn_graph *graph, uint64_t *ns)
 {
-    struct tarn_simulation *simulation;
-    enum tarn_status status = tarn_graph_simulate(graph, budgeting->options.alignment, TARN_WAIT_NS,
-                                                  &simulation, budgeting->error);
-    if (status != TARN_OK) return status;
-    *ns = simulation->makespan_ns;
-    tarn_simulation_destroy(simulation);
-    return TARN_OK;
+    struct tarn_region region = {.chunks = NULL};
+    struct tarn_timeline timeline;
+    enum tarn_status status = tarn_timeline_of(&timeline, &region, graph, TARN_WAIT_NS);
+    *ns = status == TARN_OK ? timeline.makespan_ns : 0;
+    tarn_region_finish(&region);
+    return status == TARN_OK ? TARN_OK : tarn_error_no_memory(budgeting->error);
 }
 
 bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget)

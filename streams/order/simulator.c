@@ -50,6 +50,17 @@ enum tarn_status tarn_timeline_init(struct tarn_timeline *timeline, struct tarn_
     return TARN_OK;
 }
 
+enum tarn_status tarn_timeline_of(struct tarn_timeline *timeline, struct tarn_region *region,
+                                  const struct tarn_graph *graph, uint32_t wait_ns)
+{
+    struct tarn_wait *waits;
+    uint32_t waits_count = 0;
+    enum tarn_status status = tarn_events_minimal(graph, region, &waits, &waits_count);
+    return status == TARN_OK
+               ? tarn_timeline_init(timeline, region, graph, waits, waits_count, wait_ns)
+               : status;
+}
+
 /* ---- Memory over time ---- */
 
 /* Memory over time, and its highest moment. */
@@ -215,12 +226,8 @@ static enum tarn_status reserve(struct simulating *simulating, const struct tarn
 static enum tarn_status run(struct simulating *simulating, const struct tarn_graph *graph,
                             uint32_t wait_ns)
 {
-    struct tarn_wait *waits;
-    uint32_t waits_count = 0;
-    enum tarn_status status = tarn_events_minimal(graph, &simulating->region, &waits, &waits_count);
-    if (status == TARN_OK)
-        status = tarn_timeline_init(&simulating->timeline, &simulating->region, graph, waits,
-                                    waits_count, wait_ns);
+    enum tarn_status status =
+        tarn_timeline_of(&simulating->timeline, &simulating->region, graph, wait_ns);
     if (status == TARN_OK)
         status = curve_init(&simulating->curve, &simulating->region, &simulating->timeline, graph,
                             simulating->folded);

@@ -20,4 +20,10 @@ enum tarn_status tarn_timeline_init(struct tarn_timeline *timeline, struct tarn_
                                     const struct tarn_graph *graph, const struct tarn_wait *waits,
                                     uint32_t waits_count, uint32_t wait_ns);
 
+/* The times of tarn_graph_simulate without its memory, whose worst moment takes longer to find: the
+ * fewest waits of the graph, and the timeline with them; arrays from the region. TARN_SYSTEM: no
+ * memory. */
+enum tarn_status tarn_timeline_of(struct tarn_timeline *timeline, struct tarn_region *region,
+                                  const struct tarn_graph *graph, uint32_t wait_ns);
+
 #endif

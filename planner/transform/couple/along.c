@@ -9,13 +9,12 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "planner/transform/recipe.h"
 #include "streams/base/checked.h"
 #include "streams/base/error.h"
 #include "streams/order/reserved.h"
-#include "tarn/simulate.h"
+#include "streams/order/simulator.h"
 
 struct along {
     const struct tarn_graph *graph;
@@ -86,20 +85,22 @@ static enum tarn_status find_alive(struct along *along, uint64_t alignment,
 static enum tarn_status take_times(struct along *along, struct tarn_graph *graph,
                                    const struct tarn_leeway *leeway, struct tarn_error *error)
 {
-    struct tarn_simulation *simulation;
+    struct tarn_timeline timeline;
     along->lag = leeway->in_time ? TARN_WAIT_NS : leeway->ahead;
     along->block = leeway->ahead;
     if (!leeway->in_time) {
+        along->begin = tarn_region_take(along->region, graph->ops_count, sizeof *along->begin);
+        along->end = tarn_region_take(along->region, graph->ops_count, sizeof *along->end);
+        if (!along->begin || !along->end) return TARN_SYSTEM;
         for (uint32_t v = 0; v < graph->ops_count; v++)
             along->begin[v] = along->end[v] = graph->rank[v];
         along->bytes = leeway->bytes;
         return leeway->bytes > 0 ? find_alive(along, leeway->alignment, error) : TARN_OK;
     }
-    enum tarn_status status = tarn_graph_simulate(graph, 1, TARN_WAIT_NS, &simulation, error);
-    if (status != TARN_OK) return status;
-    memcpy(along->begin, simulation->begin_ns, graph->ops_count * sizeof *along->begin);
-    memcpy(along->end, simulation->end_ns, graph->ops_count * sizeof *along->end);
-    tarn_simulation_destroy(simulation);
+    if (tarn_timeline_of(&timeline, along->region, graph, TARN_WAIT_NS) != TARN_OK)
+        return TARN_SYSTEM;
+    along->begin = timeline.begin_ns;
+    along->end = timeline.end_ns;
     wait_for_views(along);
     return TARN_OK;
 }
@@ -188,8 +189,6 @@ static bool add_waits(struct along *along)
 static bool make_room(struct along *along)
 {
     size_t ops = along->graph->ops_count, streams = along->graph->streams_count;
-    along->begin = tarn_region_take(along->region, ops, sizeof *along->begin);
-    along->end = tarn_region_take(along->region, ops, sizeof *along->end);
     along->order = tarn_region_take(along->region, ops, sizeof *along->order);
     along->ended = tarn_region_take(along->region, streams * streams, sizeof *along->ended);
     along->waited = tarn_region_take(along->region, streams * streams, sizeof *along->waited);
