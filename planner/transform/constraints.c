@@ -2,9 +2,10 @@
  * storage, its last writer and the ops that have read it since. A read comes after the last write,
  * a write after the last write and after the reads since then (the three hazards, also for
  * persistent storages). A view reads and writes no bytes; it carries order by its arcs alone. For
- * storages that have slices this is done slice by slice. There are two passes: the first one
- * counts. Cost: linear in ops, list entries and hazards (each read is named by at most one
- * write). */
+ * storages that have slices this is done slice by slice. An empty storage has no parts; there
+ * every write after the first comes after the first, as a graph must have it. There are two
+ * passes: the first one counts. Cost: linear in ops, list entries and hazards (each read is named
+ * by at most one write). */
 #include "constraints.h"
 
 #include <assert.h>
@@ -68,6 +69,8 @@ static void visit(struct pass *pass, uint32_t v)
         const struct tarn_graph_tensor *tensor = &pass->graph->tensors[tarn_outputs(op)[k]];
         for (uint32_t i = 0; tensor->storage != TARN_NONE && i < tensor->parts_count; i++)
             write_part(pass, v, tensor->part + i);
+        if (tensor->storage != TARN_NONE && tensor->parts_count == 0)
+            name(pass, v, pass->graph->storages[tensor->storage].producer);
     }
 }
 

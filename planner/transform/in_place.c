@@ -132,7 +132,7 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
         return;
     if (from->size == to->size)
         merge_pair(merging, from, output);
-    else if (is_pair && !merging->chooses)
+    else if (is_pair)
         note_smaller(merging, (struct smaller){v, input, output});
 }
 

@@ -4,6 +4,8 @@
  * points that the fewest bytes cross. Cost: linear, and for segments cuts × ops. */
 #include "budget.h"
 
+#include "streams/base/checked.h"
+
 /* ---- Kinds of options ---- */
 
 static bool reads_the_same(const struct tarn_recompute_model *model, const struct tarn_form *a,
@@ -120,8 +122,10 @@ enum tarn_status tarn_policy_chen(const struct tarn_recompute_model *model,
         tarn_region_finish(&region);
         return TARN_SYSTEM;
     }
+    /* without a reversal, all ops are forward ones: as with one */
+    uint64_t passes = tarn_larger(model->reversals_count, 1);
     uint32_t count = list_forward(model, places), length = 1;
-    while ((uint64_t)length * length * model->reversals_count < count) length++;
+    while ((uint64_t)length * length * passes < count) length++;
     sum_crossing(model, crossing);
     for (uint32_t w = 0; w < model->versions_count; w++) {
         policy->keep[w] = !model->versions[w].droppable;

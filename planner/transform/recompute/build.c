@@ -161,10 +161,12 @@ static uint32_t copy_read(const struct tarn_building *building,
 {
     const struct tarn_recompute_model *model = building->model;
     const struct tarn_form *form = &model->forms[execution->form];
+    uint32_t storage = building->graph->tensors[tensor].storage;
+    bool any = own && !tarn_storage_is_empty(building->graph, storage);
     for (uint32_t k = form->reads.begin; k < form->reads.end; k++) {
         const struct tarn_version *version = &model->versions[model->reads[k]];
-        bool same = own ? version->storage == building->graph->tensors[tensor].storage
-                        : model->reads[k] == model->tensor_version[tensor];
+        bool same =
+            any ? version->storage == storage : model->reads[k] == model->tensor_version[tensor];
         if (same) return building->schedule->reads[execution->reads + (k - form->reads.begin)];
     }
     return TARN_NONE;

@@ -4,11 +4,15 @@
  * in any form. A version that is written in place counts as the storage of the version before it,
  * so no byte is counted twice. Extra waits may change the list, but not the order within a stream.
  * So for every list a version is in use if ops of the stream use it both before and after the op.
- * If any other order may follow, only the bytes of the op itself are certain. Cost: linear in the
+ * If any other order may follow, only the bytes of the op itself are certain. Storages whose first
+ * writers want different arms of a conditional may share bytes: what some arm alone makes counts
+ * only at ops of that arm, and elsewhere the largest of these that an op reads. Cost: linear in the
  * reads of all forms, and versions × streams. */
+#include <assert.h>
 #include <string.h>
 
 #include "recompute.h"
+#include "streams/base/checked.h"
 
 struct flooring {
     const struct tarn_recompute_model *model;
@@ -65,13 +69,16 @@ static void find_needs(struct flooring *flooring)
         if (!is_looked_at(flooring, place)) continue;
         for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
             uint32_t version = model->reads[i];
-            if (may_go(flooring, version) || !is_needed(model, forms, version)) continue;
+            if (may_go(flooring, version) || !is_needed(model, forms, version) ||
+                tarn_storage_is_conditional(model->graph, model->versions[version].storage))
+                continue;
             note_first(flooring, version, place);
             flooring->last[version] = place;
         }
         for (uint32_t i = own->writes.begin; i < own->writes.end; i++) {
             const struct tarn_version *version = &model->versions[model->writes[i]];
             bool pinned = model->graph->storages[version->storage].pinned;
+            if (tarn_storage_is_conditional(model->graph, version->storage)) continue;
             note_first(flooring, model->writes[i], place);
             if (pinned && !flooring->replaced[model->writes[i]])
                 flooring->last[model->writes[i]] = model->ops_count - 1;
@@ -93,19 +100,34 @@ static void note_standing(struct flooring *flooring)
     for (uint32_t w = 0; w < model->versions_count; w++) {
         uint32_t first = flooring->first[w], last = flooring->last[w];
         if (first == TARN_NONE || last == TARN_NONE || last <= first + 1) continue;
+        assert(!tarn_storage_is_conditional(model->graph, model->versions[w].storage));
         flooring->change[first + 1] += (int64_t)model->versions[w].size;
         flooring->change[last] -= (int64_t)model->versions[w].size;
     }
 }
 
-static uint64_t add_once(struct flooring *flooring, uint32_t version, uint32_t place)
+/* What one form of an op takes beside the standing bytes. */
+struct use {
+    uint32_t place;
+    uint64_t bytes; /* certainly */
+    uint64_t other; /* the largest of what only some arm makes in which the op is not */
+};
+
+static void add_once(struct flooring *flooring, uint32_t version, struct use *use)
 {
-    const struct tarn_version *read = &flooring->model->versions[version];
-    bool standing = flooring->first[version] != TARN_NONE && flooring->last[version] != TARN_NONE &&
-                    flooring->first[version] < place && place < flooring->last[version];
-    if (standing || flooring->marked[read->storage] == flooring->stamp) return 0;
-    flooring->marked[read->storage] = flooring->stamp;
-    return read->size;
+    const struct tarn_recompute_model *model = flooring->model;
+    const struct tarn_version *used = &model->versions[version];
+    uint32_t op = model->order[use->place], first = flooring->first[version],
+             last = flooring->last[version];
+    uint32_t producer = model->graph->storages[used->storage].producer;
+    bool standing =
+        first != TARN_NONE && last != TARN_NONE && first < use->place && use->place < last;
+    if (standing || flooring->marked[used->storage] == flooring->stamp) return;
+    flooring->marked[used->storage] = flooring->stamp;
+    if (tarn_op_is_inside(model->graph, op, producer))
+        use->bytes += used->size;
+    else if (!tarn_ops_exclude(model->graph, op, producer))
+        use->other = tarn_larger(use->other, used->size);
 }
 
 /* The bytes that an op takes beside the standing bytes. */
@@ -117,19 +139,18 @@ static uint64_t least_of(struct flooring *flooring, uint32_t place)
     for (uint32_t f = forms.begin; f < forms.end; f++) {
         const struct tarn_form *form = &model->forms[f];
         if (!form->whole && !form->splits) continue;
-        uint64_t bytes = model->choices[form->choices.end - 1].workspace;
+        struct use use = {place, model->choices[form->choices.end - 1].workspace, 0};
         flooring->stamp++;
         for (uint32_t i = form->reads.begin; i < form->reads.end; i++)
-            bytes += add_once(flooring, model->reads[i], place);
+            add_once(flooring, model->reads[i], &use);
         for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
-            bytes += add_once(flooring, model->writes[i], place);
-        if (bytes < least) least = bytes;
+            add_once(flooring, model->writes[i], &use);
+        if (use.bytes + use.other < least) least = use.bytes + use.other;
     }
     return least;
 }
 
-/* Raises the floor to the bytes that the ops need at once. alone: each op for itself.
- */
+/* Raises the floor to the bytes that the ops need at once. alone: each op for itself. */
 static void raise_floor(struct flooring *flooring, bool alone, uint64_t *floor, uint32_t *at)
 {
     int64_t standing = 0;

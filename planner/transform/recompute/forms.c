@@ -119,7 +119,7 @@ static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
         return;
     }
     uint32_t version = model->tensor_version[tensor];
-    if (tarn_op_reads(&graph->ops[own->op], tensor)) {
+    if (tarn_op_reads(&graph->ops[own->op], tensor) && !tarn_storage_is_empty(graph, storage)) {
         for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
             if (model->versions[model->reads[i]].storage == storage) version = model->reads[i];
         }

@@ -106,8 +106,9 @@ static void add_version(struct tarn_reading *reading, struct tarn_form *form, ui
 {
     struct tarn_recompute_model *model = reading->model;
     uint32_t storage = reading->graph->tensors[tensor].storage;
-    uint32_t previous = reading->current[storage];
-    for (uint32_t i = form->writes.begin; i < reading->writes_count; i++) {
+    bool is_empty = tarn_storage_is_empty(reading->graph, storage);
+    uint32_t previous = is_empty ? TARN_NONE : reading->current[storage];
+    for (uint32_t i = form->writes.begin; i < reading->writes_count && !is_empty; i++) {
         if (model->versions[model->writes[i]].storage == storage) {
             model->tensor_version[tensor] = model->writes[i];
             return; /* two names of one storage */
@@ -144,6 +145,8 @@ static void add_own_form(struct tarn_reading *reading, uint32_t v)
         uint32_t storage = graph->tensors[op->inputs[k]].storage;
         if (graph->storages[storage].persistent) {
             tarn_form_state(reading, storage, reading->updates[storage]);
+        } else if (tarn_storage_is_empty(graph, storage)) {
+            tarn_form_read(reading, form, model->tensor_version[op->inputs[k]]);
         } else {
             tarn_form_read(reading, form, reading->current[storage]);
         }
@@ -180,12 +183,18 @@ static void read_op(struct tarn_reading *reading, uint32_t v)
     commit_writes(reading, v);
 }
 
-/* A view names the version that its storage has then. */
+/* A view names the version that its storage has then; of an empty one, the version that its input
+ * names. */
 static void read_view(struct tarn_reading *reading, const struct tarn_graph_op *op)
 {
+    const struct tarn_graph *graph = reading->graph;
+    uint32_t *version_of = reading->model->tensor_version;
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t storage = reading->graph->tensors[tarn_outputs(op)[k]].storage;
-        reading->model->tensor_version[tarn_outputs(op)[k]] = reading->current[storage];
+        uint32_t t = tarn_outputs(op)[k], storage = graph->tensors[t].storage;
+        version_of[t] = reading->current[storage];
+        for (uint32_t i = 0; i < op->inputs_count && tarn_storage_is_empty(graph, storage); i++)
+            if (graph->tensors[op->inputs[i]].storage == storage)
+                version_of[t] = version_of[op->inputs[i]];
     }
 }
 

@@ -46,6 +46,13 @@ struct tarn_version {
                                              ops of its stream ahead */
 };
 
+/* No write of an empty storage overwrites another one: its tensors are versions of their own, and
+ * an op reads those that it names. */
+static inline bool tarn_storage_is_empty(const struct tarn_graph *graph, uint32_t storage)
+{
+    return graph->storages[storage].size == 0;
+}
+
 /* One implementation of a form. */
 struct tarn_choice {
     uint32_t implementation; /* index of the op's, or TARN_NONE: as written */

@@ -1,0 +1,132 @@
+"""Budgets on small random graphs of what few graphs have: conditionals, empty tensors, outputs written over larger inputs, a
+second memory space, groups, implementations. Every plan is proved by the verifier as it is made; a refusal ends, what it says
+that no choice can come below is no more than any plan takes, and the smallest footprint that it names is met by a budget of as
+many bytes and is no more than a plan takes without a budget."""
+import json
+import random
+import re
+import time
+
+import cases
+import tarn
+from cases import test
+
+GRAPHS = 100
+OPTIONS = [{}, {"in_place": True}, {"couple": True}, {"reorder": True}, {"in_place": True, "reorder": True}]
+
+
+def features(draw):
+    return {name for name in ("alias", "empty", "view", "arms", "space", "group", "in place", "workspace", "output", "implementations",
+                              "cost") if draw.random() < 0.4}
+
+
+class Drawn:
+    """A graph as its file has it, drawn op by op."""
+
+    def __init__(self, seed):
+        self.draw = random.Random(seed)
+        self.has = features(self.draw)
+        self.ops, self.tensors = [], []
+        self.largest = self.draw.choice([1, 3, 8])
+        streams = self.draw.randint(1, 3)
+        for number in range(self.draw.randint(3, 8)):
+            self.add_op(number, streams)
+        spaces = [{"id": 0, "name": "device", "kind": "device"}, {"id": 1, "name": "host", "kind": "pinned"}]
+        self.record = {"format": "tarn.graph", "version": 1, "name": f"odd {seed}", "meta": {},
+                       "streams": [{"id": stream, "name": f"s{stream}"} for stream in range(streams)],
+                       "ops": self.ops, "tensors": self.tensors, "contiguous": self.groups(),
+                       **({"spaces": spaces} if "space" in self.has else {})}
+
+    def add_tensor(self, size, **more):
+        kind = "output" if "output" in self.has and not more and self.draw.random() < 0.1 else "intermediate"
+        if "space" in self.has and not more and self.draw.random() < 0.15:
+            more["space"] = 1
+        self.tensors.append({"id": len(self.tensors), "name": f"t{len(self.tensors)}", "size": size, "kind": kind, **more})
+        return len(self.tensors) - 1
+
+    def add_alias(self, of):
+        root = self.tensors[of].get("alias_of", of)
+        made = self.add_tensor(self.tensors[root]["size"], alias_of=root)
+        self.tensors[made]["kind"] = self.tensors[root]["kind"]
+        if "space" in self.tensors[root]:
+            self.tensors[made]["space"] = self.tensors[root]["space"]
+        return made
+
+    def size(self):
+        return 0 if "empty" in self.has and self.draw.random() < 0.25 else self.draw.randint(1, self.largest)
+
+    def add_op(self, number, streams):
+        draw, has = self.draw, self.has
+        read = draw.sample(range(len(self.tensors)), min(draw.randint(0, 3), len(self.tensors)))
+        op = {"id": number, "name": f"o{number}", "kind": "matmul", "stream": draw.randrange(streams), "inputs": read, "outputs": []}
+        self.ops.append(op)
+        if "view" in has and read and draw.random() < 0.12:
+            op.update(view=True, inputs=read[:1], outputs=[self.add_alias(read[0])])
+            return
+        if "alias" in has and read and draw.random() < 0.25:
+            op["outputs"].append(self.add_alias(read[0]))
+        elif "empty" in has and draw.random() < 0.2:  # an empty storage may be written by ops that do not read it
+            op["outputs"] += [self.add_alias(t) for t in [t["id"] for t in self.tensors if t["size"] == 0][:1]]
+        op["outputs"] += [self.add_tensor(self.size()) for _ in range(draw.choice([0, 1, 1, 1, 2]) if op["outputs"] else
+                                                                      draw.choice([1, 1, 2, 3]))]
+        if "workspace" in has and draw.random() < 0.4:
+            op["workspace"] = draw.randint(1, self.largest)
+        if "in place" in has:
+            pairs = [[a, b] for a in read for b in op["outputs"] if not {"alias_of"} & {*self.tensors[a], *self.tensors[b]}
+                     and self.tensors[b]["size"] <= self.tensors[a]["size"]]
+            op.update(inplace=pairs[:1]) if pairs and draw.random() < 0.6 else None
+        if "arms" in has and draw.random() < 0.4:
+            op["branch"] = [[0, draw.randrange(2)]]
+        if "cost" in has:
+            op["cost"] = draw.choice([0, 1000, 5000, 20000])
+        if "implementations" in has and draw.random() < 0.3:
+            op["implementations"] = [{"name": "other", "cost": draw.choice([0, 1000, 9000]), "workspace": draw.randint(0, self.largest)}]
+
+    def groups(self):
+        roots = [t["id"] for t in self.tensors if "alias_of" not in t and "space" not in t]
+        wants = "group" in self.has and len(roots) > 1
+        return [self.draw.sample(roots, 2)] if wants else []
+
+
+def plan(graph, **options):
+    """The footprint of the first memory space, or None and the refusal."""
+    try:
+        return tarn.plan(graph, alignment=1, threads=1, **options).spaces[0].footprint, None
+    except tarn.DoesNotFit as error:
+        return None, error
+
+
+def check(graph, options, seed):
+    whole, _ = plan(graph, **options)
+    if not whole:
+        return 0
+    what = f"graph {seed} with {options}: "
+    half, _ = plan(graph, budget=max(1, whole // 2), **options)
+    assert half is None or half <= max(1, whole // 2), f"{what}{half} bytes within a budget of {whole // 2}"
+    met, error = plan(graph, budget=1, **options)
+    if error is None:
+        return 0
+    floor = int(re.search(r"come below (\d+) bytes", str(error)).group(1))
+    assert floor <= error.least <= whole, f"{what}{whole} bytes without a budget; {error}"
+    again, refused = plan(graph, budget=error.least, **options)
+    assert again is not None and again <= error.least, f"{what}{refused}"
+    return 1
+
+
+@test
+def refusals_of_odd_graphs_are_true():
+    begin, made, refusals, seed = time.monotonic(), 0, 0, 0
+    while made < GRAPHS or time.monotonic() - begin < cases.CAMPAIGN:
+        seed += 1
+        try:
+            graph = tarn.Graph.from_bytes(json.dumps(Drawn(seed).record).encode(), "odd")
+        except tarn.BadInput:
+            continue  # arms and aliases are drawn at random, and some may not be
+        made += 1
+        refusals += sum(check(graph, options, seed) for options in OPTIONS)
+    print(f"# {made} graphs of {seed} drawn, {refusals} refusals", flush=True)
+    assert refusals > made
+
+
+if __name__ == "__main__":
+    cases.run()
