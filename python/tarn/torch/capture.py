@@ -1,8 +1,10 @@
 """Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
 from __future__ import annotations
 
+import contextlib
 from types import MappingProxyType
 from typing import Any, Container, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from unittest import mock
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -12,7 +14,11 @@ from .kernel import Kernel
 from .strides import Fakes, Strides
 from .tensors import as_part, empty_as, local
 
+aten = torch.ops.aten
 CHECKPOINT = torch.ops.higher_order.tag_activation_checkpoint
+# PyTorch 2.9 traces simpler ops in their place, which round more often than their kernels.
+WHOLE = (aten.silu_backward.default, aten.mish_backward.default,
+         aten.native_channel_shuffle.default)
 
 
 class Captured(NamedTuple):
@@ -156,7 +162,10 @@ def _as_parameter(gradient: Any, parameter: Any) -> Any:
 
 def as_calls(step: Any, fakes: Any, mode: Any) -> torch.fx.GraphModule:
     """The calls of ATen that step(*fakes) makes, fake tensors of `mode`."""
-    module: torch.fx.GraphModule = make_fx(step, tracing_mode="real")(*fakes)
+    with contextlib.ExitStack() as stack:
+        for op in WHOLE:
+            stack.enter_context(mock.patch.object(op, "decompose", lambda *_, **__: NotImplemented))
+        module: torch.fx.GraphModule = make_fx(step, tracing_mode="real")(*fakes)
     for node in module.graph.find_nodes(op="get_attr"):
         constant = getattr(module, node.target)
         if isinstance(constant, torch.Tensor):  # copies were made of its fake tensor
