@@ -2,7 +2,7 @@
 # Installs what Tarn needs and this machine lacks (Debian, Ubuntu). Called by examples/quickstart.sh
 # and tests/run.sh; names on the command line ask for more: tests, archer, coverage, starpu, opencl, cross, fuzz,
 # train, browser, docs; torch (PyTorch, ExecuTorch and mypy in a virtual environment of 6 GB: TARN_TORCH, else in the
-# user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 5 GB, whose name ends in
+# user's cache); torch-oldest (the oldest PyTorch that is promised to work, in another one, of 7 GB, whose name ends in
 # -oldest); torch-models (torchvision, timm, transformers and accelerate on top of torch, in one of 300 MB, whose name ends in -models); read (onnx, jax
 # and a package with models of TensorFlow Lite in a virtual environment of 700 MB: TARN_READ, else in the user's cache); and gpu,
 # for which nothing can be installed.
@@ -86,18 +86,20 @@ done
 # ExecuTorch's own list has more than its planner and its runtime need, and gigabytes of it.
 make_torch() {
     local folder=${TARN_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/tarn/torch}$1
-    if [ -e "$folder/complete" ] && "$folder/bin/python" -c 'import mesonpy, mypy' 2>/dev/null; then return 0; fi
+    local has='import mesonpy, mypy' oldest=2.9.0 # docs/pytorch.md, pyproject.toml and tarn/torch/__init__.py say so, too
+    [ "$1" != -oldest ] || has+="; from importlib.metadata import version; assert version('torch') == '$oldest'"
+    if [ -e "$folder/complete" ] && "$folder/bin/python" -c "$has" 2>/dev/null; then return 0; fi
     mkdir -p "$folder"
     local free
     free=$(df --output=avail -BG "$folder" | tail -n 1 | tr -dc 0-9)
-    if [ "$free" -lt 10 ]; then # 6 GB stay, pip unpacks beside them
+    if [ "$free" -lt 10 ]; then # up to 7 GB stay, pip unpacks beside them
         echo "setup: PyTorch and ExecuTorch need 10 GB in $folder, $free are free (TARN_TORCH names another folder)" >&2
         return 1
     fi
     echo "setup: installing PyTorch${1:- and ExecuTorch} in $folder" >&2
-    python3 -m venv "$folder"
-    if [ "$1" = -oldest ]; then # docs/pytorch.md and pyproject.toml say so, too
-        "$folder/bin/pip" install -q --no-cache-dir torch==2.11.0 numpy ninja meson meson-python mypy
+    python3 -m venv ${1:+--clear} "$folder"
+    if [ "$1" = -oldest ]; then # the interpreter of its Triton does not work with NumPy 2.4
+        "$folder/bin/pip" install -q --no-cache-dir "torch==$oldest" "numpy<2.4" ninja meson meson-python mypy
     else
         "$folder/bin/pip" install -q --no-cache-dir torch==2.15.0 numpy ninja meson meson-python mypy
         "$folder/bin/pip" install -q --no-cache-dir --no-deps executorch==1.5.1 torchao==0.18.0

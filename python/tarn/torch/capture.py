@@ -1,8 +1,10 @@
 """Forward and backward of one step as an fx graph of ATen calls, traced on fake tensors."""
 from __future__ import annotations
 
+import contextlib
 from types import MappingProxyType
 from typing import Any, Container, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from unittest import mock
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -10,9 +12,13 @@ from torch.utils.checkpoint import checkpoint
 
 from .kernel import Kernel
 from .strides import Fakes, Strides
-from .tensors import as_part, empty_as, local
+from .tensors import as_part, empty_as, local, untraced_shapes
 
+aten = torch.ops.aten
 CHECKPOINT = torch.ops.higher_order.tag_activation_checkpoint
+# PyTorch 2.9 traces simpler ops in their place, which round more often than their kernels.
+WHOLE = (aten.silu_backward.default, aten.mish_backward.default,
+         aten.native_channel_shuffle.default)
 
 
 class Captured(NamedTuple):
@@ -156,7 +162,11 @@ def _as_parameter(gradient: Any, parameter: Any) -> Any:
 
 def as_calls(step: Any, fakes: Any, mode: Any) -> torch.fx.GraphModule:
     """The calls of ATen that step(*fakes) makes, fake tensors of `mode`."""
-    module: torch.fx.GraphModule = make_fx(step, tracing_mode="real")(*fakes)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(untraced_shapes())
+        for op in WHOLE:
+            stack.enter_context(mock.patch.object(op, "decompose", lambda *_, **__: NotImplemented))
+        module: torch.fx.GraphModule = make_fx(step, tracing_mode="real")(*fakes)
     for node in module.graph.find_nodes(op="get_attr"):
         constant = getattr(module, node.target)
         if isinstance(constant, torch.Tensor):  # copies were made of its fake tensor
@@ -164,11 +174,6 @@ def as_calls(step: Any, fakes: Any, mode: Any) -> torch.fx.GraphModule:
     for node in list(module.graph.nodes):  # what serves the profiler only
         if node.op == "call_function" and getattr(node.target, "namespace", "") == "profiler":
             node.replace_all_uses_with(None)  # type: ignore[arg-type, unused-ignore]
-            module.graph.erase_node(node)
-    for node in reversed(module.graph.nodes):  # what a DTensor has asked of the device "meta"
-        value = node.meta.get("val")
-        if node.op == "call_function" and not node.users and isinstance(value, torch.Tensor) and (
-                value.device.type == "meta"):
             module.graph.erase_node(node)
     return module
 

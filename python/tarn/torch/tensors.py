@@ -1,8 +1,14 @@
 """Tensors and what they lie in."""
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from typing import Any
+from unittest import mock
+
 import torch
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.utils._pytree import tree_leaves
 
 
@@ -63,3 +69,22 @@ def distance(one: Any, other: Any) -> Any:
     """How many bytes the first one begins later than the other one in its storage."""
     return (one.storage_offset() * one.element_size()
             - other.storage_offset() * other.element_size())
+
+
+@contextlib.contextmanager
+def untraced_shapes() -> Iterator[None]:
+    """Inside, the calls by which a DTensor learns the shapes of its results are not traced. (PyTorch
+    2.15 does this itself.)"""
+    module = sys.modules.get("torch.distributed.tensor._sharding_prop")
+    propagator: Any = getattr(module, "ShardingPropagator", None)
+    own = getattr(propagator, "_propagate_tensor_meta_non_cached", None)
+    if own is None:
+        yield
+        return
+
+    def asked(self: Any, schema: Any) -> Any:
+        with disable_proxy_modes_tracing():
+            return own(self, schema)
+
+    with mock.patch.object(propagator, "_propagate_tensor_meta_non_cached", asked):
+        yield

@@ -552,7 +552,8 @@ def read_collectives():
         own = [logits.clone(), 2 * logits]
         return ops.all_reduce_coalesced_(own, "sum", group)[0], own[1]
 
-    for way in (gathered_into, scattered_into, complex_gathered, reduced_in_place):
+    has = hasattr(ops, "reduce_scatter_tensor_out")  # PyTorch 2.9 has no such op
+    for way in (gathered_into, *([scattered_into] if has else []), complex_gathered, reduced_in_place):
         for which in (0, 1):
             def loss(model, x, y, way=way, which=which):
                 logits = model(x)

@@ -83,6 +83,29 @@ def planned_steps_are_bit_equal_with_eager_ones():
         assert not report.copied and step.plan.optimal
 
 
+def ops_with_kernels_of_their_own_are_traced_as_one():
+    class Gates(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.out = torch.nn.Parameter(torch.ones(8, 1, 1)), torch.nn.Linear(8, 5)
+
+        def forward(self, x):
+            for gate in (torch.nn.functional.silu, torch.nn.functional.mish) * 2:
+                x = torch.nn.functional.channel_shuffle(gate(x * self.scale), 2)
+            return self.out(x.mean((2, 3))).float()
+
+    data = [(torch.randn(4, 8, 6, 6, dtype=torch.bfloat16), torch.randint(0, 5, (4,))) for _ in range(4)]
+    torch.manual_seed(0)
+    one = Gates().bfloat16()
+    two = copy.deepcopy(one)
+    eager, planned = sgd(one.parameters()), sgd(two.parameters())
+    step = tarn.torch.step(two, planned, loss_of, data[0], compare=False)
+    assert same([step(*b) for b in data], [eager_step(one, eager, *b) for b in data]) and step.reason is None, step.reason
+    assert same(tensors_of(two, planned), tensors_of(one, eager))
+    kinds = [op.kind for op in step.graph.ops]
+    assert sum("silu_backward" in kind for kind in kinds) == sum("mish_backward" in kind for kind in kinds) == 2, kinds
+
+
 def reordered_and_recomputed_steps_are_bit_equal_too():
     for name in ("small_gpt", "small_resnet"):
         most = compare(name, 3, reorder=True, effort=20).plan.footprint

@@ -1,8 +1,9 @@
 """What is private in Inductor, and used here: `compile_fx_inner`, `GraphLowering.save_output_code`,
 `PyCodeCache.load`, `InductorChoices.can_fuse` with `V.set_choices_handler`,
 `BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
-`select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush`, `FxGraphCache.prepare_key`,
-`pick_vec_isa`, `cache_dir` and names of settings. `source.py` has the form of what it generates.
+`select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush`,
+`SchedulerNode.recompute_size_and_body`, `FxGraphCache.prepare_key`, `pick_vec_isa`, `cache_dir` and
+names of settings. `source.py` has the form of what it generates.
 Tried with PyTorch 2.9, 2.11 and 2.15.
 
 Nothing is compiled until a source is loaded; its kernels are then compiled, or found in Inductor's
@@ -145,6 +146,7 @@ def generated(module: torch.fx.GraphModule, mode: Any, in_place: bool,
             from torch._inductor.codegen.cpp import CppScheduling
             from torch._inductor.compile_fx import compile_fx_inner
             from torch._inductor.graph import GraphLowering
+            from torch._inductor.scheduler import SchedulerNode
             from torch._inductor.virtualized import V
             ours = {**SETTINGS, ONE_WAY: torch.are_deterministic_algorithms_enabled()}
             ours = {name: value for name, value in ours.items() if _is_setting(config, name)}
@@ -158,6 +160,8 @@ def generated(module: torch.fx.GraphModule, mode: Any, in_place: bool,
             with config.patch({**ours, "inplace_buffers": in_place, **settings}), _tracing(mode), \
                     torch.no_grad(), deterministic(), V.set_choices_handler(choices), \
                     mock.patch.object(GraphLowering, "save_output_code", staticmethod(keep)), \
+                    mock.patch.object(SchedulerNode, "recompute_size_and_body",
+                                      _ordered(SchedulerNode.recompute_size_and_body)), \
                     mock.patch.object(CppScheduling, "ready_to_flush", lambda _: True):
                 # else all kernels between two calls of libraries are one function on the CPU
                 file = _file_for(module, fakes, in_place) if keeps else None
@@ -255,6 +259,19 @@ def _blocks(node: Any) -> set[int]:
 
 def _writes(node: Any) -> bool:
     return any(output.get_mutations() for output in node.get_outputs())
+
+
+def _ordered(recompute: Any) -> Any:
+    """Where loops are changed to fuse them on the CPU, PyTorch 2.11 forgets that a kernel has to run
+    after a call that writes to what it reads: dropout was read before its numbers were drawn."""
+    def ordered(node: Any, *arguments: Any, **options: Any) -> None:
+        from torch._inductor.dependencies import StarDep, WeakDep
+        from torch.utils._ordered_set import OrderedSet
+        added = OrderedSet(d for d in node.read_writes.reads if isinstance(d, (StarDep, WeakDep)))
+        recompute(node, *arguments, **options)
+        node.set_read_writes(node.read_writes.with_read(added).rename(node.mutation_renames))
+
+    return ordered
 
 
 def _choices(choices: Any, is_again: bool) -> Any:

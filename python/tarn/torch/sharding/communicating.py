@@ -33,7 +33,7 @@ def members(group: Any, tensors: Any) -> list[int]:
     meshes = list(dict.fromkeys(t.device_mesh for t in tensors))
     if len(meshes) == 1:
         return sorted(meshes[0].mesh.flatten().tolist())
-    roots = {getattr(mesh, "_get_root_mesh", lambda mesh=mesh: mesh)() for mesh in meshes}
+    roots = set(map(_root_of, meshes))
     if len(roots) != 1:
         raise ValueError("the model has DTensors of several meshes that are no parts of one: pass "
                          "process_group= with all ranks that communicate")
@@ -44,6 +44,15 @@ def members(group: Any, tensors: Any) -> list[int]:
                       zip(root.mesh_dim_names, root.get_coordinate()))
         ranks = root.mesh[place]
     return sorted((root.mesh if ranks is None else ranks).flatten().tolist())
+
+
+def _root_of(mesh: Any) -> Any:
+    """The mesh that it is a part of; private in PyTorch."""
+    if hasattr(mesh, "_get_root_mesh"):
+        return mesh._get_root_mesh()
+    from torch.distributed import device_mesh
+    known = getattr(device_mesh, "_mesh_resources", None)  # PyTorch 2.9
+    return known.get_root_mesh(mesh) if known else mesh
 
 
 def _groups(tensors: Any) -> dict[str, Any]:
