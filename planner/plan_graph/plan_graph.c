@@ -130,6 +130,7 @@ static enum tarn_status find_gaps(struct tarn_planning *planning, uint32_t effor
     if (status != TARN_OK) return status;
     bool better = !planning->bound.threshold || bound.bound > planning->bound.bound;
     if (!better) return TARN_OK;
+    planning->last_fixed = TARN_NONE;
     planning->bound = bound;
     return take_bound(planning->plan, &planning->bound, &planning->view);
 }
@@ -208,6 +209,45 @@ static enum tarn_status raise_bound(void *user, uint64_t *bound)
     return status;
 }
 
+static bool is_fixed(const struct tarn_graph *graph, uint32_t a)
+{
+    uint32_t t = graph->storages[a].tensor;
+    return t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED;
+}
+
+/* No arena ends before the storages do that the graph fixes in it. */
+static void raise_to_fixed(struct tarn_planning *planning)
+{
+    const struct tarn_graph *graph = planning->view.graph;
+    const struct tarn_blocks *blocks = &planning->problem.blocks;
+    planning->last_fixed = TARN_NONE;
+    for (uint32_t a = 0; a < blocks->storages_count; a++) {
+        uint64_t end;
+        if (!is_fixed(graph, a) ||
+            !tarn_size_add(tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]),
+                           blocks->reserved[a], &end) ||
+            !tarn_size_round_up(end, planning->plan->alignment, &end) ||
+            end <= planning->bound.bound)
+            continue;
+        planning->bound.bound = planning->plan->claim.bound = end;
+        planning->last_fixed = a;
+    }
+}
+
+static enum tarn_status refuse_end(const struct tarn_planning *planning, struct tarn_error *error)
+{
+    const struct tarn_graph *graph = planning->view.graph;
+    uint32_t a = planning->last_fixed;
+    if (error) error->tensor = graph->storages[a].tensor;
+    return tarn_error_set(
+        error, TARN_DOES_NOT_FIT,
+        "no plan fits %llu bytes, all need %llu or more: %s is fixed at offset %llu; fix it at a "
+        "lower one, or raise the capacity",
+        (unsigned long long)planning->options.capacity, (unsigned long long)planning->bound.bound,
+        tarn_storage_label(graph, a).text,
+        (unsigned long long)tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]));
+}
+
 /* Says why the capacity is too small for any plan, if this is known. */
 static enum tarn_status check_bound(struct tarn_planning *planning, struct tarn_error *error)
 {
@@ -216,6 +256,7 @@ static enum tarn_status check_bound(struct tarn_planning *planning, struct tarn_
     uint64_t capacity = planning->options.capacity;
     if (capacity == 0 || planning->bound.bound <= capacity) return TARN_OK;
     planning->needed = planning->bound.bound;
+    if (planning->last_fixed != TARN_NONE) return refuse_end(planning, error);
     return tarn_blocking_refuse(&planning->bound, &reserve, capacity, error);
 }
 
@@ -233,6 +274,7 @@ static enum tarn_status find_bound(struct tarn_planning *planning, struct tarn_e
     status = planning->view.graph->conditionals_count > 0
                  ? find_bound_of_arms(planning)
                  : find_gaps(planning, TARN_GAP_EFFORT_LOW);
+    if (status == TARN_OK) raise_to_fixed(planning);
     plan->order_ms += tarn_now_ms() - begin;
     return status == TARN_OK ? check_bound(planning, error) : tarn_error_no_memory(error);
 }
@@ -332,12 +374,6 @@ static enum tarn_status refuse_fixed(const struct tarn_graph *graph, uint32_t a,
         (unsigned long long)tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]),
         tarn_storage_label(graph, b).text,
         (unsigned long long)tarn_tensor_wanted(&graph->tensors[graph->storages[b].tensor]), why);
-}
-
-static bool is_fixed(const struct tarn_graph *graph, uint32_t a)
-{
-    uint32_t t = graph->storages[a].tensor;
-    return t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED;
 }
 
 /* fixed: by block, all TARN_NO_OFFSET. by: block -> the storage that fixes it. */

@@ -22,6 +22,7 @@ struct tarn_planning {
     struct tarn_view view;       /* of the plan's graph */
     struct tarn_problem problem; /* of the view */
     struct tarn_gap_bound bound; /* the plan's certificate, in positions of the view */
+    uint32_t last_fixed; /* the storage whose fixed place is the bound; TARN_NONE: none is */
     uint64_t needed; /* bytes that a refusal names: the bound, or the footprint found; 0: neither */
     bool cannot_fit; /* proved by search: no placement is at the bound, or within the capacity */
 };

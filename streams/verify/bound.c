@@ -8,6 +8,8 @@
  *                  come before that stream's last launch before the cut.
  *     gaps         runs of group members outside A, by their first member.
  *
+ * An arena ends behind every storage that the graph fixes in it, too; that needs no certificate.
+ *
  * "Comes before" is decided by forward clocks, kept for the launches that matter.
  * Cost: O(steps + waits S) for the clocks, O(touches S) for A; more for gaps. */
 #include <assert.h>
@@ -474,6 +476,24 @@ static enum tarn_status find_members(struct proof *proof, uint64_t *proved,
     return TARN_OK;
 }
 
+/* ---- Fixed storages ---- */
+
+/* Raises what is proved to the end of the last storage that the graph fixes in the space. */
+static void raise_to_fixed(const struct proof *proof, uint64_t *proved)
+{
+    const struct tarn_graph *graph = proof->plan->graph;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        const struct tarn_storage *storage = &graph->storages[a];
+        uint64_t end;
+        if (storage->space != proof->space || storage->tensor == TARN_NONE ||
+            graph->tensors[storage->tensor].offset_rule != TARN_OFFSET_FIXED)
+            continue;
+        if (tarn_size_add(tarn_tensor_wanted(&graph->tensors[storage->tensor]), proof->reserved[a],
+                          &end))
+            *proved = tarn_larger(*proved, end);
+    }
+}
+
 /* ---- All of it ---- */
 
 static enum tarn_status prove(struct proof *proof, struct tarn_verdict *verdict)
@@ -487,6 +507,7 @@ static enum tarn_status prove(struct proof *proof, struct tarn_verdict *verdict)
     enum tarn_status status = find_members(proof, &proved, verdict);
     if (status == TARN_OK) status = proof_add_waste(proof, &proved, verdict);
     if (status != TARN_OK) return status;
+    raise_to_fixed(proof, &proved);
     tarn_size_round_up(
         proved, tarn_space_alignment(proof->plan->graph, proof->space, proof->plan->alignment),
         &proved); /* as all blocks */
