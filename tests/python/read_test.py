@@ -11,6 +11,7 @@ import pickle
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -843,7 +844,7 @@ def the_command_has_documented_exit_codes():
     assert called(step, "-o", os.path.join(FOLDER.name, "no/such/folder.json"))[0] == 8
     trace = written("k.json", kineto(("while.6", "cpu_op", 0, 1, {})))
     assert called(trace)[0] == 2
-    code, _, err = called(trace, "--costs-of", goal, "-o", goal)
+    code, _, err = called(trace, "--costs-of", goal, "-o", os.path.join(FOLDER.name, "timed.json"))
     assert code == 3 and "no event" in err
     world = Somas(8)
     world.place()
@@ -851,6 +852,30 @@ def the_command_has_documented_exit_codes():
         tensor["offset"] = 0
     code, _, err = called(written("w.ir", world.dump()), "-o", goal, "--plan", plan)
     assert code == 6 and "refused" in err, (code, err)
+
+
+@test
+def no_file_that_is_read_is_written_and_none_is_written_twice():
+    program = written("kept.hlo", ASYNC)
+    linked, hard, dangling = (os.path.join(FOLDER.name, name) for name in ("linked.hlo", "hard.hlo", "dangling"))
+    new = os.path.join(FOLDER.name, "new.json")
+    os.symlink("kept.hlo", linked)
+    os.link(program, hard)
+    os.symlink("new.json", dangling)
+    world = Somas(8)
+    world.place()
+    dump, trace = written("kept.ir", world.dump()), written("kept.json", kineto(("while.6", "cpu_op", 0, 1, {})))
+    buffers, ranges = (shutil.copy(data(name), FOLDER.name) for name in ("step-buffer-assignment.txt", "step-live-range.txt"))
+    before = {path: os.stat(path) for path in (program, dump, trace, buffers, ranges)}
+    for words in ((program, "-o", program), (program, "-o", linked), (program, "-o", hard), (linked, "-o", program),
+                  (program, "-o", os.path.join(FOLDER.name, ".", "kept.hlo")), (dump, "--plan", dump),
+                  (dump, "-o", new, "--plan", new), (dump, "-o", new, "--plan", dangling),
+                  (trace, "--costs-of", program, "-o", program), (trace, "--costs-of", program, "-o", trace),
+                  (buffers, "--live-ranges", ranges, "-o", ranges), (buffers, "--live-ranges", ranges, "--plan", buffers)):
+        code, out, err = called(*words)
+        assert code == 2 and not out and "are one file, which would be" in err, (words, code, err)
+    assert not os.path.exists(new) and all(os.stat(path) == was for path, was in before.items())
+    assert called(program, "-o", new)[0] == 0 == called(program, "-o", new)[0]  # a result may be replaced
 
 
 @test
