@@ -783,6 +783,13 @@ def _zip(*names):
     return packed.getvalue()
 
 
+def a_graph_and_its_plan():
+    b = tarn.Builder("g")
+    b.op("f", b.stream(), [], [b.tensor("t", 4)])
+    graph = b.finish()
+    return graph.to_bytes(), tarn.plan(graph).to_bytes()
+
+
 @test
 def every_file_is_told_what_it_is_by_the_command_and_read_by_the_package():
     files = {"onnx": ("a.bin", ONNX), "tflite": ("b.bin", TFLITE), "executorch": ("c.bin", executorch()),
@@ -819,6 +826,12 @@ def every_file_is_told_what_it_is_by_the_command_and_read_by_the_package():
         assert tarn.read.detect(path) is None, (what, contents)
         for error in (raises(tarn.BadInput, tarn.Graph.load, path), raises(tarn.BadInput, tarn.read.read, path)):
             assert "seems to be" in str(error) and what in str(error), (what, error)
+    graph, plan = a_graph_and_its_plan()
+    for what, contents in (("tarn.graph", graph), ("tarn.graph", b' {"format": "tarn.graph"}'), ("tarn.plan", plan)):
+        for packed in (contents, gzip.compress(contents)):
+            path = written("other.json", packed)
+            error = raises(tarn.BadInput, tarn.read.read, path)
+            assert tarn.read.detect(path) is None and f"a file of Tarn ({what})" in str(error) and "tarn.Graph.load" in str(error), error
     for contents in (b"\x08\x08junk", b"\x08", b"{}", b"[1, 2]", b"hello", b"\0" * 100, b"\x89PNG\r\n"):
         path = written("other.bin", contents)
         assert tarn.read.detect(path) is None, contents
@@ -840,7 +853,9 @@ def the_command_has_documented_exit_codes():
     assert called(written("x.hlo", ASYNC), "--plan", plan)[0] == 2
     assert called(written("x.hlo", "HloModule x"))[0] == 3
     assert called(written("x.json", "{}"))[0] == 3
-    assert called(os.path.join(FOLDER.name, "absent"))[0] == 8
+    absent = os.path.join(FOLDER.name, "absent")
+    assert called(absent) == (8, "", f"tarn.read: {absent}: No such file or directory\n")
+    assert called("") == (8, "", "tarn.read: '': No such file or directory\n")
     assert called(step, "-o", os.path.join(FOLDER.name, "no/such/folder.json"))[0] == 8
     trace = written("k.json", kineto(("while.6", "cpu_op", 0, 1, {})))
     assert called(trace)[0] == 2

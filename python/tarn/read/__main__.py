@@ -122,7 +122,8 @@ def run(words: Optional[Sequence[str]] = None) -> int:
         return next((code for code, kind in tarn.errors.BY_STATUS.items()
                      if isinstance(error, kind)), 8)
     except OSError as error:
-        print(f"tarn.read: {error}", file=sys.stderr)
+        said = f"{error.filename or repr('')}: {error.strerror}" if error.strerror else str(error)
+        print(f"tarn.read: {said}", file=sys.stderr)
         return 8
     for text in reading.assumed:
         print(f"assumed: {text}", file=sys.stderr)
