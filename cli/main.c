@@ -27,7 +27,8 @@ static const struct tarn_verb verbs[] = {
     {"pairs", tarn_verb_pairs, "how many pairs of storages must not share bytes, by a method"},
 };
 
-static const char help_brief[] = "the options of a verb; --all: every one; --man: a manual page";
+static const char help_brief[] =
+    "help VERB: main options; --all: all of them; --man: a manual page";
 static const char completion_brief[] = "a script that completes words, for bash, zsh or fish";
 
 static const char example[] =
@@ -45,7 +46,7 @@ static void print_help(FILE *file)
     }
     fprintf(file,
             "  %-11s %s\n  %-11s %s\n"
-            "\n'tarn help VERB' tells the rest; 'tarn --version' prints the version.\n"
+            "\n'tarn help VERB' lists a verb's options; 'tarn --version' prints the version.\n"
             "A file named - is standard input or output. Messages go to standard error.\n\n"
             "Example:\n%s",
             "help", help_brief, "completion", completion_brief, example);

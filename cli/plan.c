@@ -304,8 +304,8 @@ static const char about[] =
     "--batch plans all graphs of a list, one plan for each distinct graph, as\n"
     "FOLDER/HASH.plan.json; what is there already is proved, and kept if it was\n"
     "asked for the same, else planned again. Several processes share the work by\n"
-    "--share, and the folder. With --family or\n"
-    "--ranks they are planned together, always anew.\n";
+    "--share, and the folder. With --family or --ranks they are planned together,\n"
+    "always anew.\n";
 
 enum tarn_status tarn_verb_plan(char **words)
 {

@@ -192,7 +192,7 @@ bool tarn_options_parse(const struct tarn_command *command, char **words, const 
         } else if (count < command->arguments_max) {
             arguments[count++] = word;
         } else {
-            *status = tarn_options_refuse(command, "'%s' is one file too many", word);
+            *status = tarn_options_refuse(command, "'%s' is one argument too many", word);
             return false;
         }
     }

@@ -103,27 +103,42 @@ static bool make_order(struct tarn_memory *memory, const struct tarn_model *mode
     return true;
 }
 
-/* The last use of a holder that is not before the moment, or its writer. order NULL: no moment. */
+/* Why a holder is still needed: as printed in JSON, and before the launch for people. */
+static const struct use {
+    const char *in_json, *for_people;
+} reads = {"reads", "to_be_read_by"}, writes = {"writes", "to_be_written_by"},
+  output = {"output", "an_output_of"};
+
+/* The last use of a holder that is not before the moment. If there is none, the holder is an output
+ * of the graph, and the launch is its writer; or the launch that uses both holders has begun, which
+ * is the last use. order NULL: there is no moment; the last use is the writer. */
 static uint32_t open_use(const struct tarn_model *model, uint32_t holder,
-                         const struct tarn_step *order, size_t moment)
+                         const struct tarn_step *order, size_t moment, const struct use **use)
 {
     const struct tarn_holder *h = &model->holders[holder];
     for (uint32_t i = h->touches_count; i-- > 0 && order;) {
         tarn_op op = model->launches[h->touches[i].launch].op;
         bool has_run = false;
         for (size_t k = 0; k < moment && !has_run; k++) has_run = order[k].op == op;
+        *use = h->touches[i].writes ? &writes : &reads;
         if (!has_run) return h->touches[i].launch;
     }
-    return h->writer;
+    const struct tarn_model_touch *last = &h->touches[h->touches_count - 1];
+    bool is_output = order && h->pinned;
+    *use = is_output ? &output : last->writes ? &writes : &reads;
+    return is_output ? h->writer : last->launch;
 }
 
 static void print_open_use(struct tarn_printer *printer, const struct tarn_model *model,
                            uint32_t holder, const struct tarn_step *order, size_t moment)
 {
+    const struct use *use;
+    uint32_t launch = open_use(model, holder, order, moment, &use);
     tarn_printer_open_row(printer, "still_needs");
     tarn_explain_print_holder(printer, model, holder);
-    tarn_printer_open(printer, "for", '{');
-    tarn_explain_print_launch(printer, model, open_use(model, holder, order, moment));
+    if (printer->json) tarn_printer_text(printer, "use", use->in_json);
+    tarn_printer_open(printer, printer->json ? "for" : use->for_people, '{');
+    tarn_explain_print_launch(printer, model, launch);
     tarn_printer_close(printer);
     tarn_printer_close(printer);
 }
@@ -162,7 +177,10 @@ static bool print_order(struct tarn_printer *printer, struct tarn_memory *memory
     print_open_use(printer, model, a, *order, moment);
     print_open_use(printer, model, b, *order, moment);
     tarn_printer_close_list(printer);
-    if (*order) tarn_printer_count(printer, "launches_until_then", moment);
+    if (*order)
+        tarn_printer_count(printer,
+                           printer->json ? "launches_until_then" : "launches_until_both_are_in_use",
+                           moment);
     if (printer->json || !*order)
         tarn_printer_boolean(printer, "an_order_shows_it", *order != NULL);
     return true;
@@ -174,7 +192,7 @@ bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
 {
     static const char *const in_turn[] = {"ends_before", "begins_after"};
     size_t count = 0;
-    uint32_t earlier = a, later = b;
+    uint32_t earlier = a, later = b; /* of two that are apart: as they were asked for */
     struct tarn_model_arms arms;
     *order = NULL;
     *why_none = "no order shows it, as they lie in different memory spaces";
@@ -195,8 +213,8 @@ bool tarn_explain_pair(struct tarn_printer *printer, struct tarn_memory *memory,
     }
     const struct tarn_way *ways = find_ways(memory, model, a, b, &count);
     if (!ways && !memory->is_exhausted) {
-        earlier = b, later = a;
         ways = find_ways(memory, model, b, a, &count);
+        if (ways) earlier = b, later = a;
     }
     if (memory->is_exhausted) return false;
     *why_none = ways ? "they may share bytes"

@@ -37,8 +37,8 @@ enum tarn_status tarn_blocking_refuse(const struct tarn_gap_bound *bound,
     write_names(names, sizeof names, heaviest, members < NAMED ? members : NAMED, reserve);
     return tarn_error_set(
         error, TARN_DOES_NOT_FIT,
-        "no plan fits %llu bytes, all need %llu or more: %u storages cannot share "
+        "no plan fits %llu byte%s, all need %llu or more: %u storages cannot share "
         "bytes%s; the heaviest: %s",
-        (unsigned long long)capacity, (unsigned long long)bound->bound, members,
-        bound->gaps_count > 0 ? ", nor fill their contiguous groups" : "", names);
+        (unsigned long long)capacity, capacity == 1 ? "" : "s", (unsigned long long)bound->bound,
+        members, bound->gaps_count > 0 ? ", nor fill their contiguous groups" : "", names);
 }

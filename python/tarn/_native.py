@@ -31,7 +31,9 @@ _ENDS: dict[Any, int] = {u32: 1 << 32, u64: 1 << 64}
 def checked(kind: Any, what: str, value: Any) -> Any:
     """The value for an argument or a field of this kind, unless ctypes would cut it or take it for
     something else."""
-    if kind in _ENDS and hasattr(value, "__index__") and not 0 <= value < _ENDS[kind]:
+    if kind in _ENDS and not hasattr(value, "__index__"):
+        raise TypeError(f"{what}: {value!r} is no whole number")
+    if kind in _ENDS and not 0 <= value < _ENDS[kind]:
         raise UsageError(f"{what}: {value} is not from 0 to {_ENDS[kind] - 1}")
     if kind is text and what != "bytes" and b"\0" in (value or b""):  # these are counted
         raise UsageError(f"{what}: there is a NUL byte in {value!r}")
@@ -301,6 +303,8 @@ def decoded(value: Optional[bytes]) -> str:
 
 def encoded(value: str) -> bytes:
     """The inverse."""
+    if not isinstance(value, str):
+        raise TypeError(f"a name is a str, not {value!r}")
     return value.encode(errors="surrogateescape")
 
 

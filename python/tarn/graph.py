@@ -90,8 +90,8 @@ class Op(NamedTuple):
 class Records(Sequence[T], Generic[T]):
     """A sequence that asks the library for each of its members; a name may stand for an index."""
 
-    def __init__(self, count: int, get: Callable[[int], T], find: Callable[[str], int]):
-        self._count, self._get, self._find = count, get, find
+    def __init__(self, what: str, count: int, get: Callable[[int], T], find: Callable[[str], int]):
+        self._what, self._count, self._get, self._find = what, count, get, find
 
     def __len__(self) -> int:
         return self._count
@@ -106,7 +106,10 @@ class Records(Sequence[T], Generic[T]):
         if isinstance(index, slice):
             return [self._get(i) for i in range(self._count)[index]]
         where = self._find(index) if isinstance(index, str) else index
-        return self._get(range(self._count)[where])
+        try:
+            return self._get(range(self._count)[where])
+        except IndexError:
+            raise IndexError(f"{self._what} {where} does not exist: there are {self._count}") from None
 
 
 class Names:
@@ -275,7 +278,7 @@ class Graph(File):
         return int(getattr(n.lib, f"graph_{what}s_count")(self._handle))
 
     def _records(self, what: str, get: Callable[[int], T]) -> Records[T]:
-        return Records(self._count(what), get, lambda name: self._known(what, name))
+        return Records(what, self._count(what), get, lambda name: self._known(what, name))
 
     def _name_of(self, what: str, number: int) -> str:
         if what == "stream":

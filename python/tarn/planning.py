@@ -46,17 +46,37 @@ def _allowed(kinds: Sequence[str]) -> Any:
     return n.make(n.VerifyOptions, in_place_kinds=_words(kinds), in_place_kinds_count=len(kinds))
 
 
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _bytes(text: str) -> int:
+    """A size as the command line takes it, "8GiB"; 0: it is none."""
+    found = re.fullmatch(r"\s*([0-9]+)([A-Za-z]*)\s*", text)
+    return int(found[1]) * _UNITS.get(found[2] or "B", 0) if found else 0
+
+
+def _capacity(capacity: Any) -> Any:
+    size = _bytes(capacity) if isinstance(capacity, str) else capacity
+    if isinstance(capacity, str) and not size:
+        raise UsageError(f'capacity is bytes above 0, as a number or as "512", "10MB" or "8GiB", '
+                         f"not {capacity!r}")
+    return size
+
+
 def _budget(budget: Any) -> Any:
-    """Bytes, or the fields that ask for a share: "70%" or 0.7."""
+    """Bytes, also as "8GiB", or the fields that ask for a share: "70%" or 0.7."""
     if isinstance(budget, str):
+        if _bytes(budget) and not budget.strip().isdecimal():  # "70" could mean a share
+            return _bytes(budget)
         number, percent, rest = budget.strip().partition("%")
         try:
             share = float(number) / 100
         except ValueError:
             share = -1.0
         if not percent or rest or not 0 < share <= 1:
-            raise UsageError(f'budget is bytes as a number or a share such as "70%", up to "100%", '
-                             f"not {budget!r}")
+            raise UsageError('budget is bytes above 0, a number or as "8GiB", or a share such as '
+                             f'"70%", up to "100%", not {budget!r}')
         return {"share": share}
     if isinstance(budget, float):
         if 0 < budget <= 1:
@@ -68,9 +88,6 @@ def _budget(budget: Any) -> Any:
 
 
 KINDS_OF_MOVES = ("activations", "states", "parameters")
-
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-
 
 def _rate(rate: str) -> int:
     """Bytes per second: "50GB/s"."""
@@ -104,13 +121,14 @@ class _Search:
     def __init__(self, *, graph: Union[Graph, PathLike], method: Optional[str],
                  effort: Optional[int], assign: Any, reorder: Any, couple: Any, in_place: Any,
                  budget: Any, offload: Any, boundary: str, pad_groups: str, keep: Any,
+                 capacity: Union[int, str],
                  progress: Optional[Callable[[int, int, int], Optional[bool]]], **plain: Any):
         self._graph = graph if isinstance(graph, Graph) else Graph.load(graph)
         self.stop = c.c_bool(False)
         self._raised: Optional[BaseException] = None
         self._progress = progress
         self._options = n.make(
-            n.PlanOptions, method=n.encoded(method) if method else None,
+            n.PlanOptions, capacity=_capacity(capacity), method=n.encoded(method) if method else None,
             effort=0 if effort is None else effort or n.NO_EFFORT, stop=c.pointer(self.stop),
             boundary=index_of(BOUNDARIES, "boundary", boundary),
             pad_groups=index_of(PADDINGS, "pad_groups", pad_groups), **plain)
@@ -199,7 +217,7 @@ class _Search:
         self.stop.value = True
 
 
-def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0,
+def plan(graph: Union[Graph, PathLike], *, capacity: Union[int, str] = 0, alignment: int = 0,
          method: Optional[str] = None, threads: int = 0, seed: int = 0,
          effort: Optional[int] = None, seconds: float = 0.0,
          assign: Union[int, Fields, None] = None, reorder: Union[bool, Fields] = False,
@@ -211,7 +229,8 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
          progress: Optional[Callable[[int, int, int], Optional[bool]]] = None) -> Plan:
     """Plans a graph (a tarn.Graph, or a path) and returns a verified Plan.
 
-    capacity   bytes that the footprint must not exceed; tarn.DoesNotFit otherwise
+    capacity   bytes that the footprint must not exceed (a number, or "8GiB"); tarn.DoesNotFit
+               otherwise; 0: no limit
     alignment  of every block; a power of two; 0: 512
     method     None or "all": everything until the bound is met; see tarn_plan_options
     threads    0: all cores; the plan does not depend on it
@@ -221,9 +240,9 @@ def plan(graph: Union[Graph, PathLike], *, capacity: int = 0, alignment: int = 0
     reorder    True: another order of the ops, in which less is alive at once
     couple     share of the excess over the serial peak that may stay, 0 to 1; True: 0
     in_place   True, or kinds of op that may write over their inputs
-    budget     bytes: recompute and choose implementations until the footprint is within it; "70%"
-               or 0.7: that share of the footprint that the same call has without a budget, which
-               is planned first
+    budget     bytes (a number, or "8GiB"): recompute and choose implementations until the
+               footprint is within it; "70%" or 0.7: that share of the footprint that the same call
+               has without a budget, which is planned first
     offload    "50GB/s", "50GB/s,45GB/s" or bytes per second: storages that idle wait in the host's
                memory, copied there and back at that rate, where that keeps to the budget in less
                modelled time; without a budget where no op waits for it

@@ -55,7 +55,8 @@ static enum tarn_status system_error(struct tarn_error *error, const char *path,
 {
     int code = errno;
     if (error && error->status == TARN_OK) error->device_code = code;
-    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", path, what, strerror(code));
+    const char *name = path[0] != '\0' ? path : "''";
+    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", name, what, strerror(code));
 }
 
 /* Makes room for at least one more byte and a NUL. */

@@ -64,7 +64,7 @@ class World:
         for tensor in roots:
             while roots[roots[tensor]] != roots[tensor]:
                 roots[tensor] = roots[roots[tensor]]
-        self.uses = {}
+        self.roots, self.uses = roots, {}
         planned = {row[0] for row in self.plan["storages"]}
         for op in self.graph["ops"]:
             if op["id"] in self.stream:
@@ -119,6 +119,8 @@ def check_pair(world, a, b):
         assert all(use in reached or any(use in world.before[op] for op in reached) for use in world.uses[first])
         return
     check_order(world, told, [f"tensor:{a}", f"tensor:{b}"])
+    assert (told["one"]["tensor_id"], told["other"]["tensor_id"]) == (a, b), told  # as they were asked for
+    check_needs(world, told, (a, b))
     if not told["an_order_shows_it"]:
         assert all(world.uses[tensor] == {world.writer[tensor]} and tensor not in world.pinned for tensor in (a, b)), told
         return
@@ -126,6 +128,29 @@ def check_pair(world, a, b):
     for tensor in (a, b):
         open_uses = world.uses[tensor] - set().union(*(world.before[op] for op in started))
         assert world.writer[tensor] in started and (open_uses or tensor in world.pinned), (tensor, told, world.order)
+
+
+def check_needs(world, told, tensors):
+    """The last use is one, and is called what it is: JSON and the text for people."""
+    text = run("explain", world.path, "plan", *(f"tensor:{tensor}" for tensor in tensors)).stdout
+    shown = re.findall(r"^still needs +.*\(tensor:(\d+)\), (to be \w+ by|an output of) .*\(op:(\d+), ", text, re.M)
+    words = {"reads": "to be read by", "writes": "to be written by", "output": "an output of"}
+    moment = told.get("launches_until_then", 0)
+    assert (f"\nlaunches until both are in use {moment}\n" in text) == told["an_order_shows_it"], text
+    assert len(told["still_needs"]) == len(shown) == 2, text
+    for tensor, need, line in zip(tensors, told["still_needs"], shown):
+        op, use = need["for"]["op_id"], need["use"]
+        assert need["tensor_id"] == tensor and line == (str(tensor), words[use], str(op)), (need, line)
+        assert op in world.uses[tensor], need
+        assert (use in ("writes", "output")) == (tensor in (world.roots[t] for t in world.graph["ops"][op]["outputs"])), need
+        if use == "output":
+            assert tensor in world.pinned and world.uses[tensor] <= set(world.order[:moment]), need
+        elif told["an_order_shows_it"]:
+            assert op not in world.order[:moment - 1], (need, world.order, moment)
+        uses_seen.add(use)
+
+
+uses_seen = set()
 
 
 def check_order(world, told, names):
@@ -174,6 +199,7 @@ def two_storages_may_share_bytes_as_the_closure_says():
             check_pair(world, a, b)
             counts[world.ends_before(a, b) or world.ends_before(b, a)] += 1
     assert min(counts.values()) > 5 and sum(orders) > 50, (counts, orders)
+    assert uses_seen == {"reads", "writes", "output"}, uses_seen
 
 
 def wild_graph(seed):

@@ -93,6 +93,27 @@ def what_is_mistyped_gets_a_suggestion():
 
 
 @test
+def what_is_too_much_or_empty_is_named():
+    done = run("explain", toy, "a", "b", "c", "d")
+    assert done.returncode == 2 and "'d' is one argument too many" in done.stderr, done.stderr
+    done = run("info", toy, toy)
+    assert done.returncode == 2 and "is one argument too many" in done.stderr, done.stderr
+    for words in (["info", ""], ["plan", toy, "-o", ""], ["run", toy, ""]):
+        done = run(*words)
+        assert done.returncode == 8 and done.stderr.startswith("tarn: '': cannot be "), (words, done.stderr)
+    done = run("plan", toy, "--capacity", "1", "--alignment", "1")
+    assert done.returncode == 1 and "no plan fits 1 byte, all need " in done.stderr, done.stderr
+
+
+@test
+def the_overview_says_how_to_see_all_options():
+    overview = run("--help").stdout
+    assert re.search(r"^  help +help VERB: .*--all", overview, re.M), overview
+    assert "--seconds" in run("help", "plan").stdout and "--seed" not in run("help", "plan").stdout
+    assert "--seed" in run("help", "plan", "--all").stdout
+
+
+@test
 def failures_are_json_where_json_was_asked_for():
     with open(os.path.join(folder, "bad.json"), "w") as file:
         json.dump({"format": "tarn.graph", "version": 1, "name": "x", "streams": [], "ops": 3, "tensors": []}, file)

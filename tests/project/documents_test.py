@@ -55,6 +55,18 @@ def links_between_documents_lead_somewhere():
     assert not absent, absent
 
 
+@test
+def source_files_that_documents_name_exist():
+    """Those in backticks with their path from the root."""
+    absent, count = [], 0
+    for path in documents:
+        for name in re.findall(r"`((?:streams|planner|runtime|cli|include|python|tests|examples|docs)/[\w./-]+\.(?:c|h|py|cpp|hpp|sh|map))`", read(path)):
+            count += 1
+            if not os.path.exists(os.path.join(source, name)):
+                absent.append(f"{path}: {name}")
+    assert count >= 50 and not absent, (count, absent)
+
+
 # ---- Commands ----
 
 # What is not run here, and why: the beginning of a command, and its reason.

@@ -713,6 +713,36 @@ def numbers_that_do_not_fit_are_refused():
         raises(tarn.UsageError, session.submit, -1)
 
 
+def errors_of_arguments_name_them():
+    graph = chain()
+    for call in (lambda: tarn.Builder(3), lambda: tarn.Builder().tensor(b"t", 4), lambda: tarn.plan(graph, method=7)):
+        assert "a name is a str, not " in str(raises(TypeError, call))
+    for options in ({"capacity": [1]}, {"alignment": "512"}, {"budget": {"budget": "1"}}, {"seed": 1.5}):
+        name = next(iter(options))
+        assert f"{name}: " in str(raises(TypeError, tarn.plan, graph, **options)), name
+    assert "size: " in str(raises(TypeError, tarn.Builder().tensor, "t", "4"))
+    for records, what in ((graph.tensors, "tensor"), (graph.ops, "op"), (graph.spaces, "space")):
+        count = len(records)
+        for number in (count, 10**6, -count - 1):
+            assert str(raises(IndexError, lambda: records[number])) == f"{what} {number} does not exist: there are {count}"
+        assert records[-1].id == count - 1 and len(list(records)) == count
+
+
+def sizes_are_those_of_the_command_line():
+    graph = training()
+    whole = tarn.plan(graph).footprint
+    assert tarn.plan(graph, capacity=str(whole)) == tarn.plan(graph)
+    for number, unit in ((whole, "B"), (1, "MB"), (3, "GiB"), (-(-whole // 1024), "KiB")):
+        assert tarn.plan(graph, capacity=f"{number}{unit}") == tarn.plan(graph) == tarn.plan(graph, budget=f"{number}{unit}")
+    for size, below in (("1KB", 1000), ("1KiB", 1024), ("12B", 12)):
+        for name in ("capacity", "budget"):
+            text = str(raises(tarn.DoesNotFit, tarn.plan, graph, **{name: size}))
+            assert text == str(raises(tarn.DoesNotFit, tarn.plan, graph, **{name: below})) and str(below) in text
+    for size in ("", "0", "0B", "1.5GiB", "1gib", "8G", "KiB", "-1", "1 KiB", "1iB", "many"):
+        for name in ("capacity", "budget"):
+            assert f"{name} is bytes above 0" in str(raises(tarn.UsageError, tarn.plan, graph, **{name: size})), size
+
+
 def an_op_writes_in_place_where_its_pairs_say_so():
     b = tarn.Builder()
     stream = b.stream()
@@ -758,6 +788,12 @@ def what_does_not_exist_is_an_index_error():
         for ask in (session.view, session.read):
             for number in (-1, 7, 2**32):
                 raises(IndexError, ask, number)
+
+
+def an_empty_path_is_shown():
+    for function in (tarn.Graph.load, chain().save):
+        error = raises(FileNotFoundError, function, "")
+        assert str(error).startswith("'': cannot be ") and error.filename == "", error
 
 
 def names_and_paths_with_a_nul_byte_are_refused():

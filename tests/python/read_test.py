@@ -11,6 +11,7 @@ import pickle
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -782,6 +783,13 @@ def _zip(*names):
     return packed.getvalue()
 
 
+def a_graph_and_its_plan():
+    b = tarn.Builder("g")
+    b.op("f", b.stream(), [], [b.tensor("t", 4)])
+    graph = b.finish()
+    return graph.to_bytes(), tarn.plan(graph).to_bytes()
+
+
 @test
 def every_file_is_told_what_it_is_by_the_command_and_read_by_the_package():
     files = {"onnx": ("a.bin", ONNX), "tflite": ("b.bin", TFLITE), "executorch": ("c.bin", executorch()),
@@ -818,6 +826,12 @@ def every_file_is_told_what_it_is_by_the_command_and_read_by_the_package():
         assert tarn.read.detect(path) is None, (what, contents)
         for error in (raises(tarn.BadInput, tarn.Graph.load, path), raises(tarn.BadInput, tarn.read.read, path)):
             assert "seems to be" in str(error) and what in str(error), (what, error)
+    graph, plan = a_graph_and_its_plan()
+    for what, contents in (("tarn.graph", graph), ("tarn.graph", b' {"format": "tarn.graph"}'), ("tarn.plan", plan)):
+        for packed in (contents, gzip.compress(contents)):
+            path = written("other.json", packed)
+            error = raises(tarn.BadInput, tarn.read.read, path)
+            assert tarn.read.detect(path) is None and f"a file of Tarn ({what})" in str(error) and "tarn.Graph.load" in str(error), error
     for contents in (b"\x08\x08junk", b"\x08", b"{}", b"[1, 2]", b"hello", b"\0" * 100, b"\x89PNG\r\n"):
         path = written("other.bin", contents)
         assert tarn.read.detect(path) is None, contents
@@ -839,11 +853,13 @@ def the_command_has_documented_exit_codes():
     assert called(written("x.hlo", ASYNC), "--plan", plan)[0] == 2
     assert called(written("x.hlo", "HloModule x"))[0] == 3
     assert called(written("x.json", "{}"))[0] == 3
-    assert called(os.path.join(FOLDER.name, "absent"))[0] == 8
+    absent = os.path.join(FOLDER.name, "absent")
+    assert called(absent) == (8, "", f"tarn.read: {absent}: No such file or directory\n")
+    assert called("") == (8, "", "tarn.read: '': No such file or directory\n")
     assert called(step, "-o", os.path.join(FOLDER.name, "no/such/folder.json"))[0] == 8
     trace = written("k.json", kineto(("while.6", "cpu_op", 0, 1, {})))
     assert called(trace)[0] == 2
-    code, _, err = called(trace, "--costs-of", goal, "-o", goal)
+    code, _, err = called(trace, "--costs-of", goal, "-o", os.path.join(FOLDER.name, "timed.json"))
     assert code == 3 and "no event" in err
     world = Somas(8)
     world.place()
@@ -851,6 +867,30 @@ def the_command_has_documented_exit_codes():
         tensor["offset"] = 0
     code, _, err = called(written("w.ir", world.dump()), "-o", goal, "--plan", plan)
     assert code == 6 and "refused" in err, (code, err)
+
+
+@test
+def no_file_that_is_read_is_written_and_none_is_written_twice():
+    program = written("kept.hlo", ASYNC)
+    linked, hard, dangling = (os.path.join(FOLDER.name, name) for name in ("linked.hlo", "hard.hlo", "dangling"))
+    new = os.path.join(FOLDER.name, "new.json")
+    os.symlink("kept.hlo", linked)
+    os.link(program, hard)
+    os.symlink("new.json", dangling)
+    world = Somas(8)
+    world.place()
+    dump, trace = written("kept.ir", world.dump()), written("kept.json", kineto(("while.6", "cpu_op", 0, 1, {})))
+    buffers, ranges = (shutil.copy(data(name), FOLDER.name) for name in ("step-buffer-assignment.txt", "step-live-range.txt"))
+    before = {path: os.stat(path) for path in (program, dump, trace, buffers, ranges)}
+    for words in ((program, "-o", program), (program, "-o", linked), (program, "-o", hard), (linked, "-o", program),
+                  (program, "-o", os.path.join(FOLDER.name, ".", "kept.hlo")), (dump, "--plan", dump),
+                  (dump, "-o", new, "--plan", new), (dump, "-o", new, "--plan", dangling),
+                  (trace, "--costs-of", program, "-o", program), (trace, "--costs-of", program, "-o", trace),
+                  (buffers, "--live-ranges", ranges, "-o", ranges), (buffers, "--live-ranges", ranges, "--plan", buffers)):
+        code, out, err = called(*words)
+        assert code == 2 and not out and "are one file, which would be" in err, (words, code, err)
+    assert not os.path.exists(new) and all(os.stat(path) == was for path, was in before.items())
+    assert called(program, "-o", new)[0] == 0 == called(program, "-o", new)[0]  # a result may be replaced
 
 
 @test

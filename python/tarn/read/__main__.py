@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -85,10 +86,30 @@ def _reading(arguments: Any) -> Reading:
     return read(arguments.file, name, **(_options(arguments, name) if name else {}))
 
 
+def _is_same_file(one: str, other: str) -> bool:
+    """Is it one regular file, by links too? Of what does not exist yet: is it one path?"""
+    if os.path.exists(one) and os.path.exists(other):
+        return os.path.isfile(one) and os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _check_files(arguments: Any) -> None:
+    """No file that is read is written, and none is written twice."""
+    written = [path for path in (arguments.output, arguments.plan) if path]
+    read_too = [path for path in (arguments.file, arguments.costs_of, arguments.live_ranges) if path]
+    pairs = [(path, other, "read and written") for path in written for other in read_too]
+    pairs += [(path, other, "written twice") for path, other in zip(written, written[1:])]
+    for path, other, what in pairs:
+        if _is_same_file(path, other):
+            raise tarn.UsageError(f"'{path}' and '{other}' are one file, which would be {what}; "
+                                  "write to another one")
+
+
 def run(words: Optional[Sequence[str]] = None) -> int:
     """The command; returns its exit code."""
     arguments = parser().parse_args(words)
     try:
+        _check_files(arguments)
         reading = _reading(arguments)
         if arguments.output:
             reading.graph.save(arguments.output)
@@ -101,7 +122,8 @@ def run(words: Optional[Sequence[str]] = None) -> int:
         return next((code for code, kind in tarn.errors.BY_STATUS.items()
                      if isinstance(error, kind)), 8)
     except OSError as error:
-        print(f"tarn.read: {error}", file=sys.stderr)
+        said = f"{error.filename or repr('')}: {error.strerror}" if error.strerror else str(error)
+        print(f"tarn.read: {said}", file=sys.stderr)
         return 8
     for text in reading.assumed:
         print(f"assumed: {text}", file=sys.stderr)

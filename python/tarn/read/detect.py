@@ -23,6 +23,7 @@ TRACE = "trace"  # which has costs for a graph that is there
 _MODEL = "it has no graph; read the model that it belongs to"
 _EXPORT = "write the model with torch.export.save, or as ONNX, and read that"
 _PROTOBUF = "write the model as ONNX, TensorFlow Lite, StableHLO or HLO text, and read that"
+_OF_TARN = "it needs no conversion; `tarn` and tarn.Graph.load read graphs, tarn.Plan.load plans"
 _LOOKED_AT = 1 << 16
 _MAGIC = {b"TFL3": "tflite", b"ET12": "executorch"}
 
@@ -124,6 +125,9 @@ def _unreadable(data: bytes) -> Optional[tuple[str, str]]:
         return "weights in GGUF", _MODEL
     if data.startswith(b"\x89HDF\r\n"):
         return "an HDF5 file, as Keras writes weights", _MODEL
+    of_tarn = re.match(rb'\s*\{\s*"format"\s*:\s*"tarn\.(\w+)"', data)
+    if of_tarn:
+        return f"a file of Tarn (tarn.{of_tarn[1].decode('ascii', 'replace')})", _OF_TARN
     if _is_tensor_flow(data):
         return "a protobuf of TensorFlow or XLA", _PROTOBUF
     return None

@@ -786,7 +786,7 @@ def what_cannot_be_planned_comes_from_the_heap():
         for _ in range(8):
             with memory.iteration():
                 assert (torch.ones(100) * 2).sum() == 200
-    assert len(told) == 3 and "no plan fits 1 bytes" in str(told[0].message), told
+    assert len(told) == 3 and "no plan fits 1 byte," in str(told[0].message), told
     assert memory.report()["served"] == 0 and memory.report()["skipped"] == 5, memory.report()
 
 
