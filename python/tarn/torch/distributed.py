@@ -69,6 +69,9 @@ class DistributedStep(AgreeingStep):
                              "other plans; give effort, which is counted, instead of seconds")
         self._group, self._limit = process_group, int(bucket_mb * (1 << 20))
         self._talks, self._reduced = 0, 0
+        self._said = {"PyTorch": torch.__version__, "Tarn": tarn.__version__,
+                      **{option: "a function" if callable(value) else repr(value)
+                         for option, value in options.items() if option != "costs"}}
         self.wire = council(process_group, timeout)
         held = [*model.named_parameters(), *model.named_buffers()]
         mine = [(name, tuple(t.shape), t.dtype, t.requires_grad) for name, t in held]
@@ -196,8 +199,20 @@ class DistributedStep(AgreeingStep):
         if self._is_example:
             identities = self._captured(variant.plan.identity)
             if len(set(identities)) > 1:
-                raise tarn.Rejected(f"the ranks' plans differ: {identities}")
+                raise tarn.Rejected(f"the ranks' plans differ: {self._otherwise()}")
         return variant
+
+    def _otherwise(self) -> str:
+        """Which options differ from rank to rank, with the values; all ranks call this."""
+        told = self.wire.told(self._said, "the comparison of options")
+        found = []
+        for option in dict.fromkeys(option for said in told for option in said):
+            values = [said.get(option, "not given") for said in told]
+            if len(set(values)) > 1:
+                found.append(f"{option} is " + ", ".join(
+                    f"{value} on rank {rank}" for rank, value in zip(self.wire.members, values)))
+        return "; ".join(found) or ("their options and versions are equal, so their processors, "
+                                    "libraries or settings of PyTorch are not")
 
     def _captured(self, mine: Any, error: Optional[BaseException] = None) -> Any:
         """What each rank has captured; all ranks call this twice, with None where they have not.

@@ -37,6 +37,12 @@ NAMES: list[tuple[str, ...]] = [("is_compiling", "is_dynamo_compiling", "is_expo
 ANSWERS = [{function: False for function in tracing_state_functions() if function.__name__ in names}
            for names in NAMES]
 IGNORES = hasattr(config, "ignore_logging_functions")
+CAUSES = {  # of errors of PyTorch, by a part of their text
+    "SparseTensorImpl": "a gradient or a tensor is sparse, and only dense ones have a place in an "
+                        "arena: make them dense (as nn.Embedding does with sparse=False)",
+    "Expected a proper Tensor but got None":
+        "PyTorch cannot trace the backward pass of one of its operators; oneDNN's LSTM on the CPU is "
+        "one, and with torch.backends.mkldnn.flags(enabled=False) around all steps it is not used"}
 LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 
 
@@ -136,6 +142,8 @@ def reason(error: Any, what: str = "captured") -> Any:
     text = " ".join(line.strip() for line in told.splitlines()[:2])
     if isinstance(error, DataDependentOutputException):
         text = "the value of a tensor is needed on the host (.item())"
+    cause = next((cause + ": " for part, cause in CAUSES.items() if part in told), "")
     places = re.findall(r'File "(.+)", line (\d+)', told)
     users = [f" ({file}, line {line})" for file, line in places if not file.startswith(ours)]
-    return f"the step could not be {what}: {type(error).__name__}: {text}" + "".join(users[-1:])
+    return (f"the step could not be {what}: {cause}{type(error).__name__}: {text}"
+            + "".join(users[-1:]))

@@ -71,7 +71,7 @@ def raises(kind, *words, mine=None):
     except (mine or kind if is_first() else kind) as error:
         assert all(word in str(error) for word in words), error
     else:
-        raise SystemExit("nothing was raised")
+        raise SystemExit(f"nothing was raised, for {words}")
 
 
 def bits():
@@ -125,6 +125,21 @@ def too_large():
         tarn.torch.ddp(base, adam(base.parameters()), loss_of, batch(64 if is_first() else 8), budget=budget)
     with raises(tarn.Rejected, "" if is_first() else "on rank 1", mine=tarn.UsageError):
         tarn.torch.ddp(base, adam(base.parameters()), loss_of, batch(), **{"reordr" if is_first() else "reorder": True})
+
+
+def other_options():
+    """Plans that differ, because rank 1 has been given something else: it is said what."""
+    def made(budget=1.0, **options):
+        base, batch = network()
+        return tarn.torch.ddp(base, adam(base.parameters()), loss_of, batch(64), compare=False, budget=budget, **options)
+
+    footprint = made().plan.footprint
+    for fuse, option, one, other in ((False, "budget", footprint, footprint - 1000), (True, "budget", 1.0, 0.9),
+                                     (False, "fuse", True, False)):
+        with raises(tarn.Rejected, f"plans differ: {option} is {one} on rank 0, {other} on rank 1"):
+            made(**{"fuse": fuse, option: other if is_first() else one})
+    with raises(tarn.Rejected, "plans differ: clip is a function on rank 0, not given on rank 1"):
+        made(**({} if is_first() else {"clip": lambda parameters: torch.nn.utils.clip_grad_norm_(parameters, 1)}))
 
 
 def refused():
@@ -214,7 +229,7 @@ def between_steps():
 
 
 CASES = {function.__name__: function for function in (
-    bits, losses_that_raise, too_large, refused, other_gradients, failing, hanging, dying, between_steps)}
+    bits, losses_that_raise, too_large, other_options, refused, other_gradients, failing, hanging, dying, between_steps)}
 
 if __name__ == "__main__":
     main(CASES)

@@ -14,7 +14,7 @@ def many(name, count, *cases):
     return ranks.named(name, RANKS, count, *cases)
 
 
-AGREEMENT = ("bits", "losses_that_raise", "too_large", "refused", "other_gradients")
+AGREEMENT = ("bits", "losses_that_raise", "too_large", "other_options", "refused", "other_gradients")
 
 # The short version has each kind of case on two ranks; the long one all of them, on four ranks, too.
 SHORT = [many("ranks_agree_before_each_step", 2, *AGREEMENT),

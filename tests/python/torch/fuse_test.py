@@ -12,6 +12,7 @@ import threading
 import warnings
 from unittest import mock
 
+import compiled_peak
 import torch
 import torch.nn.functional as F
 from cases import raises, run
@@ -508,6 +509,59 @@ def threads_that_sum_in_order_leave_the_mode_as_it_was():
     torch.set_deterministic_debug_mode(0)
 
 
+FORWARD = """
+kernel = async_compile.triton('kernel', '')
+
+def call(args):
+    x, w = args
+    args.clear()
+    a = empty_strided_cpu((2, 128), (128, 1), torch.float32)
+    kernel.run(x, w, a, stream=0)
+    b = empty_strided_cpu((3, 128), (128, 1), torch.float32)
+    kernel.run(a, b, stream=0)
+    view = reinterpret_tensor(b, (3, 64), (128, 1), 64)
+    del b
+    loss = empty_strided_cpu((), (), torch.float32)
+    del a
+    large = empty_strided_cpu((LARGE, 128), (128, 1), torch.float32)
+    del view
+    del large
+    saved = empty_strided_cpu((4, 128), (128, 1), torch.float32)
+    also = empty_strided_cpu((2, 128), (128, 1), torch.float32)
+    extern_kernels.mm(x, w, out=also)
+    return (loss, saved, reinterpret_tensor(also, (256,), (1,), 0), w)
+"""
+BACKWARD = """
+kernel = async_compile.triton('kernel', '')
+
+def call(args):
+    saved, also, w, tangent = args
+    args.clear()
+    g = torch.ops.aten.mul.Tensor(reinterpret_tensor(saved, (3, 128), (128, 1), 0), tangent)
+    del saved
+    h = empty_strided_cpu((5, 128), (128, 1), torch.float32)
+    kernel.run(g, h, stream=0)
+    del also
+    k = empty_strided_cpu((100,), (1,), torch.float32)
+    return (g, None, k)
+"""
+
+
+def the_estimate_of_torch_compile_counts_what_is_alive():
+    """compiled_peak.py on sources written by hand. Of 512 bytes each, as sizes are rounded up, the forward pass has alive, at its
+    most, `view` (the 3 of b), 1 of the loss and `large`; it leaves 1 + 4 + 2. The backward pass then adds the 3 of g, takes the
+    4 of `saved` away, and adds 5: 1 + 2 + 3 + 5. The weight w, the batch and the tangent do not count."""
+    x, w, tangent = torch.ones(2, 4), torch.ones(4, 128), torch.ones(())
+    saved, also = torch.ones(4, 128), torch.ones(256)
+    for large, most in ((4, 11), (7, 11), (8, 12), (90, 94)):
+        passes = [compiled_peak._Pass(FORWARD.replace("LARGE", str(large)), [("x", x), ("w", w)], ["loss", "saved", "also", "w"]),
+                  compiled_peak._Pass(BACKWARD, [("saved", saved), ("also", also), ("w", w), ("tangent", tangent)], ["g", None, "k"])]
+        with mock.patch.object(compiled_peak, "_sources", lambda *_, passes=passes: passes):
+            found = compiled_peak.compiled(None, ())
+        assert (found.peak, found.saved) == (512 * most, 512 * 7), (large, found)
+        assert (found.gradients, found.launches) == (3 * 512 + 400, 5), (large, found)
+
+
 if __name__ == "__main__":
     wanted = [name for name in sys.argv[1:] if name.isidentifier() and name != "all"]
     run([globals()[name] for name in wanted] or [what_calls_write_is_read_from_signatures_and_schemas, unknown_statements_are_refused,
@@ -519,4 +573,4 @@ if __name__ == "__main__":
          a_rounding_that_decides_much_is_no_fault, gradients_that_are_all_rounding_are_no_fault, a_loss_in_chunks_agrees_too,
          a_budget_in_bytes_has_as_few_chunks_as_fit,
          tables_of_embeddings_get_the_sums_of_their_rows, threads_that_sum_in_order_leave_the_mode_as_it_was,
-         random_numbers_in_another_order_are_refused, graphs_of_kernels_can_be_saved])
+         the_estimate_of_torch_compile_counts_what_is_alive, random_numbers_in_another_order_are_refused, graphs_of_kernels_can_be_saved])

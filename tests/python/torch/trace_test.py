@@ -12,7 +12,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 from cases import run
-from networks import OLDER
+from networks import OLDER, eager_step
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -353,14 +353,45 @@ def other_reasons_are_told():
         warnings.simplefilter("ignore", RuntimeWarning)
         step = tarn.torch.step(sparse, torch.optim.SGD(sparse.parameters(), 0.1), loss_of,
                                (torch.randint(0, 50, (8, 1)), torch.randint(0, 3, (8,))))
-    assert step.graph is None and "Sparse" in step.reason
+    assert step.graph is None and "sparse=False" in step.reason and "Sparse" in step.reason, step.reason
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells, self.out = nn.LSTM(8, 8, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.out(self.cells(x)[0][:, -1])
+
+
+def an_lstm_of_onednn_says_what_to_do():
+    """Where PyTorch has oneDNN; without it the LSTM is planned."""
+    def made():
+        torch.manual_seed(0)
+        model = Recurrent()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        return model, optimizer, tarn.torch.step(model, optimizer, loss_of, batch)
+
+    batch = torch.randn(4, 5, 8), torch.randint(0, 3, (4,))
+    if torch.backends.mkldnn.is_available():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            step = made()[2]
+        assert step.plan is None and "mkldnn.flags(enabled=False)" in step.reason, step.reason
+    with torch.backends.mkldnn.flags(enabled=False):
+        (one, eager, _), (two, _, step) = made(), made()
+        for _ in range(4):
+            assert torch.equal(step(*batch), eager_step(one, eager, *batch)) and step.reason is None, step.reason
+        assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters()))
 
 
 TESTS = [real_strides_and_types_are_bound, autocast_around_a_step_is_that_of_the_moment,
          a_batch_may_be_a_part_of_another_tensor, parameters_may_be_complex_empty_and_parts_of_a_storage,
          parameters_that_join_the_training_are_trained, steps_may_change_more_than_tensors,
          checkpoints_are_kept_unless_they_draw_random_numbers,
-         masks_of_a_compiler_that_mask_nothing_are_dropped, masks_that_may_mask_are_kept, other_reasons_are_told]
+         masks_of_a_compiler_that_mask_nothing_are_dropped, masks_that_may_mask_are_kept, other_reasons_are_told,
+         an_lstm_of_onednn_says_what_to_do]
 
 if __name__ == "__main__":
     run([test for test in TESTS if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]])
