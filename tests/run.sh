@@ -14,7 +14,7 @@
 # thread sanitizer, where those of the suite `thread` do, without the methods of papers (-Dpapers=false);
 # clang makes it, whose OpenMP tells the sanitizer what it orders (Archer). Where clang's OpenMP cannot be had,
 # gcc makes it without OpenMP, and the report says so: then one thread searches, and no race of the search is found.
-# With `fuzz`, a fourth one of clang's, where every fuzzer runs for half a minute (tests/fuzz/run.sh).
+# With `fuzz`, a fourth one of clang's, where every fuzzer runs for 15 seconds (tests/fuzz/run.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -99,7 +99,7 @@ else
 fi
 
 if [[ " ${with[*]} " == *" fuzz "* ]]; then
-    tests/fuzz/run.sh build-fuzz 30 || status=1
+    tests/fuzz/run.sh build-fuzz 15 || status=1
     [ ! -e build-fuzz/meson-logs/testlog.json ] || logs+=(build-fuzz/meson-logs/testlog.json)
 fi
 
