@@ -188,6 +188,19 @@ static enum tarn_status check_arms_of(const struct tarn_graph *graph,
                                tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
                                tarn_op_label(graph, u).text);
     }
+    for (uint32_t i = 0; i < tarn_extra(op)->implementations_count; i++) {
+        const struct tarn_list *inputs = &tarn_extra(op)->implementations[i].inputs;
+        for (size_t k = 0; k < inputs->count; k++) {
+            uint32_t t = inputs->ids[k], u = graph->tensors[t].producer;
+            if (u == TARN_NONE || !tarn_ops_exclude(graph, u, v)) continue;
+            return tarn_report_bad(
+                report, tarn_location_at(v, t, "/ops/%u/implementations/%u/inputs/%zu", v, i, k),
+                "%s has an implementation that reads %s, which %s makes in another arm of a "
+                "conditional: they never run in one iteration",
+                tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
+                tarn_op_label(graph, u).text);
+        }
+    }
     for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
         uint32_t t = tarn_outputs(op)[k], u = graph->tensors[graph->tensors[t].root].producer;
         if (u == TARN_NONE || tarn_op_is_inside(graph, v, u)) continue;

@@ -57,7 +57,8 @@ class Drawn:
 
     def add_op(self, number, streams):
         draw, has = self.draw, self.has
-        read = draw.sample(range(len(self.tensors)), min(draw.randint(0, 3), len(self.tensors)))
+        known = range(len(self.tensors))
+        read = draw.sample(known, min(draw.randint(0, 3), len(known)))
         op = {"id": number, "name": f"o{number}", "kind": "matmul", "stream": draw.randrange(streams), "inputs": read, "outputs": []}
         self.ops.append(op)
         if "view" in has and read and draw.random() < 0.12:
@@ -80,7 +81,10 @@ class Drawn:
         if "cost" in has:
             op["cost"] = draw.choice([0, 1000, 5000, 20000])
         if "implementations" in has and draw.random() < 0.3:
-            op["implementations"] = [{"name": "other", "cost": draw.choice([0, 1000, 9000]), "workspace": draw.randint(0, self.largest)}]
+            other = {"name": "other", "cost": draw.choice([0, 1000, 9000]), "workspace": draw.randint(0, self.largest)}
+            if known and draw.random() < 0.6:  # of any stream, whose op may come later in another order
+                other["inputs"] = draw.sample(known, min(2, len(known)))
+            op["implementations"] = [other]
 
     def groups(self):
         roots = [t["id"] for t in self.tensors if "alias_of" not in t and "space" not in t]

@@ -127,6 +127,19 @@ static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
     tarn_form_read(reading, form, version);
 }
 
+/* Are all inputs of the implementation there when the op runs? An op that comes later in the list
+ * may make one: then the implementation cannot be chosen in this order. */
+static bool has_inputs(const struct tarn_reading *reading, uint32_t v, uint32_t i)
+{
+    const struct tarn_graph *graph = reading->graph;
+    struct tarn_list inputs = inputs_of(&graph->ops[v], i);
+    for (size_t k = 0; k < inputs.count; k++)
+        if (!graph->storages[graph->tensors[inputs.ids[k]].storage].persistent &&
+            reading->model->tensor_version[inputs.ids[k]] == TARN_NONE)
+            return false;
+    return true;
+}
+
 static void add_form(struct tarn_reading *reading, uint32_t v, uint32_t i)
 {
     struct tarn_recompute_model *model = reading->model;
@@ -254,7 +267,7 @@ void tarn_reading_forms(struct tarn_reading *reading, uint32_t v)
     uint32_t begin = model->op_forms[v].begin;
     add_choices(reading, &model->forms[begin], TARN_NONE);
     for (uint32_t i = 0; i < tarn_extra(op)->implementations_count; i++) {
-        if (first_of_form(op, i) != i) continue;
+        if (first_of_form(op, i) != i || !has_inputs(reading, v, i)) continue;
         add_form(reading, v, i);
         add_choices(reading, &model->forms[model->forms_count - 1], i);
     }
