@@ -68,10 +68,8 @@ struct placer {
 bool tarn_pairwise_is_needed(const struct tarn_graph *graph)
 {
     if (graph->conditionals_count > 0) return true;
-    for (uint32_t a = 0; a < graph->planned_count; a++) {
-        uint32_t t = graph->storages[a].tensor;
-        if (t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED) return true;
-    }
+    for (uint32_t a = 0; a < graph->planned_count; a++)
+        if (tarn_storage_is_fixed(graph, a)) return true;
     for (uint32_t g = 0; g < graph->groups_count; g++)
         if (graph->groups[g].within && !graph->groups[g].persistent) return true;
     return false;

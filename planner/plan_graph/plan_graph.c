@@ -209,13 +209,7 @@ static enum tarn_status raise_bound(void *user, uint64_t *bound)
     return status;
 }
 
-static bool is_fixed(const struct tarn_graph *graph, uint32_t a)
-{
-    uint32_t t = graph->storages[a].tensor;
-    return t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED;
-}
-
-/* No arena ends before the storages do that the graph fixes in it. */
+/* Raises the bound to the end of the last storage that has a fixed offset. */
 static void raise_to_fixed(struct tarn_planning *planning)
 {
     const struct tarn_graph *graph = planning->view.graph;
@@ -223,7 +217,7 @@ static void raise_to_fixed(struct tarn_planning *planning)
     planning->last_fixed = TARN_NONE;
     for (uint32_t a = 0; a < blocks->storages_count; a++) {
         uint64_t end;
-        if (!is_fixed(graph, a) ||
+        if (!tarn_storage_is_fixed(graph, a) ||
             !tarn_size_add(tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]),
                            blocks->reserved[a], &end) ||
             !tarn_size_round_up(end, planning->plan->alignment, &end) ||
@@ -386,7 +380,7 @@ static enum tarn_status find_fixed(const struct tarn_planning *planning, uint64_
         struct tarn_block block = tarn_block_at(blocks, b);
         for (uint32_t i = 0; i < block.members_count; i++) {
             uint32_t a = block.members[i];
-            if (!is_fixed(graph, a)) continue;
+            if (!tarn_storage_is_fixed(graph, a)) continue;
             uint64_t wanted = tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]);
             uint64_t start = start_of(blocks, a, wanted);
             if (fixed[b] != TARN_NO_OFFSET && fixed[b] != start)

@@ -234,6 +234,13 @@ static inline bool tarn_op_is_inside(const struct tarn_graph *graph, uint32_t v,
     return true;
 }
 
+/* Does the graph say at which offset the storage lies? */
+static inline bool tarn_storage_is_fixed(const struct tarn_graph *graph, uint32_t storage)
+{
+    uint32_t t = graph->storages[storage].tensor;
+    return t != TARN_NONE && graph->tensors[t].offset_rule == TARN_OFFSET_FIXED;
+}
+
 /* Does a storage hold something only in some iterations? */
 static inline bool tarn_storage_is_conditional(const struct tarn_graph *graph, uint32_t storage)
 {

@@ -173,34 +173,39 @@ static enum tarn_status check_branch(struct tarn_graph *graph, const struct tarn
     return TARN_OK;
 }
 
+/* what: how the op reads the tensor, in the message. */
+static enum tarn_status check_read(const struct tarn_graph *graph, const struct tarn_report *report,
+                                   uint32_t v, uint32_t t, const char *what,
+                                   struct tarn_location here)
+{
+    uint32_t u = graph->tensors[t].producer;
+    if (u == TARN_NONE || !tarn_ops_exclude(graph, u, v)) return TARN_OK;
+    return tarn_report_bad(report, here,
+                           "%s %s %s, which %s makes in another arm of a conditional: they never "
+                           "run in one iteration",
+                           tarn_op_label(graph, v).text, what, tarn_tensor_label(graph, t).text,
+                           tarn_op_label(graph, u).text);
+}
+
 /* An op's inputs must exist whenever it runs, and a storage that it writes in place must exist at
  * all: otherwise it would overwrite another arm's storage in these bytes. */
 static enum tarn_status check_arms_of(const struct tarn_graph *graph,
                                       const struct tarn_report *report, uint32_t v)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
-    for (uint32_t k = 0; k < op->inputs_count; k++) {
-        uint32_t t = op->inputs[k], u = graph->tensors[t].producer;
-        if (u == TARN_NONE || !tarn_ops_exclude(graph, u, v)) continue;
-        return tarn_report_bad(report, tarn_location_at(v, t, "/ops/%u/inputs/%u", v, k),
-                               "%s reads %s, which %s makes in another arm of a conditional: they "
-                               "never run in one iteration",
-                               tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
-                               tarn_op_label(graph, u).text);
-    }
+    enum tarn_status status = TARN_OK;
+    for (uint32_t k = 0; k < op->inputs_count && status == TARN_OK; k++)
+        status = check_read(graph, report, v, op->inputs[k], "reads",
+                            tarn_location_at(v, op->inputs[k], "/ops/%u/inputs/%u", v, k));
     for (uint32_t i = 0; i < tarn_extra(op)->implementations_count; i++) {
         const struct tarn_list *inputs = &tarn_extra(op)->implementations[i].inputs;
-        for (size_t k = 0; k < inputs->count; k++) {
-            uint32_t t = inputs->ids[k], u = graph->tensors[t].producer;
-            if (u == TARN_NONE || !tarn_ops_exclude(graph, u, v)) continue;
-            return tarn_report_bad(
-                report, tarn_location_at(v, t, "/ops/%u/implementations/%u/inputs/%zu", v, i, k),
-                "%s has an implementation that reads %s, which %s makes in another arm of a "
-                "conditional: they never run in one iteration",
-                tarn_op_label(graph, v).text, tarn_tensor_label(graph, t).text,
-                tarn_op_label(graph, u).text);
-        }
+        for (size_t k = 0; k < inputs->count && status == TARN_OK; k++)
+            status =
+                check_read(graph, report, v, inputs->ids[k], "has an implementation that reads",
+                           tarn_location_at(v, inputs->ids[k],
+                                            "/ops/%u/implementations/%u/inputs/%zu", v, i, k));
     }
+    if (status != TARN_OK) return status;
     for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
         uint32_t t = tarn_outputs(op)[k], u = graph->tensors[graph->tensors[t].root].producer;
         if (u == TARN_NONE || tarn_op_is_inside(graph, v, u)) continue;

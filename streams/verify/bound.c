@@ -8,7 +8,7 @@
  *                  come before that stream's last launch before the cut.
  *     gaps         runs of group members outside A, by their first member.
  *
- * An arena ends behind every storage that the graph fixes in it, too; that needs no certificate.
+ * No arena ends before a storage with a fixed offset does; that needs no certificate.
  *
  * "Comes before" is decided by forward clocks, kept for the launches that matter.
  * Cost: O(steps + waits S) for the clocks, O(touches S) for A; more for gaps. */
@@ -478,16 +478,14 @@ static enum tarn_status find_members(struct proof *proof, uint64_t *proved,
 
 /* ---- Fixed storages ---- */
 
-/* Raises what is proved to the end of the last storage that the graph fixes in the space. */
+/* Raises *proved to the end of the last storage of this space that has a fixed offset. */
 static void raise_to_fixed(const struct proof *proof, uint64_t *proved)
 {
     const struct tarn_graph *graph = proof->plan->graph;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *storage = &graph->storages[a];
         uint64_t end;
-        if (storage->space != proof->space || storage->tensor == TARN_NONE ||
-            graph->tensors[storage->tensor].offset_rule != TARN_OFFSET_FIXED)
-            continue;
+        if (storage->space != proof->space || !tarn_storage_is_fixed(graph, a)) continue;
         if (tarn_size_add(tarn_tensor_wanted(&graph->tensors[storage->tensor]), proof->reserved[a],
                           &end))
             *proved = tarn_larger(*proved, end);

@@ -224,7 +224,7 @@ static void check_fixed(const struct tarn_plan *plan, uint32_t storage,
                         struct tarn_verdict *verdict)
 {
     uint32_t t = plan->graph->storages[storage].tensor;
-    if (t == TARN_NONE || plan->graph->tensors[t].offset_rule != TARN_OFFSET_FIXED) return;
+    if (!tarn_storage_is_fixed(plan->graph, storage)) return;
     uint64_t offset = offset_in_space(plan, storage),
              wanted = tarn_tensor_wanted(&plan->graph->tensors[t]);
     if (offset == wanted) return;

@@ -75,7 +75,8 @@ class Drawn:
         if "in place" in has:
             pairs = [[a, b] for a in read for b in op["outputs"] if not {"alias_of"} & {*self.tensors[a], *self.tensors[b]}
                      and self.tensors[b]["size"] <= self.tensors[a]["size"]]
-            op.update(inplace=pairs[:1]) if pairs and draw.random() < 0.6 else None
+            if pairs and draw.random() < 0.6:
+                op["inplace"] = pairs[:1]
         if "arms" in has and draw.random() < 0.4:
             op["branch"] = [[0, draw.randrange(2)]]
         if "cost" in has:

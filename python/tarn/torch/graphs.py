@@ -118,8 +118,8 @@ class Recorded:
         self._pools.clear()
 
     def replay(self) -> None:
-        """Runs the step. Graphs are valid only in the arena of their capture: where a library has kept
-        bytes of that arena, the program goes on in another one."""
+        """Runs the step. Graphs are valid only in the arena of their capture. If a library has kept
+        bytes of that arena, the program moves to another one."""
         program = self._program
         self.was_whole = True
         self._drawn.begin()

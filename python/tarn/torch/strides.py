@@ -42,7 +42,7 @@ class Fakes(FakeTensorMode):  # type: ignore[misc, unused-ignore]
 
 
 class Watching(torch.fx.Interpreter):  # type: ignore[misc, unused-ignore]
-    """Runs a graph. Raises Otherwise if a call fails behind results with other strides than traced."""
+    """Runs a graph. Raises Otherwise if a call fails after results with other strides than traced."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(module)

@@ -1,4 +1,5 @@
-"""What a step of torch.compile has alive at once, and a guess of its time, on a GPU that is not there. Inductor's source of the forward and of the backward pass is made as torch.compile makes it (with its min-cut partition, or
+"""What a step of torch.compile has alive at once, and a guess of its time, on a GPU that is not there.
+Inductor's source of the forward and of the backward pass is made as torch.compile makes it (with its min-cut partition, or
 within an `activation_memory_budget`), and run on fake tensors: kernels do nothing, allocations and `del` are real. What is
 saved between the passes counts, and gradients stay until both passes have ended, as the optimizer needs them. Parameters,
 batch and workspaces do not count."""

@@ -235,8 +235,9 @@ class Region:
         return not any(map(self._is_large, self.made)) and len(self.rows) > 1
 
     def count(self, most: int, room: int = 0) -> int:
-        """The largest number of blocks up to `most` that all rows can be divided into. room: bytes for the logits
-        of a block; the smallest number for which they fit is taken, if there is one. 0: rows cannot be divided."""
+        """The largest number of blocks up to `most` that all rows can be divided into. room: bytes for the
+        logits of a block; the smallest number for which they fit is taken, if there is one. 0: rows cannot
+        be divided."""
         sizes = {_shape(node)[rows] for node, rows in self.rows.items()}
         for node, rows in self.rows.items():
             sizes |= {_shape(a)[d] for a, d in (rows_of_arguments(node, rows) or {}).items() if d is not None}
@@ -355,8 +356,9 @@ class _Blocks:
 
 
 def chunked(module: torch.fx.GraphModule, most: int, room: int = 0) -> Optional[torch.fx.GraphModule]:
-    """A functional graph in which the largest product, and what treats its rows apart, is computed in up to `most`
-    blocks; None if there is none that is worth it. room: see Region.count. Fake tensors have to be told anew."""
+    """A functional graph in which the largest product, and the ops that treat its rows separately, are
+    computed in up to `most` blocks; None if that gains nothing. room: see Region.count. The caller computes
+    the fake tensors again."""
     part = region(module.graph)
     count = part.count(most, room) if part else 0
     if not part or not count:
