@@ -12,6 +12,7 @@ import torch
 
 from ..kernel import Kernel
 from ..tensors import tensors_of
+from .random_numbers import layout
 from .source import Alias, Buffer, Call, Ended, Refused, Source, called, names_in, text
 
 
@@ -27,9 +28,9 @@ class Calls:
     """`module`: the graph; `own_peak`: see Fused; after `bind` its kernels may be called."""
 
     def __init__(self, source: Source, inputs: Sequence[tuple[str, Any]],
-                 constants: dict[str, Any], mode: Any) -> None:
+                 constants: dict[str, Any], mode: Any, drawn: Sequence[Any]) -> None:
         """inputs: names of the graph's inputs and fake tensors, as Inductor was given them; the last
-        ones are constants."""
+        ones are constants. drawn: of eager execution's random ops (random_numbers.layouts)."""
         if len(inputs) != len(source.inputs):
             raise Refused(f"Inductor's function takes {len(source.inputs)} tensors, not {len(inputs)}")
         self.source, self._mode, self._fakes = source, mode, _fake_space(source)
@@ -37,7 +38,7 @@ class Calls:
         self._graph, root = torch.fx.Graph(), torch.nn.Module()
         self._env: dict[str, Any] = {}  # nodes by name
         self._new: dict[str, Buffer] = {}  # that nothing has written to
-        self._last_random = 0
+        self._last_random, self._drawn = 0, list(drawn)
         for own, (name, fake) in zip(source.inputs, inputs):
             if name in constants:
                 setattr(root, name, constants[name])
@@ -53,6 +54,8 @@ class Calls:
             elif isinstance(step, Call):
                 self._call(step)
             peak.note(step)
+        if self._drawn:
+            raise Refused("random numbers would be drawn fewer times than by eager execution")
         self._graph.output([self._result(expression) for expression in source.outputs])
         self.own_peak: int = peak.most
         self.module = torch.fx.GraphModule(root, self._graph)
@@ -108,7 +111,8 @@ class Calls:
         if unwritten:
             raise Refused(f"{unwritten[0]} is read before it is written: {text(call.statement)[:120]}")
         inputs = [n for n in reads if n not in self._new]
-        self._in_order(call)
+        if call.is_random:
+            self._as_eager(call, [layout(self._env[n].meta["val"]) for n in inputs])
         made = [self._new.pop(n) for n in new]
         before = [self.source.streams[s] for s in call.streams]
         node = self._emit(call.kind.rpartition(".")[2] if "." in call.kind else call.kind,
@@ -119,14 +123,16 @@ class Calls:
         if call.target:
             self._env[call.target] = self._item(node, len(made))
 
-    def _in_order(self, call: Call) -> None:
-        """Buffers are numbered as eager execution would draw them."""
-        if not call.is_random:
-            return
+    def _as_eager(self, call: Call, read: list[Any]) -> None:
+        """Is the next random op of eager execution this one? Buffers are numbered in its order. read:
+        layouts."""
         names = [call.target] if call.target else sorted(call.writes)
         number = int(names[0][3:]) if len(names) == 1 and re.match(r"buf\d+$", names[0]) else -1
-        if number < self._last_random:
+        if number < self._last_random or not self._drawn:
             raise Refused("random numbers would be drawn in another order than by eager execution")
+        if self._drawn.pop(0) not in (None, read):
+            raise Refused(f"{call.kind} would draw random numbers for tensors that lie otherwise than "
+                          "in eager execution")
         self._last_random = number
 
     def _with_views(self, call: Call) -> tuple[ast.stmt, list[str]]:

@@ -11,6 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from ..capture import Captured, mode_of
 from .chunks import chunked
 from .inductor import decompositions, joint_passes, propagate
+from .random_numbers import Drawing
 from .row_sums import simplify
 
 aten = torch.ops.aten
@@ -31,7 +32,7 @@ def functional(captured: Captured, chunks: int, room: int, settings: Mapping[str
                 decomposition_table=table)(*fakes)
         return made
 
-    made = traced(torch.func.functionalize(torch.fx.Interpreter(module).run, remove="mutations"), {})
+    made = traced(torch.func.functionalize(Drawing(module).run, remove="mutations"), {})
     for node in made.graph.find_nodes(op="call_function", target=aten.view.default):
         node.target = aten.reshape.default  # simpler ops may lay out otherwise what is viewed
     made = traced(torch.fx.Interpreter(made).run, decompositions())

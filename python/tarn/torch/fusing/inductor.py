@@ -60,7 +60,7 @@ def _known(what: str) -> Iterator[None]:
 
 def decompositions() -> dict[Any, Any]:
     """Inductor's, but of random operators, which draw the numbers of eager execution, of embeddings,
-    of empty tensors, and of sums of rows."""
+    and of sums of rows."""
     with _known("table of decompositions"):
         from torch._inductor.decomposition import select_decomp_table
         importlib.import_module("torch._inductor.lowering")  # which decompositions ask
@@ -68,19 +68,8 @@ def decompositions() -> dict[Any, Any]:
                  if not (isinstance(op, torch._ops.OpOverload)
                          and torch.Tag.nondeterministic_seeded in op.tags)}
         backward = torch.ops.aten.embedding_dense_backward.default
-        empty = torch.ops.aten.empty_permuted.default
         return {**found, backward: partial(embedding_backward, found[backward]),
-                empty: partial(_empty_permuted, found[empty]),
                 torch.ops.aten.index_put.default: index_put}
-
-
-def _empty_permuted(other: Any, size: Any, physical_layout: Any, **options: Any) -> Any:
-    """In the usual layout, an empty tensor that is no view; in PyTorch 2.9 it is one, and a copy of
-    it, as dropout makes, reads what nothing has written. In other layouts it stays one, so that
-    dropout is refused there: Inductor would draw its numbers in another order than eager execution."""
-    if list(physical_layout) == list(range(len(size))):
-        return torch.empty(size, **options)
-    return other(size, physical_layout, **options)
 
 
 def joint_passes(module: torch.fx.GraphModule, mode: Any, settings: Mapping[str, Any]) -> None:

@@ -37,6 +37,7 @@ WRITTEN = re.compile(r"(out_ptr\d+|in_out_ptr\d+|ws_ptr\w*|sem_ptr\w*)$")
 ALIASES = {"aten": "torch.ops.aten", "inductor_ops": "torch.ops.inductor",
            "_quantized": "torch.ops._quantized"}
 NOTHING = ("assert_size_stride", "assert_alignment", "args.clear", "torch.cuda.set_device")
+DRAWN = "drawn"  # of torch.ops.tarn: see random_numbers.py
 WHOLE = object()  # an argument that is no literal
 
 
@@ -197,6 +198,8 @@ class _Reader:
         if call.startswith("empty_strided_") and not tensors:
             self._unused[name] = Buffer(name, value, [])
             self._steps.append(self._unused[name])
+        elif call == f"torch.ops.tarn.{DRAWN}.default":
+            self._draw(name, value.args)  # type: ignore[attr-defined]
         elif isinstance(value, ast.Name) and tensors:
             self._steps.append(Alias(name, value, value.id, None))
         elif isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) and tensors and (
@@ -207,6 +210,16 @@ class _Reader:
         else:
             self._call(s, value, name)
         self._tensors.add(name)
+
+    def _draw(self, name: str, arguments: list[ast.expr]) -> None:
+        """An empty tensor, and an operator that fills it."""
+        operator, _, size, stride, dtype, device, numbers, shares = map(text, arguments)
+        given = [name, numbers[1:-1], "" if shares == "None" else shares]
+        empty = f"torch.empty_strided({size}, {stride}, dtype={dtype}, device={device})"
+        fill = f"torch.ops.aten.{ast.literal_eval(operator)}({', '.join(filter(None, given))})"
+        self._steps.append(Buffer(name, ast.parse(empty, mode="eval").body, []))
+        self._tensors.add(name)
+        self._expression(ast.parse(fill).body[0])  # type: ignore[arg-type]
 
     def _expression(self, s: ast.Expr) -> None:
         call = called(s.value)
