@@ -322,6 +322,7 @@ class AgreeingStep(Step):
     before Step's __init__."""
 
     wire: Alone
+    on_one_rank = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._warned: set[str] = set()  # of what: each is told once

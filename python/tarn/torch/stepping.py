@@ -337,6 +337,7 @@ class Step:
     clips_over: Sequence[str] = ()  # communicators that `clip` and hooks may use beside the loss's
     updates_over: Sequence[str] = ()  # the same, if the optimizer may use them, too
     wire: Any = None  # a collectives.Wire
+    on_one_rank = True  # it does not have to agree with steps of other ranks
 
     def __new__(cls, model: torch.nn.Module, *_arguments: Any, process_group: Any = None,
                 **_options: Any) -> Step:
@@ -364,11 +365,11 @@ class Step:
         self.strides: dict[Any, Any] = {}  # of results, where fake tensors have others
         self.device = next(p.device for group in optimizer.param_groups for p in group["params"])
         if fuse is None:
-            fuse = type(self) is Step and is_compiled(model, loss_fn)
+            fuse = self.on_one_rank and is_compiled(model, loss_fn)
         self.fuses = None if fuse is False else {} if fuse is True else dict(fuse)
         self.budget, self.offload = budget, offload
         # ranks would have to agree on plans that are made once more
-        self.bytes = int(budget) if type(self) is Step and isinstance(budget, Integral) else None
+        self.bytes = int(budget) if self.on_one_rank and isinstance(budget, Integral) else None
         for option in ("process_group", "timeout", "network"):  # of steps that communicate
             options.pop(option, None)
         for option in options:
@@ -378,7 +379,7 @@ class Step:
         in_order = keeps_order({**options, "budget": budget, "offload": offload})
         self._tries_two = self._records and streams is None and in_order
         self.merges = (in_order and self._streams == 1 and self.device.type == "cpu"
-                       and type(self) is Step)  # updates, where that takes no bytes
+                       and self.on_one_rank)  # updates, where that takes no bytes
         self._given = options
         self._options = {"alignment": ALIGNMENT[self.device.type], **options}
         self.queues = max(self._streams, len(self.streams), 2 if self._tries_two else 1)
