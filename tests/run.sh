@@ -81,9 +81,9 @@ check() {
 [ -z "$long" ] || export TARN_GRAPHS=$long
 
 # Debug information is for line numbers. Only the first build is optimised: to compile the others so
-# would take longer than their tests. Nor do they need kernels for a GPU.
+# would take longer than their tests (C++, whose tests are short, not at all). Nor do they need kernels for a GPU.
 lines=(-Dc_args=-g1 -Dcpp_args=-g1 "-Dopencl=$(asked opencl)" "-Dstarpu=$(asked starpu)" "-Dtrain=$(asked train)")
-plainly=("${lines[@]}" -Doptimization=1 -Dcuda=disabled)
+plainly=("${lines[@]}" -Doptimization=1 "-Dcpp_args=-g1 -O0" -Dcuda=disabled)
 configure tests "${lines[@]}"
 meson compile -C build-tests
 check tests
