@@ -254,6 +254,25 @@ def random_numbers_have_the_layouts_of_eager_execution():
     assert "could not be fused" in step.reason and "rrelu" in step.reason, step.reason
 
 
+class Spectrum(torch.nn.Module):
+    """Kernels do not copy complex numbers: the gradient of a real part is a copy into one."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = torch.nn.Linear(16, 16), torch.nn.Linear(16, 5)
+
+    def forward(self, x):
+        y = self.one(x)
+        return self.two((y + torch.fft.fftn(y, dim=(1, 2)).real).tanh().mean(1))
+
+
+def complex_numbers_are_copied():
+    torch.manual_seed(1)
+    data = [(torch.randn(4, 6, 16), torch.randint(0, 5, (4,))) for _ in range(4)]
+    step = compare(Spectrum, data, ways=[{}, {"reorder": True, "budget": 1.0}])
+    assert any("copy_" in op.name for op in step._first.lowered.ops), [op.name for op in step._first.lowered.ops]
+
+
 def every_shape_is_fused():
     (one, own), (two, its) = sides(NETWORKS["tiny"][0], 2)
     data = batches("tiny", 2) + [tuple(t[:1] for t in batch) for batch in batches("tiny", 2)] + batches("tiny", 2)
@@ -610,7 +629,7 @@ if __name__ == "__main__":
          a_buffer_that_is_filled_before_its_kernel_belongs_to_it, tensors_differ_by_a_share_of_all_of_their_name,
          fused_steps_agree_with_eager_ones, what_the_program_compiles_is_looked_through, plans_of_one_fused_graph_agree_to_the_bit,
          with_a_budget_no_kernel_writes_over_what_it_reads, sixteen_bits_agree_within_their_own_tolerance,
-         odd_networks_agree_too, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
+         odd_networks_agree_too, complex_numbers_are_copied, every_shape_is_fused, what_cannot_be_fused_runs_unfused_with_a_reason,
          another_inductor_is_told_plainly, a_source_is_generated_once, a_kernel_that_is_wrong_is_found_before_it_is_used,
          a_rounding_that_decides_much_is_no_fault, gradients_that_are_all_rounding_are_no_fault, a_loss_in_chunks_agrees_too,
          a_budget_in_bytes_has_as_few_chunks_as_fit,

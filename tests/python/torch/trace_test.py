@@ -347,7 +347,10 @@ def other_reasons_are_told():
     runs_eagerly("Generator", mlp, with_own_numbers)
     for why, change in (("manual_seed", seeds), ("Random.random" if OLDER else "numbers of Python", lambda _, y: y * random.random()), ("numpy", lambda _, y: y * numpy.random.rand())):
         runs_eagerly(why, lambda change=change: Around(change))
-    runs_eagerly("trace_test.py, line", mlp, lambda model, x, y: loss_of(model, x[x[:, 0] > 0], y[x[:, 0] > 0]))
+    step = runs_eagerly("trace_test.py, line", mlp, lambda model, x, y: loss_of(model, x[x[:, 0] > 0], y[x[:, 0] > 0]))
+    assert "a shape or a branch depends on the values of tensors" in step.reason, step.reason
+    runs_eagerly("a shape or a branch depends on the values of tensors", mlp,
+                 lambda model, x, y: loss_of(model, x, y) * (2.0 if model(x).sum().item() > 0 else 1.0))
     sparse = nn.Sequential(nn.Embedding(50, 3, sparse=True), nn.Flatten())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)

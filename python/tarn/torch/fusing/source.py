@@ -229,6 +229,9 @@ class _Reader:
         if owner in self._unused and method in ("zero_", "fill_") and not names_in(s.value)[1:]:
             self._unused[owner].fills.append(s)
             return
+        if method == "copy_":  # what no kernel copies, as complex numbers
+            arguments = ", ".join(map(text, s.value.args))  # type: ignore[attr-defined]
+            s = ast.parse(f"torch.ops.aten.copy_.default({owner}, {arguments})").body[0]  # type: ignore[assignment]
         self._call(s, s.value, None)
 
     def _call(self, s: ast.stmt, value: ast.expr, target: Optional[str]) -> None:
