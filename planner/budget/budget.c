@@ -323,7 +323,8 @@ static void ask_in_order(const struct question *question, struct tarn_graph *gra
 static enum tarn_status find_interleaved(const struct question *question,
                                          struct tarn_graph **result, struct tarn_error *error)
 {
-    struct tarn_budgeting budgeting = {.options = question->options, .error = error};
+    struct tarn_budgeting budgeting = {
+        .options = question->options, .planning = question->planning, .error = error};
     struct tarn_plan *plan;
     *result = NULL;
     if (question->graph->streams_count < 2) return TARN_OK;
