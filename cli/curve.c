@@ -53,8 +53,14 @@ static enum tarn_status find_budgets(struct tarn_graph *graph,
     enum tarn_status status = tarn_graph_budget_curve(graph, options, rows, *points, error);
     uint32_t first = 0; /* ended early, it has rows starting here */
     while (first < *points && rows[first].budget == 0) first++;
-    *points -= first;
-    for (uint32_t i = 0; i < *points && first > 0; i++) rows[i] = rows[first + i];
+    uint32_t count = *points;
+    *points = 0;
+    for (uint32_t i = first; i < count; i++) {
+        const struct tarn_budget_report *last = *points > 0 ? &rows[*points - 1] : NULL;
+        if (last && last->budget == rows[i].budget && last->time_ns == rows[i].time_ns)
+            continue; /* no footprint is smaller than without a budget */
+        rows[(*points)++] = rows[i];
+    }
     return status;
 }
 

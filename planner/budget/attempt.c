@@ -45,13 +45,21 @@ enum { CLOSER = 8, FULL_PARTS = 8 };
 /* Steps of search for a placement within the budget, unless the caller says how many. */
 enum { PLACE_STEPS = 40 };
 
+struct tarn_plan_options tarn_budgeting_quick(const struct tarn_plan_options *planning,
+                                              uint64_t alignment)
+{
+    return (struct tarn_plan_options){.struct_size = sizeof(struct tarn_plan_options),
+                                      .alignment = alignment,
+                                      .method = "lowest",
+                                      .threads = planning ? planning->threads : 0,
+                                      .effort = TARN_NO_EFFORT};
+}
+
 enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,
                                              struct tarn_graph *graph, struct tarn_plan **plan)
 {
-    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
-                                            .alignment = budgeting->options.alignment,
-                                            .method = "lowest",
-                                            .effort = TARN_NO_EFFORT};
+    const struct tarn_plan_options quick =
+        tarn_budgeting_quick(budgeting->planning, budgeting->options.alignment);
     return tarn_plan_make(graph, &quick, TARN_ALL_UNLIMITED, plan, budgeting->error);
 }
 

@@ -100,6 +100,10 @@ struct tarn_plan_options tarn_budgeting_placing(const struct tarn_plan_options *
  */
 uint64_t tarn_budgeting_room(const struct tarn_plan *plan, uint64_t leaving);
 
+/* Options for a plan without any search, by the threads of `planning` (NULL: the default). */
+struct tarn_plan_options tarn_budgeting_quick(const struct tarn_plan_options *planning,
+                                              uint64_t alignment);
+
 /* A plan without any search, whatever the capacities of the graph's memory spaces are. The caller
  * destroys it. */
 enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,

@@ -9,6 +9,7 @@
 #include "budget.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "attempt.h"
@@ -17,6 +18,7 @@
 #include "planner/transform/interleave.h"
 #include "planner/transform/recipe.h"
 #include "planner/transform/release.h"
+#include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -54,6 +56,50 @@ static enum tarn_status refuse_other_space(const struct tarn_budgeting *budgetin
     return status;
 }
 
+/* Raises the floor to the end of the last storage with a fixed offset: every choice runs its
+ * producer. Returns the storage; TARN_NONE: none ends above the floor. */
+static uint32_t raise_to_fixed(const struct tarn_budgeting *budgeting, uint64_t *floor)
+{
+    const struct tarn_graph *graph = budgeting->graph;
+    uint32_t last = TARN_NONE;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        uint64_t end, reserved = tarn_storage_reserved(graph, a, budgeting->model.alignment);
+        if (graph->storages[a].space != 0 || !tarn_storage_is_fixed(graph, a) ||
+            !tarn_size_add(tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]), reserved,
+                           &end) ||
+            !tarn_size_round_up(end, budgeting->model.alignment, &end) || end <= *floor)
+            continue;
+        *floor = end;
+        last = a;
+    }
+    return last;
+}
+
+/* Says what the floor is of: a storage that has a fixed offset or, if it is TARN_NONE, op v. */
+static enum tarn_status refuse_floor(const struct tarn_budgeting *budgeting, uint64_t least,
+                                     uint64_t floor, uint32_t fixed, uint32_t v)
+{
+    const struct tarn_graph *graph = budgeting->graph;
+    char of[256];
+    if (fixed != TARN_NONE)
+        snprintf(of, sizeof of, "at which %s ends, whose offset is fixed",
+                 tarn_storage_label(graph, fixed).text);
+    else
+        snprintf(of, sizeof of, "which %s needs at once%s", tarn_op_label(graph, v).text,
+                 budgeting->reorder ? "" : ", with what must be kept beside it");
+    enum tarn_status status = tarn_error_set(
+        budgeting->error, TARN_DOES_NOT_FIT,
+        "the budget of %llu bytes%s cannot be met: the least footprint found is %llu bytes; "
+        "no choice can come below %llu bytes, %s",
+        (unsigned long long)budgeting->asked,
+        budgeting->is_lowered ? ", all that the memory space's capacity leaves," : "",
+        (unsigned long long)least, (unsigned long long)floor, of);
+    if (budgeting->error && fixed == TARN_NONE) budgeting->error->op = v;
+    if (budgeting->error && fixed != TARN_NONE)
+        budgeting->error->tensor = graph->storages[fixed].tensor;
+    return status;
+}
+
 static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct tarn_attempt *best)
 {
     uint64_t floor;
@@ -65,17 +111,8 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
         tarn_error_no_memory(budgeting->error);
         return TARN_SYSTEM;
     }
-    uint32_t v = budgeting->model.order[at];
-    tarn_error_set(
-        budgeting->error, TARN_DOES_NOT_FIT,
-        "the budget of %llu bytes%s cannot be met: the least footprint found is %llu bytes; "
-        "no choice can come below %llu bytes, which %s needs at once%s",
-        (unsigned long long)budgeting->asked,
-        budgeting->is_lowered ? ", all that the memory space's capacity leaves," : "",
-        (unsigned long long)best->footprint, (unsigned long long)floor,
-        tarn_op_label(budgeting->graph, v).text,
-        budgeting->reorder ? "" : ", with what must be kept beside it");
-    if (budgeting->error) budgeting->error->op = v;
+    uint32_t fixed = raise_to_fixed(budgeting, &floor);
+    refuse_floor(budgeting, best->footprint, floor, fixed, budgeting->model.order[at]);
     return tarn_error_found(budgeting->error, TARN_DOES_NOT_FIT, best->footprint);
 }
 
@@ -323,7 +360,8 @@ static void ask_in_order(const struct question *question, struct tarn_graph *gra
 static enum tarn_status find_interleaved(const struct question *question,
                                          struct tarn_graph **result, struct tarn_error *error)
 {
-    struct tarn_budgeting budgeting = {.options = question->options, .error = error};
+    struct tarn_budgeting budgeting = {
+        .options = question->options, .planning = question->planning, .error = error};
     struct tarn_plan *plan;
     *result = NULL;
     if (question->graph->streams_count < 2) return TARN_OK;

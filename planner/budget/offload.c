@@ -105,6 +105,7 @@ enum { QUESTIONS = 2 };
 /* A graph that moves start from: the given one, or one made of it that keeps to some budget. */
 struct start {
     struct tarn_graph *graph; /* retained */
+    struct tarn_hash hash;    /* of the graph */
     struct tarn_budget_report report;
     uint64_t budget;           /* that it was made for by a brief search; 0: by none */
     budget_look look;          /* by which it was made for it */
@@ -201,10 +202,8 @@ static enum tarn_status find_time_with(const struct tarn_graph *graph, uint64_t 
 static enum tarn_status plan_quickly(const struct offloading *offloading, struct tarn_graph *graph,
                                      struct tarn_plan **plan)
 {
-    const struct tarn_plan_options quick = {.struct_size = sizeof quick,
-                                            .alignment = offloading->terms.alignment,
-                                            .method = "lowest",
-                                            .effort = TARN_NO_EFFORT};
+    const struct tarn_plan_options quick =
+        tarn_budgeting_quick(offloading->planning, offloading->terms.alignment);
     return tarn_plan_make(graph, &quick, TARN_ALL_UNLIMITED, plan, offloading->error);
 }
 
@@ -417,14 +416,25 @@ static void begin_again(const struct offloading *offloading, struct question *qu
     question->asked = 0;
 }
 
+/* The start from an equal graph; NULL: there is none. */
+static struct start *find_start(struct offloading *offloading, const struct tarn_graph *graph)
+{
+    const struct tarn_hash hash = tarn_graph_hash(graph);
+    for (uint32_t i = 0; i < offloading->starts_count; i++)
+        if (tarn_hash_equal(offloading->starts[i].hash, hash)) return &offloading->starts[i];
+    return NULL;
+}
+
 /* Adds a graph that moves start from, without any answers. */
 static enum tarn_status add_start(struct offloading *offloading, struct tarn_graph *graph,
                                   const struct tarn_budget_report *report, struct start **added)
 {
     assert(offloading->starts_count < STARTS_MAX);
     struct start *start = *added = &offloading->starts[offloading->starts_count++];
-    *start = (struct start){
-        .graph = tarn_graph_retain(graph), .report = *report, .first_ns = UINT64_MAX};
+    *start = (struct start){.graph = tarn_graph_retain(graph),
+                            .hash = tarn_graph_hash(graph),
+                            .report = *report,
+                            .first_ns = UINT64_MAX};
     enum tarn_status status = tarn_offload_model_init(&start->model, &start->region, graph,
                                                       &offloading->terms, offloading->error);
     for (int k = 0; k < QUESTIONS && status == TARN_OK; k++) {
@@ -655,12 +665,14 @@ static enum tarn_status find_bounds(struct offloading *offloading,
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(offloading->error);
 }
 
-/* Asks which moves from that graph are best. Those that cost nothing are
- * placed at once. *asked: the start, whose first_ns is then set. */
+/* Asks which moves from that graph are best, unless an equal graph was asked. Those that cost
+ * nothing are placed at once. *asked: the start, whose first_ns is then set. */
 static enum tarn_status try_moves(struct offloading *offloading, struct tarn_graph *from,
                                   const struct tarn_budget_report *report, struct start **asked)
 {
     bool is_given = from == offloading->graph;
+    *asked = find_start(offloading, from);
+    if (*asked) return TARN_OK;
     enum tarn_status status = add_start(offloading, from, report, asked);
     struct start *start = *asked;
     if (status == TARN_OK && is_given) status = find_bounds(offloading, &start->model);
@@ -754,6 +766,7 @@ static enum tarn_status try_above(struct offloading *offloading, budget_look loo
     struct tarn_budget_report report;
     struct start *start;
     uint64_t least;
+    uint32_t starts_count = offloading->starts_count;
     *fastest_ns = UINT64_MAX;
     if (bytes >= offloading->before || is_over(offloading)) return TARN_OK;
     enum tarn_status status =
@@ -761,7 +774,7 @@ static enum tarn_status try_above(struct offloading *offloading, budget_look loo
     if (status == TARN_OK && made.graph && least == UINT64_MAX) {
         status = try_moves(offloading, made.graph, &report, &start);
         *fastest_ns = start->first_ns;
-        if (is_brief) {
+        if (is_brief && offloading->starts_count > starts_count) {
             start->budget = bytes;
             start->look = look;
         }
@@ -974,7 +987,7 @@ static enum tarn_status find_least(struct offloading *offloading)
         offloading->smallest = made.graph;
         tarn_plan_destroy(made.plan);
     }
-    if (status == TARN_OK && offloading->smallest)
+    if (status == TARN_OK && offloading->smallest && !find_start(offloading, offloading->smallest))
         status = add_start(offloading, offloading->smallest, &offloading->smallest_report, &start);
     offloading->options.effort = 1 + effort / BRIEF_PART;
     offloading->is_brief = true;

@@ -387,6 +387,36 @@ static void the_choice_is_near_the_best_of_all(void **state)
     assert_true(10 * tally.optimal >= 8 * budgets);
 }
 
+/* Without a limit of work that it could reach, the search ends once it draws nothing new. */
+static void the_search_of_a_small_graph_ends_by_itself(void **state)
+{
+    (void)state;
+    uint32_t searched = 0;
+    for (uint64_t seed = 0; seed < 150; seed++) {
+        struct tarn_graph *graph = draw_graph(seed, 3, 1 + seed % 2);
+        const struct tarn_offload_options options = draw_offload(seed);
+        const struct tarn_offload_terms terms = terms_of(&options);
+        struct tarn_region region = {.chunks = NULL};
+        struct tarn_offload_model model;
+        struct tarn_error error;
+        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        for (uint64_t part = 9; part >= 3 && model.gaps_count <= 4; part -= 2) {
+            struct tarn_offload_choice limited, choice;
+            uint64_t budget = model.peak0 / 10 * part;
+            assert_int_equal(tarn_offload_within(&model, budget, 20000000, NULL, &limited),
+                             TARN_OK);
+            assert_int_equal(tarn_offload_within(&model, budget, UINT64_MAX / 4, NULL, &choice),
+                             TARN_OK);
+            assert_int_equal(choice.peak, limited.peak);
+            assert_int_equal(choice.time_ns, limited.time_ns);
+            searched += choice.count > 0;
+        }
+        tarn_region_finish(&region);
+        tarn_graph_destroy(graph);
+    }
+    assert_true(searched > 10);
+}
+
 /* Streams side by side: told is how near the bound comes. */
 static void no_moves_are_faster_than_the_bound(void **state)
 {
@@ -1308,6 +1338,7 @@ int main(void)
         cmocka_unit_test(sessions_run_moves_themselves),
         cmocka_unit_test(a_device_that_does_not_copy_needs_kernels_for_moves),
         cmocka_unit_test(the_choice_is_near_the_best_of_all),
+        cmocka_unit_test(the_search_of_a_small_graph_ends_by_itself),
         cmocka_unit_test(no_moves_are_faster_than_the_bound),
         cmocka_unit_test(the_model_has_the_time_of_the_graph),
         cmocka_unit_test(plans_with_moves_are_proved_and_compute_the_same),

@@ -1,6 +1,6 @@
 """Budgets on small random graphs of what few graphs have: conditionals, empty tensors, outputs written over larger inputs, a
-second memory space, groups, implementations. Every plan is proved by the verifier as it is made; a refusal ends, what it says
-that no choice can come below is no more than any plan takes, and the smallest footprint that it names is met by a budget of as
+second memory space, groups, implementations, fixed offsets. Every plan is proved by the verifier as it is made; a refusal ends, what it says
+that no choice can come below is no more than any plan takes and reaches the end of what is fixed, and the smallest footprint that it names is met by a budget of as
 many bytes and is no more than a plan takes without a budget."""
 import json
 import random
@@ -17,7 +17,7 @@ OPTIONS = [{}, {"in_place": True}, {"couple": True}, {"reorder": True}, {"in_pla
 
 def features(draw):
     return {name for name in ("alias", "empty", "view", "arms", "space", "group", "in place", "workspace", "output", "implementations",
-                              "cost") if draw.random() < 0.4}
+                              "cost", "fixed") if draw.random() < 0.4}
 
 
 class Drawn:
@@ -41,6 +41,8 @@ class Drawn:
         kind = "output" if "output" in self.has and not more and self.draw.random() < 0.1 else "intermediate"
         if "space" in self.has and not more and self.draw.random() < 0.15:
             more["space"] = 1
+        if "fixed" in self.has and kind == "intermediate" and "alias_of" not in more and size and self.draw.random() < 0.15:
+            more["fixed_offset"] = self.draw.randint(0, 3 * self.largest)
         self.tensors.append({"id": len(self.tensors), "name": f"t{len(self.tensors)}", "size": size, "kind": kind, **more})
         return len(self.tensors) - 1
 
@@ -101,7 +103,12 @@ def plan(graph, **options):
         return None, error
 
 
-def check(graph, options, seed):
+def fixed_end(record):
+    """Where the last tensor of the first memory space ends that has a fixed offset."""
+    return max((t["fixed_offset"] + t["size"] for t in record["tensors"] if "fixed_offset" in t and not t.get("space")), default=0)
+
+
+def check(graph, options, seed, end):
     whole, _ = plan(graph, **options)
     if not whole:
         return 0
@@ -112,7 +119,7 @@ def check(graph, options, seed):
     if error is None:
         return 0
     floor = int(re.search(r"come below (\d+) bytes", str(error)).group(1))
-    assert floor <= error.least <= whole, f"{what}{whole} bytes without a budget; {error}"
+    assert end <= floor <= error.least <= whole, f"{what}{whole} bytes without a budget; {error}"
     again, refused = plan(graph, budget=error.least, **options)
     assert again is not None and again <= error.least, f"{what}{refused}"
     return 1
@@ -124,11 +131,17 @@ def refusals_of_odd_graphs_are_true():
     while made < GRAPHS or time.monotonic() - begin < cases.CAMPAIGN:
         seed += 1
         try:
-            graph = tarn.Graph.from_bytes(json.dumps(Drawn(seed).record).encode(), "odd")
+            record = Drawn(seed).record
+            graph = tarn.Graph.from_bytes(json.dumps(record).encode(), "odd")
         except tarn.BadInput:
             continue  # arms and aliases are drawn at random, and some may not be
         made += 1
-        refusals += sum(check(graph, options, seed) for options in OPTIONS)
+        end = fixed_end(record)
+        for options in OPTIONS:
+            try:
+                refusals += check(graph, options, seed, end)
+            except tarn.BadInput as error:  # two tensors are fixed in the same bytes
+                assert end and "both are in use at once" in str(error), f"graph {seed} with {options}: {error}"
     print(f"# {made} graphs of {seed} drawn, {refusals} refusals", flush=True)
     assert refusals > made
 

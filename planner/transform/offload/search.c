@@ -9,7 +9,9 @@
  * The first is better if little waiting is needed, the second if much is. Then gaps are added and
  * removed at random, settled by the clock of the best choice so far. The value of a gap is its
  * bytes times its idle time, divided by the time of its copies. Random numbers and the limit of
- * work are fixed. Cost: a few passes over places and gaps for each trial. */
+ * work are fixed. A small graph has few choices: the random search ends when it draws only choices
+ * that it has settled, and stretching ends when it no longer lowers the slots above the budget.
+ * Cost: a few passes over places and gaps for each trial. */
 #include <math.h>
 #include <string.h>
 
@@ -17,6 +19,18 @@
 #include "streams/base/random.h"
 
 enum { TRIES = 6, TRIES_STRETCHED = 4, ROUNDS = 6, ROUNDS_RANDOM = 3 };
+/* Stretching ends after that many steps, and one for each gap, that lower nothing. */
+enum { STRETCHED_IDLE = 256 };
+/* Choices that the random search remembers: a power of two. It ends after KNOWN_ONLY draws, and
+ * KNOWN_ONLY_PAIR for each pair of gaps, of choices that it remembers. */
+enum { REMEMBERED = 4096, KNOWN_ONLY = 256, KNOWN_ONLY_PAIR = 64 };
+
+/* A choice of gaps that was settled from some clock. Both give the key, which stands for them: if
+ * two keys are equal by chance, a choice is not tried. */
+struct settled {
+    uint64_t key;
+    int64_t time; /* the shortest; INT64_MAX: it does not keep to the budget; 0: no such choice */
+};
 
 struct search {
     struct tarn_offload_model *model;
@@ -31,7 +45,8 @@ struct search {
     int64_t *start, *end;         /* a clock */
     int64_t *now_start, *now_end; /* the clock of the best so far */
     struct tarn_offload_choice best;
-    size_t stuck; /* slot that stayed above the budget */
+    size_t stuck;            /* slot that stayed above the budget */
+    struct settled *settled; /* by key, the latest of those that share a place */
 };
 
 static bool is_over(const struct search *search)
@@ -76,6 +91,7 @@ static enum tarn_status search_init(struct search *search, struct tarn_offload_m
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         *times[i] = tarn_region_take(region, places, sizeof **times[i]);
     search->best.arcs = tarn_region_take(region, gaps, sizeof *search->best.arcs);
+    search->settled = tarn_region_take(region, REMEMBERED, sizeof *search->settled);
     if (tarn_offload_trial_init(&search->trial, model) != TARN_OK) return TARN_SYSTEM;
     for (uint32_t g = 0; g < gaps; g++) {
         const struct tarn_offload_gap *gap = &model->gaps[g];
@@ -210,8 +226,9 @@ static int64_t offer(struct search *search)
 }
 
 /* Releases and triggers of the trial's gaps for the budget: by the clock, forced, and again by the
- * clock that this leads to. */
-static bool settle(struct search *search, uint32_t rounds, const int64_t *start, const int64_t *end)
+ * clock that this leads to. Returns the shortest time; INT64_MAX: they do not keep to it. */
+static int64_t settle(struct search *search, uint32_t rounds, const int64_t *start,
+                      const int64_t *end)
 {
     struct tarn_offload_trial *trial = &search->trial;
     size_t gaps = search->model->gaps_count, bytes = search->model->count * sizeof *start;
@@ -235,7 +252,7 @@ static bool settle(struct search *search, uint32_t rounds, const int64_t *start,
         least = time;
     }
     memcpy(trial->in, search->kept, gaps);
-    return least < INT64_MAX;
+    return least;
 }
 
 /* ---- Stretching ---- */
@@ -304,7 +321,8 @@ static enum tarn_status stretch(struct search *search, bool *done)
     struct tarn_offload_trial *trial = &search->trial;
     size_t places = model->count, slots = 2 * places;
     int64_t wait = (int64_t)model->terms.wait_ns;
-    uint64_t time;
+    uint64_t time, idle = 0;
+    double lowest = INFINITY; /* excess so far */
     *done = false;
     take_forced(search);
     memset(trial->delay, 0, places * sizeof *trial->delay);
@@ -315,7 +333,10 @@ static enum tarn_status stretch(struct search *search, bool *done)
         size_t first = 0, last = slots - 1;
         struct option best;
         bool found = false;
-        if (is_over(search)) return TARN_OK;
+        double weight = measure(search).weight;
+        idle = weight < lowest ? 0 : idle + 1;
+        lowest = fmin(lowest, weight);
+        if (is_over(search) || idle > STRETCHED_IDLE + model->gaps_count) return TARN_OK;
         while (trial->profile[first] <= search->budget) first++;
         while (trial->profile[last] <= search->budget) last--;
         look_for_option(search, first, true, &best, &found);
@@ -481,15 +502,41 @@ static uint32_t draw_ranked(const struct search *search, uint64_t *random)
     return search->ranked[x < count - 1 ? (uint32_t)x : count - 1];
 }
 
-/* Fewer, more, others. */
+static uint64_t mix(uint64_t key, uint64_t value) { return tarn_random_mix(key + value + 1); }
+
+/* Of the gaps that are taken, and of the clock. */
+static uint64_t key_of(const struct search *search, uint64_t clock)
+{
+    uint64_t key = clock;
+    for (uint32_t g = 0; g < search->model->gaps_count; g++)
+        if (search->trial.in[g]) key = mix(key, g);
+    return key;
+}
+
+static uint64_t key_of_clock(const struct search *search, const int64_t *start, const int64_t *end)
+{
+    uint64_t key = 0;
+    for (uint32_t p = 0; p < search->model->count; p++)
+        key = mix(mix(key, (uint64_t)start[p]), (uint64_t)end[p]);
+    return key;
+}
+
+/* Fewer, more, others. What a draw leads to depends on its gaps and its clock alone: a draw that
+ * led to no better choice, or to the present one, is not settled again. */
 static void improve(struct search *search)
 {
     const struct tarn_offload_model *model = search->model;
     struct tarn_offload_trial *trial = &search->trial;
     uint64_t floor = model->time0_ns + 2 * model->terms.wait_ns, random = 1;
+    uint64_t gaps = model->gaps_count, known = 0, best_key = 0;
+    uint64_t known_max = KNOWN_ONLY + KNOWN_ONLY_PAIR * gaps * gaps;
+    uint64_t clock0 = key_of_clock(search, model->start0, model->end0), now = 0;
+    bool is_new = true; /* the best choice, and with it its clock */
     floor += floor / 2000;
     while (search->best.peak != UINT64_MAX && search->best.time_ns > floor &&
-           search->best.count > 0 && !is_over(search)) {
+           search->best.count > 0 && known < known_max && !is_over(search)) {
+        if (is_new) now = key_of_clock(search, search->now_start, search->now_end);
+        is_new = false;
         tarn_offload_trial_take(trial, &search->best);
         for (uint32_t changes = 1 + tarn_random_below(&random, 3); changes > 0; changes--) {
             bool takes = tarn_random_below(&random, 2) == 0;
@@ -497,8 +544,18 @@ static void improve(struct search *search)
             if (g != TARN_NONE) trial->in[g] = takes;
         }
         bool by_now = tarn_random_below(&random, 10) < 7;
-        settle(search, ROUNDS_RANDOM, by_now ? search->now_start : model->start0,
-               by_now ? search->now_end : model->end0);
+        uint64_t key = key_of(search, by_now ? now : clock0);
+        struct settled *settled = &search->settled[key % REMEMBERED];
+        bool is_known = settled->time > 0 && settled->key == key;
+        known = is_known ? known + 1 : 0;
+        trial->work += gaps;
+        if (is_known && (key == best_key || settled->time > (int64_t)search->best.time_ns))
+            continue;
+        int64_t time = settle(search, ROUNDS_RANDOM, by_now ? search->now_start : model->start0,
+                              by_now ? search->now_end : model->end0);
+        *settled = (struct settled){key, time};
+        is_new = time <= (int64_t)search->best.time_ns;
+        if (is_new) best_key = key;
     }
 }
 

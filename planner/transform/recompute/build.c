@@ -187,6 +187,7 @@ static uint32_t input_of(const struct tarn_building *building,
 {
     if (building->model->tensor_version[tensor] == TARN_NONE) return tensor;
     uint32_t copy = copy_read(building, execution, tensor, has_tensor(own, tensor));
+    assert(copy != TARN_NONE); /* the form reads a version of each input's storage */
     const struct tarn_copy *read = &building->schedule->copies[copy];
     if (!read->recomputed && read->version == building->model->tensor_version[tensor])
         return tensor;
