@@ -477,6 +477,7 @@ def what_calls_write_is_read_from_signatures_and_schemas():
             ("triton_0.run(arg0, buf0, arg1, 2, stream=stream0)", {"buf0", "arg1"}, ["arg0", "buf0", "arg1"]),
             ("extern_kernels.mm(arg0, reinterpret_tensor(arg1, (2, ), (1, ), 0), out=buf0)", {"buf0"}, ["arg0", "arg1", "buf0"]),
             ("aten.index_put_(buf0, [arg0], arg1, True)", {"buf0"}, ["buf0", "arg0", "arg1"]),
+            ("buf0.copy_(arg0, non_blocking=False)", {"buf0"}, ["buf0", "arg0"]),
             ("buf1 = arg0[0 * 2 * 3:(0 + 1) * 2 * 3].view(2, 3).sum(dim=0).view([3])", set(), ["arg0"]),
             ("buf1 = torch.ops.aten.native_batch_norm.default(buf0, None, None, arg0, arg1, True, 0.1, 1e-05)", {"arg0", "arg1"}, None),
             ("buf1 = torch.ops.aten.native_batch_norm.default(buf0, None, None, arg0, arg1, False, 0.1, 1e-05)", set(), None)):
@@ -487,7 +488,7 @@ def what_calls_write_is_read_from_signatures_and_schemas():
 
 
 def unknown_statements_are_refused():
-    for line in ("unknown(buf0)", "buf0.copy_(arg0)", "buf1 = buf0 + arg0", "extern_kernels.unknown(arg0, out=buf0)", "torch.foo(buf0)",
+    for line in ("unknown(buf0)", "buf0.unknown_(arg0)", "copy_(buf0, arg0)", "torch.copy_(buf0, arg0)", "buf1 = buf0 + arg0", "extern_kernels.unknown(arg0, out=buf0)", "torch.foo(buf0)",
                  "buf1 = torch.ops.nowhere.unknown.default(buf0)", "cpp_fused_0(arg0, buf0, arg1)", "cpp_fused_0(*arg0)", "if arg0:\n        pass",
                  "while True:\n        cpp_fused_0(arg0, buf0)", "with open('x'):\n        cpp_fused_0(arg0, buf0)", "buf0[0] = arg0",
                  "aten.index_put_(*arg0)", "for _ in range(2):\n        cpp_fused_0(arg0, buf0)", "global buf0", "buf1, buf2 = foo(arg0)",

@@ -229,9 +229,10 @@ class _Reader:
         if owner in self._unused and method in ("zero_", "fill_") and not names_in(s.value)[1:]:
             self._unused[owner].fills.append(s)
             return
-        if method == "copy_":  # what no kernel copies, as complex numbers
-            arguments = ", ".join(map(text, s.value.args))  # type: ignore[attr-defined]
-            s = ast.parse(f"torch.ops.aten.copy_.default({owner}, {arguments})").body[0]  # type: ignore[assignment]
+        if owner in self._tensors and method == "copy_":  # what no kernel copies, as complex numbers
+            given = map(text, (*s.value.args, *s.value.keywords))  # type: ignore[attr-defined]
+            copy = f"torch.ops.aten.copy_.default({', '.join([owner, *given])})"
+            s = ast.parse(copy).body[0]  # type: ignore[assignment]
         self._call(s, s.value, None)
 
     def _call(self, s: ast.stmt, value: ast.expr, target: Optional[str]) -> None:
