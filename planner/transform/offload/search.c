@@ -29,7 +29,9 @@ enum { REMEMBERED = 4096, KNOWN_ONLY = 256, KNOWN_ONLY_PAIR = 64 };
  * two keys are equal by chance, a choice is not tried. */
 struct settled {
     uint64_t key;
-    int64_t time; /* the shortest; INT64_MAX: it does not keep to the budget; 0: no such choice */
+    int64_t time;  /* the shortest; INT64_MAX: it does not keep to the budget; 0: no such choice */
+    uint64_t work; /* that settling took: counted again if it is drawn again, so that the limit of
+                      work ends the search where it would without a memory */
 };
 
 struct search {
@@ -548,12 +550,14 @@ static void improve(struct search *search)
         struct settled *settled = &search->settled[key % REMEMBERED];
         bool is_known = settled->time > 0 && settled->key == key;
         known = is_known ? known + 1 : 0;
-        trial->work += gaps;
-        if (is_known && (key == best_key || settled->time > (int64_t)search->best.time_ns))
+        if (is_known && (key == best_key || settled->time > (int64_t)search->best.time_ns)) {
+            trial->work += settled->work;
             continue;
+        }
+        uint64_t work = trial->work;
         int64_t time = settle(search, ROUNDS_RANDOM, by_now ? search->now_start : model->start0,
                               by_now ? search->now_end : model->end0);
-        *settled = (struct settled){key, time};
+        *settled = (struct settled){key, time, trial->work - work};
         is_new = time <= (int64_t)search->best.time_ns;
         if (is_new) best_key = key;
     }
