@@ -65,9 +65,16 @@ static bool was_ended(const struct tarn_outcome *outcome)
     return outcome->status != TARN_OK && outcome->status != TARN_DOES_NOT_FIT;
 }
 
+/* Storages with fixed offsets cannot be placed: perhaps in this order, or in place, only. */
+static bool is_impossible(const struct tarn_outcome *outcome)
+{
+    return outcome->status == TARN_BAD_INPUT;
+}
+
 static bool is_better(const struct tarn_outcome *a, const struct tarn_outcome *b)
 {
     if ((a->status == TARN_OK) != (b->status == TARN_OK)) return a->status == TARN_OK;
+    if (is_impossible(a) || is_impossible(b)) return !is_impossible(a);
     if (was_ended(a) || was_ended(b)) return was_ended(a);
     if (a->status != TARN_OK) return refused_footprint(a) < refused_footprint(b);
     if (a->budgeted.time_ns != b->budgeted.time_ns)
@@ -91,6 +98,7 @@ static bool may_kept_order_gain(const struct search *search, const struct tarn_o
 {
     bool is_over = tarn_deadline_is_over(&search->deadline);
     if (!other->has_other_order) return false; /* it has been tried */
+    if (is_impossible(other)) return true;
     if (!search->settings->plan.budget)
         return other->status == TARN_DOES_NOT_FIT && tarn_has_other_capacity(search->source);
     if (other->status == TARN_DOES_NOT_FIT) return true;
@@ -123,7 +131,8 @@ static bool may_gain(const struct search *search, const struct tarn_pipeline_can
         (is_settled || is_at_bound(best)))
         return false;
     if (best->status == TARN_DEADLINE) return !tarn_deadline_is_over(&search->deadline);
-    if (best->status != TARN_OK && best->status != TARN_DOES_NOT_FIT) return false;
+    if (best->status != TARN_OK && best->status != TARN_DOES_NOT_FIT && !is_impossible(best))
+        return false;
     return !candidate->without_waits || best->status != TARN_OK ||
            !takes_no_time(search->source, best);
 }
@@ -184,8 +193,8 @@ static size_t list_candidates(const struct search *search, struct tarn_pipeline_
 /* It fits, or not, or was ended before that was known. */
 static bool is_answer(enum tarn_status status)
 {
-    return status == TARN_OK || status == TARN_DOES_NOT_FIT || status == TARN_DEADLINE ||
-           status == TARN_INTERRUPTED;
+    return status == TARN_OK || status == TARN_DOES_NOT_FIT || status == TARN_BAD_INPUT ||
+           status == TARN_DEADLINE || status == TARN_INTERRUPTED;
 }
 
 /* Takes the outcome over. */

@@ -99,7 +99,7 @@ enum tarn_status tarn_budgeting_plan(const struct tarn_budgeting *budgeting,
     bool ignores_capacity = budgeting->ignores_capacity || budgeting->aim != TARN_AIM_BUDGET;
     const struct tarn_plan_options options =
         tarn_budgeting_placing(budgeting->planning, budgeting->options.alignment, capacity,
-                               PLACE_STEPS, &budgeting->deadline);
+                               budgeting->is_thorough ? 0 : PLACE_STEPS, &budgeting->deadline);
     return tarn_plan_make(graph, &options, ignores_capacity, plan, budgeting->error);
 }
 
@@ -112,6 +112,16 @@ enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
     *ns = status == TARN_OK ? timeline.makespan_ns : 0;
     tarn_region_finish(&region);
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(budgeting->error);
+}
+
+/* A graph that was made may have two storages with fixed offsets in use at once that the given
+ * graph never has: it is no choice. The given graph itself is bad input then. */
+static bool is_no_choice(const struct tarn_budgeting *budgeting, const struct tarn_graph *graph,
+                         enum tarn_status status)
+{
+    if (status != TARN_BAD_INPUT || graph == budgeting->graph) return false;
+    tarn_error_clear(budgeting->error);
+    return true;
 }
 
 bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget)
@@ -149,7 +159,8 @@ static bool may_fit(const struct tarn_budgeting *budgeting, const struct tarn_pl
     bool small = quick->graph->planned_count <= SMALL;
     bool near = footprint - footprint / TARN_BUDGET_NEAR <= budget || small;
     bool searches = !budgeting->planning || budgeting->planning->effort != TARN_NO_EFFORT;
-    return near && quick->claim.bound <= budget && searches && (budgeting->patient || small);
+    bool is_worth = budgeting->is_thorough || (near && (budgeting->patient || small));
+    return is_worth && quick->claim.bound <= budget && searches;
 }
 
 /* The plan for the budget, which is no larger than a quick one, unless the caller's method finds
@@ -215,7 +226,8 @@ static void count_executions(const struct tarn_schedule *schedule,
     report->recomputed_ns = schedule->recomputed_ns;
 }
 
-/* Takes over the graph, and places it, if the aim is not the list. */
+/* Takes over the graph, and places it, if the aim is not the list. An attempt without a graph: it
+ * is no choice. */
 static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_graph *graph,
                                 const struct tarn_schedule *schedule, struct tarn_attempt *attempt)
 {
@@ -229,7 +241,7 @@ static enum tarn_status look_at(struct tarn_budgeting *budgeting, struct tarn_gr
     if (attempt->footprint < budgeting->smallest) /* by luck: see tarn_budgeting_search */
         attempt->footprint = budgeting->options.budget + budgeting->options.alignment;
     if (status != TARN_OK) tarn_planned_finish(&attempt->made);
-    return status;
+    return is_no_choice(budgeting, graph, status) ? TARN_OK : status;
 }
 
 /* ---- The smallest footprint of one policy ---- */
@@ -276,8 +288,9 @@ static enum tarn_status least_add(struct tarn_budgeting *budgeting, struct least
     enum tarn_status status = tarn_budgeting_time(budgeting, graph, &added.attempt.time_ns);
     if (status == TARN_OK) status = tarn_budgeting_plan_quickly(budgeting, graph, &added.quick);
     if (status != TARN_OK) {
+        bool is_none = is_no_choice(budgeting, graph, status);
         tarn_graph_destroy(graph);
-        return status;
+        return is_none ? TARN_OK : status;
     }
     uint32_t i = least->count++;
     for (; i > 0 && comes_before(&added, &least->graphs[i - 1]); i--)
@@ -368,7 +381,7 @@ static enum tarn_status offer(struct tarn_budgeting *budgeting, struct making *m
     if (tarn_budgeting_minimises(budgeting))
         return least_add(budgeting, &making->least, graph, &making->front.report);
     enum tarn_status status = look_at(budgeting, graph, making->schedule, &attempt);
-    if (status != TARN_OK) return status;
+    if (status != TARN_OK || !attempt.made.graph) return status;
     struct tarn_attempt *front = &making->front;
     if (making->is_first || attempt.time_ns < front->time_ns ||
         (attempt.time_ns == front->time_ns && attempt.footprint < front->footprint))
@@ -615,6 +628,7 @@ static enum tarn_status place_ordered(struct tarn_budgeting *budgeting,
     struct tarn_plan *quick;
     struct tarn_graph *graph = ordered->made.graph;
     enum tarn_status status = tarn_budgeting_plan_quickly(budgeting, graph, &quick);
+    if (is_no_choice(budgeting, graph, status)) return TARN_OK;
     if (status != TARN_OK) return status;
     *less = quick->claim.bound < footprint;
     tarn_plan_destroy(quick);

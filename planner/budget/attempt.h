@@ -78,6 +78,7 @@ struct tarn_budgeting {
                                  smallest footprint */
     enum tarn_budget_aim aim; /* of the search under way */
     bool is_brief;            /* no search gets all of its steps */
+    bool is_thorough;         /* a placement gets those that it has without a budget */
     bool patient; /* a little search for a placement, if that may be all that is missing */
     struct tarn_descent descent;
     uint64_t smallest;             /* footprint, once the descent is complete; 0: not yet */

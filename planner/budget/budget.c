@@ -261,8 +261,9 @@ struct question {
     struct tarn_graph *graph;
     struct tarn_budget_options options;
     unsigned left_out;
-    bool is_brief; /* little search: the caller asks several such questions */
-    bool is_list;  /* only what the list has alive counts: nothing is placed */
+    bool is_brief;    /* little search: the caller asks several such questions */
+    bool is_list;     /* only what the list has alive counts: nothing is placed */
+    bool is_thorough; /* a placement takes as long as without a budget */
     const struct tarn_plan_options *planning;
     struct tarn_deadline deadline;
 };
@@ -276,6 +277,7 @@ static void ask(const struct question *question, struct tarn_graph *graph,
                                        .rules = rules,
                                        .planning = question->planning,
                                        .is_brief = question->is_brief,
+                                       .is_thorough = question->is_thorough,
                                        .ignores_capacity = question->is_list,
                                        .error = &answer->error};
     struct tarn_attempt best = {0};
@@ -428,6 +430,17 @@ static void ask_any(const struct question *question, struct answer *best)
     take_better(best, &other);
 }
 
+/* What the graph itself takes without a budget keeps to that as a budget. */
+static void ask_thoroughly(const struct question *question, struct answer *best)
+{
+    struct question thorough = *question;
+    struct answer other;
+    if (!is_refusal(best) || tarn_deadline_is_over(&question->deadline)) return;
+    thorough.is_thorough = true;
+    ask(&thorough, question->graph, TARN_BUDGET_KEEP, 0, &other);
+    take_better(best, &other);
+}
+
 /* The search is no proof that nothing keeps to a budget: before it is refused, or an answer as
  * small as it comes is given, every other method is asked. interleaved: the search has looked only
  * at another list than the graph's. */
@@ -446,6 +459,7 @@ static void ask_others(const struct question *question, bool interleaved, struct
         take_better(best, &other);
     }
     ask_any(question, best);
+    ask_thoroughly(question, best);
 }
 
 /* If ops have faster implementations that need room, a plan for a smaller budget may be the faster
@@ -481,10 +495,9 @@ static enum tarn_status run(struct question *question, struct tarn_planned *resu
     struct tarn_graph *other = NULL;
     if (searches) status = find_interleaved(question, &other, error);
     if (status != TARN_OK) return status;
-    if (other)
-        ask_in_order(question, other, &best);
-    else
-        ask(question, question->graph, question->options.method, 0, &best);
+    if (other) ask_in_order(question, other, &best);
+    if (other && best.status == TARN_BAD_INPUT) other = NULL; /* of that order: see is_no_choice */
+    if (!other) ask(question, question->graph, question->options.method, 0, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
     bool near_least = best.near_least;
     bool interleaved = other != NULL;

@@ -220,6 +220,10 @@ static enum tarn_status place(const struct offloading *offloading, struct tarn_g
     *plan = NULL;
     *missing = offloading->bytes / LESS + 1;
     enum tarn_status status = plan_quickly(offloading, graph, &quick);
+    if (status == TARN_BAD_INPUT && graph != offloading->graph) { /* fixed offsets: no choice */
+        tarn_error_clear(offloading->error);
+        return TARN_OK;
+    }
     if (status != TARN_OK) return status;
     uint64_t bound = quick->claim.bound;
     if (quick->spaces) bound = quick->spaces[0].claim.bound;

@@ -90,6 +90,23 @@ static bool is_always_read(const struct tarn_graph_op *op, uint32_t input)
     return true;
 }
 
+/* Has the storage a fixed offset, and another one too where the two would share bytes? The longer
+ * the first lives, the less it keeps clear of the other. */
+static bool shares_fixed_bytes(const struct tarn_graph *graph, uint32_t storage)
+{
+    const struct tarn_storage *own = &graph->storages[storage];
+    uint64_t begin = tarn_tensor_wanted(&graph->tensors[own->tensor]);
+    if (!tarn_storage_is_fixed(graph, storage)) return false;
+    for (uint32_t a = 0; a < graph->planned_count; a++) {
+        const struct tarn_storage *other = &graph->storages[a];
+        if (a == storage || other->space != own->space || !tarn_storage_is_fixed(graph, a))
+            continue;
+        uint64_t at = tarn_tensor_wanted(&graph->tensors[other->tensor]);
+        if (at < begin ? begin - at < other->size : at - begin < own->size) return true;
+    }
+    return false;
+}
+
 static void merge_pair(struct merging *merging, const struct tarn_storage *from, uint32_t output)
 {
     assert(merging->root[merging->root[from->tensor]] == merging->root[from->tensor]);
@@ -128,7 +145,8 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
         return; /* one is there without the other */
     if (from->persistent || from->pinned || merging->taken[from - graph->storages]) return;
     if (!is_whole(graph, input) || !has_one_name(graph, op, input) ||
-        !is_last_user(merging, v, from))
+        !is_last_user(merging, v, from) ||
+        shares_fixed_bytes(graph, graph->tensors[merging->root[from->tensor]].storage))
         return;
     if (from->size == to->size)
         merge_pair(merging, from, output);
