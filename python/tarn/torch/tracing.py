@@ -37,10 +37,9 @@ NAMES: list[tuple[str, ...]] = [("is_compiling", "is_dynamo_compiling", "is_expo
 ANSWERS = [{function: False for function in tracing_state_functions() if function.__name__ in names}
            for names in NAMES]
 IGNORES = hasattr(config, "ignore_logging_functions")
-BY_VALUE = "a shape or a branch depends on the values of tensors"
-CAUSES = {  # of errors of PyTorch, by a part of their type and text
-    "DynamicOutputShapeException": BY_VALUE, "dynamic output shapes": BY_VALUE,
-    "guard on data-dependent": BY_VALUE,
+BY_VALUE = ("DynamicOutputShapeException", "dynamic output shapes", "guard on data-dependent",
+            "Could not extract specialized", "Data-dependent branching", "Data dependent operator")
+CAUSES = {  # of errors of PyTorch, by a part of their text
     "SparseTensorImpl": "a gradient or a tensor is sparse, and only dense ones have a place in an "
                         "arena: make them dense (as nn.Embedding does with sparse=False)",
     "Expected a proper Tensor but got None":
@@ -145,8 +144,10 @@ def reason(error: Any, what: str = "captured") -> Any:
     text = " ".join(line.strip() for line in told.splitlines()[:2])
     if isinstance(error, DataDependentOutputException):
         text = "the value of a tensor is needed on the host (.item())"
-    typed = f"{type(error).__name__}: {told}"
-    cause = next((cause + ": " for part, cause in CAUSES.items() if part in typed), "")
+    cause = next((cause + ": " for part, cause in CAUSES.items() if part in told), "")
+    if type(error).__module__.startswith("torch.") and any(
+            part in f"{type(error).__name__}: {told}" for part in BY_VALUE):
+        cause = "a shape or a branch depends on the values of tensors: "
     places = re.findall(r'File "(.+)", line (\d+)', told)
     users = [f" ({file}, line {line})" for file, line in places if not file.startswith(ours)]
     return (f"the step could not be {what}: {cause}{type(error).__name__}: {text}"

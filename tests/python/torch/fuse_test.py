@@ -242,16 +242,62 @@ def noise_of_layouts(x):
     return x * (noise + filled).permute(2, 1, 3, 0) + part[..., 5:13] + torch.bernoulli(x.detach().transpose(1, 2).sigmoid()).transpose(1, 2)
 
 
+def drawn_late(x):
+    """What is drawn first is needed last."""
+    noise, shares = torch.randn_like(x), torch.rand(4, 1, 1, 1)
+    order = torch.randperm(8)
+    kept = torch.dropout(torch.ones_like(x), 0.5, True)
+    return (F.dropout(x * (1 - shares), 0.3)[..., order] * torch.randint(1, 4, (8,)) @ torch.rand(8, 8)) * kept - noise
+
+
+def drawn_otherwise(x):
+    """Fake tensors do not know how this lies."""
+    return x + torch.poisson(x.detach().abs().transpose(0, 1)).transpose(0, 1)
+
+
+class Weighted(torch.nn.Module):
+    """Draws between the logits and the loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Linear(8, 8), torch.nn.Linear(8, 512, bias=False)
+
+    def forward(self, x):
+        h = self.body(x)
+        logits = self.head(h)
+        weights = torch.rand(64)
+        return F.dropout(logits, 0.5), (h.mean(1) * weights).sum()
+
+
+def weighted_loss(model, x, y):
+    logits, more = model(x)
+    return F.cross_entropy(logits, y, reduction="none").sum() / 64 + more
+
+
+def a_loss_in_chunks_draws_as_eager_execution_or_is_refused():
+    torch.manual_seed(1)
+    data = [(torch.randn(64, 8), torch.randint(0, 512, (64,))) for _ in range(4)]
+    (one, own), (two, its) = sides(Weighted, 2)
+    expected = train(one, own, eager(one, own, weighted_loss), data)
+    with mock.patch.object(chunks, "LARGE", 1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = tarn.torch.step(two, its, weighted_loss, data[0], fuse={"chunks": 4}, compare=False)
+    assert "random numbers would be drawn in another order" in step.reason, step.reason
+    found = train(two, its, step, data)
+    assert close(found[0], expected[0], 1e-6), (found[0], expected[0])
+
+
 def random_numbers_have_the_layouts_of_eager_execution():
     torch.manual_seed(1)
     data = [(torch.randn(120, 8), torch.randn(4, 8)) for _ in range(4)]
-    for into in (dropout_of_layouts, noise_of_layouts):
-        compare(functools.partial(Draws, into), data, ways=[{}, {"reorder": True}])
-    (model, optimizer), = sides(functools.partial(Draws, lambda x: F.rrelu(x, training=True)), 1)  # one for each number below 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        step = tarn.torch.step(model, optimizer, loss_of, data[0], fuse=True)
-    assert "could not be fused" in step.reason and "rrelu" in step.reason, step.reason
+    for into in (dropout_of_layouts, noise_of_layouts, drawn_late):
+        compare(functools.partial(Draws, into), data, ways=[{}, {"reorder": True, "budget": 1.0}], compare=False)
+    for word, into in ("rrelu", lambda x: F.rrelu(x, training=True)), ("poisson", drawn_otherwise):  # rrelu: one for each number below 0
+        (model, optimizer), = sides(functools.partial(Draws, into), 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            step = tarn.torch.step(model, optimizer, loss_of, data[0], fuse=True)
+        assert "could not be fused" in step.reason and word in step.reason, step.reason
 
 
 class Spectrum(torch.nn.Module):
@@ -636,4 +682,4 @@ if __name__ == "__main__":
          a_budget_in_bytes_has_as_few_chunks_as_fit,
          tables_of_embeddings_get_the_sums_of_their_rows, threads_that_sum_in_order_leave_the_mode_as_it_was,
          the_estimate_of_torch_compile_counts_what_is_alive, random_numbers_in_another_order_are_refused,
-         random_numbers_have_the_layouts_of_eager_execution, graphs_of_kernels_can_be_saved])
+         random_numbers_have_the_layouts_of_eager_execution, a_loss_in_chunks_draws_as_eager_execution_or_is_refused, graphs_of_kernels_can_be_saved])

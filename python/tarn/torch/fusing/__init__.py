@@ -28,7 +28,7 @@ from .calls import Calls
 from .chunks import BLOCKS
 from .functional import functional, lifted, own_gradients
 from .inductor import generated, loaded
-from .random_numbers import layouts
+from .random_numbers import draws_of
 from .source import Refused, parsed
 
 _TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 5e-3,
@@ -109,6 +109,6 @@ def fused(captured: Captured, in_place: bool, budget: Optional[int],
     few, many = module.meta.get(BLOCKS, (1, 1))
     inputs, constants = lifted(module)
     source = generated(module, mode, in_place=in_place, settings=settings)
-    calls = Calls(parsed(source), inputs, constants, mode, layouts(captured.module))
+    calls = Calls(parsed(source), inputs, constants, mode, draws_of(captured.module))
     made = captured._replace(module=own_gradients(calls.module, captured, mode))
     return Fused(made, calls, source, {**settings, "chunks": CHUNKS} if few < many else None)

@@ -12,7 +12,7 @@ import torch
 
 from ..kernel import Kernel
 from ..tensors import tensors_of
-from .random_numbers import layout
+from .random_numbers import Draw, layout
 from .source import Alias, Buffer, Call, Ended, Refused, Source, called, names_in, text
 
 
@@ -28,9 +28,9 @@ class Calls:
     """`module`: the graph; `own_peak`: see Fused; after `bind` its kernels may be called."""
 
     def __init__(self, source: Source, inputs: Sequence[tuple[str, Any]],
-                 constants: dict[str, Any], mode: Any, drawn: Sequence[Any]) -> None:
+                 constants: dict[str, Any], mode: Any, drawn: Sequence[Draw]) -> None:
         """inputs: names of the graph's inputs and fake tensors, as Inductor was given them; the last
-        ones are constants. drawn: of eager execution's random ops (random_numbers.layouts)."""
+        ones are constants. drawn: eager execution's random ops (random_numbers.draws_of)."""
         if len(inputs) != len(source.inputs):
             raise Refused(f"Inductor's function takes {len(source.inputs)} tensors, not {len(inputs)}")
         self.source, self._mode, self._fakes = source, mode, _fake_space(source)
@@ -38,7 +38,7 @@ class Calls:
         self._graph, root = torch.fx.Graph(), torch.nn.Module()
         self._env: dict[str, Any] = {}  # nodes by name
         self._new: dict[str, Buffer] = {}  # that nothing has written to
-        self._last_random, self._drawn = 0, list(drawn)
+        self._last_random, self._drawn, self._drawn_count = 0, drawn, 0
         for own, (name, fake) in zip(source.inputs, inputs):
             if name in constants:
                 setattr(root, name, constants[name])
@@ -54,7 +54,7 @@ class Calls:
             elif isinstance(step, Call):
                 self._call(step)
             peak.note(step)
-        if self._drawn:
+        if self._drawn_count < len(drawn):
             raise Refused("random numbers would be drawn fewer times than by eager execution")
         self._graph.output([self._result(expression) for expression in source.outputs])
         self.own_peak: int = peak.most
@@ -126,11 +126,16 @@ class Calls:
     def _as_eager(self, call: Call, read: list[Any]) -> None:
         """Is the next random op of eager execution this one? Buffers are numbered in its order. read:
         layouts."""
+        if self._drawn_count == len(self._drawn):
+            raise Refused("random numbers would be drawn more times than by eager execution")
         names = [call.target] if call.target else sorted(call.writes)
         number = int(names[0][3:]) if len(names) == 1 and re.match(r"buf\d+$", names[0]) else -1
-        if number < self._last_random or not self._drawn:
+        expected, self._drawn_count = self._drawn[self._drawn_count], self._drawn_count + 1
+        is_next = call.number == self._drawn_count or (
+            not call.number and call.kind == expected.operator)
+        if number < self._last_random or not is_next:
             raise Refused("random numbers would be drawn in another order than by eager execution")
-        if self._drawn.pop(0) not in (None, read):
+        if expected.read not in (None, read):
             raise Refused(f"{call.kind} would draw random numbers for tensors that lie otherwise than "
                           "in eager execution")
         self._last_random = number

@@ -25,6 +25,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
+from ..capture import is_random
 from ..tensors import tensors_of
 from .chunks import BLOCK
 from .embedding import deterministic, embedding_backward
@@ -141,8 +142,8 @@ def generated(module: torch.fx.GraphModule, mode: Any, in_place: bool,
             ours = {name: value for name, value in ours.items() if _is_setting(config, name)}
             if any(fake.is_cuda for fake in fakes):
                 del ours["layout_optimization"]
-            if has_blocks(module):
-                ours["reorder_for_locality"] = False  # one block after the other
+            if has_blocks(module) or any(is_random(node) for node in module.graph.nodes):
+                ours["reorder_for_locality"] = False  # one block, and one draw, after the other
             choices = _choices(InductorChoices, not in_place)()
             keeps = (settings.get("fx_graph_cache", config.fx_graph_cache)
                      and not config.force_disable_caches)

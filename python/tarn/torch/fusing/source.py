@@ -58,7 +58,8 @@ class Alias(NamedTuple):
 
 class Call(NamedTuple):
     """What computes. target: the name for what it returns; reads: names of all arguments; writes:
-    those that it writes to, be they new or not; stream: the name of the stream that it needs."""
+    those that it writes to, be they new or not; stream: the name of the stream that it needs; number:
+    of the random op of eager execution that it is, from 1 (0: not told)."""
     kind: str
     statement: ast.stmt
     target: Optional[str]
@@ -67,6 +68,7 @@ class Call(NamedTuple):
     is_random: bool
     streams: list[str]
     key: str
+    number: int = 0
 
 
 class Ended(NamedTuple):
@@ -213,13 +215,14 @@ class _Reader:
 
     def _draw(self, name: str, arguments: list[ast.expr]) -> None:
         """An empty tensor, and an operator that fills it."""
-        operator, _, size, stride, dtype, device, numbers, shares = map(text, arguments)
+        operator, number, size, stride, dtype, device, numbers, shares = map(text, arguments)
         given = [name, numbers[1:-1], "" if shares == "None" else shares]
         empty = f"torch.empty_strided({size}, {stride}, dtype={dtype}, device={device})"
         fill = f"torch.ops.aten.{ast.literal_eval(operator)}({', '.join(filter(None, given))})"
         self._steps.append(Buffer(name, ast.parse(empty, mode="eval").body, []))
         self._tensors.add(name)
         self._expression(ast.parse(fill).body[0])  # type: ignore[arg-type]
+        self._steps.append(self._steps.pop()._replace(number=int(number)))
 
     def _expression(self, s: ast.Expr) -> None:
         call = called(s.value)
