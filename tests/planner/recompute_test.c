@@ -367,6 +367,65 @@ static void a_curve_never_gets_slower_with_more_memory(void **state)
     }
 }
 
+/* ---- Storages that several ops write ---- */
+
+static tarn_tensor tensor_of(struct tarn_builder *b, uint64_t size)
+{
+    return tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = size});
+}
+
+static tarn_op op_of(struct tarn_builder *b, uint64_t cost, struct tarn_list inputs,
+                     struct tarn_list outputs)
+{
+    return tarn_builder_op(
+        b, &(struct tarn_op_info){
+               .kind = "matmul", .cost = cost, .inputs = inputs, .outputs = outputs});
+}
+
+/* Plans the graph with each budget; the plans are proved as they are made. */
+static void requires_plans(struct tarn_builder *b, uint64_t least, uint64_t most)
+{
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_plan_summary summary;
+    struct tarn_error error;
+    require(tarn_builder_finish(b, &graph, &error), &error);
+    for (uint64_t budget = least; budget <= most; budget++) {
+        struct tarn_budget_options *options = TARN_BUDGET_OPTIONS(.budget = budget);
+        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1, .budget = options), &plan,
+                                 &error),
+                &error);
+        tarn_plan_summarize(plan, &summary);
+        assert_true(summary.footprint <= budget);
+        tarn_plan_destroy(plan);
+    }
+    tarn_graph_destroy(graph);
+}
+
+/* In either order of its inputs: what the op as written reads, and what was there before. */
+static void an_implementation_reads_two_versions_of_a_storage(void **state)
+{
+    (void)state;
+    for (uint32_t first = 0; first < 2; first++) {
+        struct tarn_builder *b = tarn_builder_create("two versions");
+        tarn_builder_stream(b, NULL);
+        tarn_tensor t[4] = {tensor_of(b, 4), TARN_NONE, tensor_of(b, 1), tensor_of(b, 1)};
+        t[1] = tarn_builder_alias(b, t[0], NULL);
+        op_of(b, 1000, (struct tarn_list){NULL, 0}, TARN_TENSORS(t[0]));
+        op_of(b, 1000, TARN_TENSORS(t[0]), TARN_TENSORS(t[1]));
+        struct tarn_implementation other = {.cost = 1000,
+                                            .inputs = TARN_TENSORS(t[first], t[1 - first])};
+        tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                                  .cost = 90000,
+                                                  .inputs = TARN_TENSORS(t[1]),
+                                                  .outputs = TARN_TENSORS(t[2]),
+                                                  .implementations = &other,
+                                                  .implementations_count = 1});
+        op_of(b, 1000, TARN_TENSORS(t[1], t[2]), TARN_TENSORS(t[3]));
+        requires_plans(b, 6, 12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +436,7 @@ int main(void)
         cmocka_unit_test(no_policy_comes_below_the_floor),
         cmocka_unit_test(a_budget_is_kept_or_refused_with_its_floor),
         cmocka_unit_test(a_curve_never_gets_slower_with_more_memory),
+        cmocka_unit_test(an_implementation_reads_two_versions_of_a_storage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

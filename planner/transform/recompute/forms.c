@@ -102,8 +102,18 @@ static uint32_t first_of_form(const struct tarn_graph_op *op, uint32_t i)
     return i;
 }
 
-/* Adds the version of the storage that the op as written reads; for other storages the current
- * version. */
+uint32_t tarn_version_read(const struct tarn_recompute_model *model, uint32_t v, uint32_t tensor)
+{
+    const struct tarn_graph *graph = model->graph;
+    const struct tarn_form *own = &model->forms[model->op_forms[v].begin];
+    uint32_t storage = graph->tensors[tensor].storage;
+    if (!tarn_op_reads(&graph->ops[v], tensor) || tarn_storage_is_empty(graph, storage))
+        return model->tensor_version[tensor];
+    for (uint32_t i = own->reads.begin; i < own->reads.end; i++)
+        if (model->versions[model->reads[i]].storage == storage) return model->reads[i];
+    return TARN_NONE;
+}
+
 static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
                       struct tarn_form *form, uint32_t tensor)
 {
@@ -118,13 +128,7 @@ static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
         tarn_form_state(reading, storage, updates);
         return;
     }
-    uint32_t version = model->tensor_version[tensor];
-    if (tarn_op_reads(&graph->ops[own->op], tensor) && !tarn_storage_is_empty(graph, storage)) {
-        for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
-            if (model->versions[model->reads[i]].storage == storage) version = model->reads[i];
-        }
-    }
-    tarn_form_read(reading, form, version);
+    tarn_form_read(reading, form, tarn_version_read(model, own->op, tensor));
 }
 
 /* Are all inputs of the implementation there when the op runs? An op that comes later in the list
