@@ -162,7 +162,7 @@ static uint32_t input_of(const struct tarn_building *building,
     const struct tarn_recompute_model *model = building->model;
     const struct tarn_form *form = &model->forms[execution->form];
     uint32_t version = tarn_version_read(model, form->op, tensor), k = form->reads.begin;
-    if (version == TARN_NONE) return tensor; /* persistent */
+    if (version == TARN_NONE || model->stays[model->versions[version].storage]) return tensor;
     while (k < form->reads.end && model->reads[k] != version) k++;
     assert(k < form->reads.end);
     uint32_t copy = building->schedule->reads[execution->reads + (k - form->reads.begin)];
@@ -241,7 +241,8 @@ static void add_view(struct tarn_building *building, uint32_t v)
     for (size_t k = 0; k < info.inputs.count; k++) {
         uint32_t t = info.inputs.ids[k], named = building->model->tensor_version[t];
         bool newer =
-            named != version && named != TARN_NONE && version != TARN_NONE &&
+            named != version && !building->model->stays[building->graph->tensors[t].storage] &&
+            named != TARN_NONE && version != TARN_NONE &&
             building->model->versions[named].storage == building->model->versions[version].storage;
         building->ids[building->ids_count++] =
             newer ? building->model->versions[version].tensor : t;

@@ -49,9 +49,12 @@ void tarn_form_begin(struct tarn_reading *reading, struct tarn_form *form, uint3
 
 void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form)
 {
+    const struct tarn_recompute_model *model = reading->model;
     form->reads.end = reading->reads_count;
     form->writes.end = reading->writes_count;
     form->states.end = reading->states_count;
+    for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
+        if (model->stays[model->versions[model->writes[i]].storage]) form->repeats = false;
 }
 
 bool tarn_form_repeats(const struct tarn_reading *reading, uint32_t v, uint32_t implementation)

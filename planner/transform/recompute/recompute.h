@@ -119,6 +119,8 @@ struct tarn_recompute_model {
     uint32_t *reads, *writes;
     struct tarn_state *states;
     uint32_t *tensor_version; /* tensor -> version that it names; TARN_NONE: persistent */
+    bool *stays; /* storage: an op writes it in place in some arm only, so what it holds depends on
+                    the arm: it stays as it is, see recompute/model.c */
 };
 
 /* Wherever the passes are: before the primary op of `place` the version is dropped, or, with
