@@ -433,6 +433,35 @@ static void an_implementation_reads_two_versions_of_a_storage(void **state)
     }
 }
 
+/* A later implementation reads what the op overwrites. By its own implementation the op does not
+ * read it, so it cannot write elsewhere. */
+static void an_implementation_that_does_not_read_what_it_overwrites(void **state)
+{
+    (void)state;
+    struct tarn_builder *b = tarn_builder_create("does not read");
+    tarn_builder_stream(b, NULL);
+    tarn_tensor t0 = tensor_of(b, 4), t1 = tarn_builder_alias(b, t0, NULL), t2 = tensor_of(b, 1);
+    tarn_tensor t3 = tensor_of(b, 1), t4 = tensor_of(b, 1);
+    struct tarn_implementation writes = {.cost = 1000, .inputs = TARN_TENSORS(t2)};
+    struct tarn_implementation reads = {.cost = 1000, .inputs = TARN_TENSORS(t1, t0)};
+    op_of(b, 1000, NOTHING, TARN_TENSORS(t0));
+    op_of(b, 1000, NOTHING, TARN_TENSORS(t2));
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                              .cost = 90000,
+                                              .inputs = TARN_TENSORS(t0),
+                                              .outputs = TARN_TENSORS(t1),
+                                              .implementations = &writes,
+                                              .implementations_count = 1});
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                              .cost = 90000,
+                                              .inputs = TARN_TENSORS(t1),
+                                              .outputs = TARN_TENSORS(t3),
+                                              .implementations = &reads,
+                                              .implementations_count = 1});
+    op_of(b, 1000, TARN_TENSORS(t1, t3), TARN_TENSORS(t4));
+    requires_plans(b, 6, 12, TARN_TENSORS(t0, t1));
+}
+
 /* On one stream or two, one arm writes a storage in place and another one reads it. */
 static void an_arm_reads_what_another_arm_overwrites(void **state)
 {
@@ -513,6 +542,7 @@ int main(void)
         cmocka_unit_test(a_budget_is_kept_or_refused_with_its_floor),
         cmocka_unit_test(a_curve_never_gets_slower_with_more_memory),
         cmocka_unit_test(an_implementation_reads_two_versions_of_a_storage),
+        cmocka_unit_test(an_implementation_that_does_not_read_what_it_overwrites),
         cmocka_unit_test(an_arm_reads_what_another_arm_overwrites),
         cmocka_unit_test(what_an_arm_writes_in_place_stays_where_it_is),
     };

@@ -3,9 +3,9 @@
  * implementation means the version that its tensor names, even if the storage has a later version
  * by then.
  *
- * An op in place can write elsewhere under two conditions. It reads the old version through the
- * very tensor that its producer wrote (a view may be a part of it), and its storage is neither
- * pinned nor in a group.
+ * An op in place can write elsewhere under two conditions. By each implementation it reads the old
+ * version through the very tensor that its producer wrote (a view may be a part of it), and its
+ * storage is neither pinned nor in a group.
  *
  * A storage that exists outside of an arm too, and is written in place inside, holds another
  * version afterwards if that arm is not taken. An op of another arm reads it then, although the
@@ -119,7 +119,8 @@ static bool is_forced(const struct tarn_reading *reading, uint32_t v, uint32_t s
 {
     const struct tarn_storage *place = &reading->graph->storages[storage];
     if (place->pinned || place->group != TARN_NONE || reading->model->stays[storage]) return true;
-    return !tarn_op_reads(&reading->graph->ops[v], reading->model->versions[previous].tensor);
+    return !tarn_op_always_reads(reading->graph, v, storage,
+                                 reading->model->versions[previous].tensor);
 }
 
 static void add_version(struct tarn_reading *reading, struct tarn_form *form, uint32_t v,
