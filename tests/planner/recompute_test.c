@@ -367,6 +367,170 @@ static void a_curve_never_gets_slower_with_more_memory(void **state)
     }
 }
 
+/* ---- Storages that several ops write ---- */
+
+static const struct tarn_list NOTHING = {NULL, 0};
+
+static tarn_tensor tensor_of(struct tarn_builder *b, uint64_t size)
+{
+    return tarn_builder_tensor(b, &(struct tarn_tensor_info){.size = size});
+}
+
+static tarn_op op_of(struct tarn_builder *b, uint64_t cost, struct tarn_list inputs,
+                     struct tarn_list outputs)
+{
+    return tarn_builder_op(
+        b, &(struct tarn_op_info){
+               .kind = "matmul", .cost = cost, .inputs = inputs, .outputs = outputs});
+}
+
+/* Plans the graph with each budget; the plans are proved as they are made. `same`: tensors that
+ * share a storage in each of them. */
+static void requires_plans(struct tarn_builder *b, uint64_t least, uint64_t most,
+                           struct tarn_list same)
+{
+    struct tarn_graph *graph;
+    struct tarn_plan *plan;
+    struct tarn_plan_summary summary;
+    struct tarn_error error;
+    require(tarn_builder_finish(b, &graph, &error), &error);
+    for (uint64_t budget = least; budget <= most; budget++) {
+        struct tarn_budget_options *options = TARN_BUDGET_OPTIONS(.budget = budget);
+        require(tarn_plan_create(graph, TARN_PLAN_OPTIONS(.alignment = 1, .budget = options), &plan,
+                                 &error),
+                &error);
+        tarn_plan_summarize(plan, &summary);
+        assert_true(summary.footprint <= budget);
+        for (size_t i = 1; i < same.count; i++)
+            assert_int_equal(tarn_graph_root(plan->graph, same.ids[i]),
+                             tarn_graph_root(plan->graph, same.ids[0]));
+        tarn_plan_destroy(plan);
+    }
+    tarn_graph_destroy(graph);
+}
+
+/* In either order of its inputs: what the op as written reads, and what was there before. */
+static void an_implementation_reads_two_versions_of_a_storage(void **state)
+{
+    (void)state;
+    for (uint32_t first = 0; first < 2; first++) {
+        struct tarn_builder *b = tarn_builder_create("two versions");
+        tarn_builder_stream(b, NULL);
+        tarn_tensor t[4] = {tensor_of(b, 4), TARN_NONE, tensor_of(b, 1), tensor_of(b, 1)};
+        t[1] = tarn_builder_alias(b, t[0], NULL);
+        op_of(b, 1000, NOTHING, TARN_TENSORS(t[0]));
+        op_of(b, 1000, TARN_TENSORS(t[0]), TARN_TENSORS(t[1]));
+        struct tarn_implementation other = {.cost = 1000,
+                                            .inputs = TARN_TENSORS(t[first], t[1 - first])};
+        tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                                  .cost = 90000,
+                                                  .inputs = TARN_TENSORS(t[1]),
+                                                  .outputs = TARN_TENSORS(t[2]),
+                                                  .implementations = &other,
+                                                  .implementations_count = 1});
+        op_of(b, 1000, TARN_TENSORS(t[1], t[2]), TARN_TENSORS(t[3]));
+        requires_plans(b, 6, 12, NOTHING);
+    }
+}
+
+/* A later implementation reads what the op overwrites. By its own implementation the op does not
+ * read it, so it cannot write elsewhere. */
+static void an_implementation_that_does_not_read_what_it_overwrites(void **state)
+{
+    (void)state;
+    struct tarn_builder *b = tarn_builder_create("does not read");
+    tarn_builder_stream(b, NULL);
+    tarn_tensor t0 = tensor_of(b, 4), t1 = tarn_builder_alias(b, t0, NULL), t2 = tensor_of(b, 1);
+    tarn_tensor t3 = tensor_of(b, 1), t4 = tensor_of(b, 1);
+    struct tarn_implementation writes = {.cost = 1000, .inputs = TARN_TENSORS(t2)};
+    struct tarn_implementation reads = {.cost = 1000, .inputs = TARN_TENSORS(t1, t0)};
+    op_of(b, 1000, NOTHING, TARN_TENSORS(t0));
+    op_of(b, 1000, NOTHING, TARN_TENSORS(t2));
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                              .cost = 90000,
+                                              .inputs = TARN_TENSORS(t0),
+                                              .outputs = TARN_TENSORS(t1),
+                                              .implementations = &writes,
+                                              .implementations_count = 1});
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                              .cost = 90000,
+                                              .inputs = TARN_TENSORS(t1),
+                                              .outputs = TARN_TENSORS(t3),
+                                              .implementations = &reads,
+                                              .implementations_count = 1});
+    op_of(b, 1000, TARN_TENSORS(t1, t3), TARN_TENSORS(t4));
+    requires_plans(b, 6, 12, TARN_TENSORS(t0, t1));
+}
+
+/* On one stream or two, one arm writes a storage in place and another one reads it. */
+static void an_arm_reads_what_another_arm_overwrites(void **state)
+{
+    (void)state;
+    static const uint32_t arms[2][2] = {{0, 0}, {0, 1}};
+    for (uint32_t streams = 1; streams <= 2; streams++) {
+        struct tarn_builder *b = tarn_builder_create("arms");
+        for (uint32_t s = 0; s < streams; s++) tarn_builder_stream(b, NULL);
+        tarn_tensor t0 = tensor_of(b, 7), t1 = tarn_builder_alias(b, t0, NULL);
+        tarn_tensor t2 = tarn_builder_alias(b, t0, NULL), t3 = tensor_of(b, 7);
+        tarn_tensor idle = tensor_of(b, 5), used = tensor_of(b, 1), end = tensor_of(b, 1);
+        op_of(b, 1000, NOTHING, TARN_TENSORS(idle)); /* runs again before `end` */
+        op_of(b, 1000, TARN_TENSORS(idle), TARN_TENSORS(used));
+        op_of(b, 1000, TARN_TENSORS(used), TARN_TENSORS(t0));
+        tarn_op writer = tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                                                   .inputs = TARN_TENSORS(t0),
+                                                                   .outputs = TARN_TENSORS(t1),
+                                                                   .branch = &arms[1],
+                                                                   .branch_count = 1});
+        tarn_builder_op(b, &(struct tarn_op_info){.kind = "view",
+                                                  .stream = streams - 1,
+                                                  .inputs = TARN_TENSORS(t0),
+                                                  .outputs = TARN_TENSORS(t2),
+                                                  .control = TARN_OPS(writer),
+                                                  .view = true,
+                                                  .branch = &arms[0],
+                                                  .branch_count = 1});
+        tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                                  .stream = streams - 1,
+                                                  .inputs = TARN_TENSORS(t0, t2),
+                                                  .outputs = TARN_TENSORS(t3),
+                                                  .control = TARN_OPS(writer),
+                                                  .branch = &arms[0],
+                                                  .branch_count = 1});
+        tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                                  .stream = streams - 1,
+                                                  .inputs = TARN_TENSORS(idle),
+                                                  .outputs = TARN_TENSORS(end)});
+        requires_plans(b, 14, 21, TARN_TENSORS(t0, t1, t2));
+    }
+}
+
+/* An op outside of the arm reads a storage that the arm writes in place: one storage has what it
+ * reads whether the arm is taken or not, although an implementation would read the old version. */
+static void what_an_arm_writes_in_place_stays_where_it_is(void **state)
+{
+    (void)state;
+    static const uint32_t arm[1][2] = {{0, 1}};
+    struct tarn_builder *b = tarn_builder_create("outside");
+    tarn_builder_stream(b, NULL);
+    tarn_tensor t0 = tensor_of(b, 4), t1 = tarn_builder_alias(b, t0, NULL);
+    tarn_tensor t2 = tensor_of(b, 1), t3 = tensor_of(b, 1);
+    struct tarn_implementation other = {.cost = 1000, .inputs = TARN_TENSORS(t1, t0)};
+    op_of(b, 1000, NOTHING, TARN_TENSORS(t0));
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                              .inputs = TARN_TENSORS(t0),
+                                              .outputs = TARN_TENSORS(t1),
+                                              .branch = arm,
+                                              .branch_count = 1});
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                              .cost = 90000,
+                                              .inputs = TARN_TENSORS(t1),
+                                              .outputs = TARN_TENSORS(t2),
+                                              .implementations = &other,
+                                              .implementations_count = 1});
+    op_of(b, 1000, TARN_TENSORS(t1, t2), TARN_TENSORS(t3));
+    requires_plans(b, 6, 12, TARN_TENSORS(t0, t1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +541,10 @@ int main(void)
         cmocka_unit_test(no_policy_comes_below_the_floor),
         cmocka_unit_test(a_budget_is_kept_or_refused_with_its_floor),
         cmocka_unit_test(a_curve_never_gets_slower_with_more_memory),
+        cmocka_unit_test(an_implementation_reads_two_versions_of_a_storage),
+        cmocka_unit_test(an_implementation_that_does_not_read_what_it_overwrites),
+        cmocka_unit_test(an_arm_reads_what_another_arm_overwrites),
+        cmocka_unit_test(what_an_arm_writes_in_place_stays_where_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

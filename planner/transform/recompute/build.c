@@ -155,41 +155,18 @@ static void add_tensors(struct tarn_building *building)
 
 /* ---- Lists of an op ---- */
 
-/* The copy of its storage that the execution reads, or TARN_NONE. */
-static uint32_t copy_read(const struct tarn_building *building,
-                          const struct tarn_execution *execution, uint32_t tensor, bool own)
+/* The tensor in the new graph that an execution reads through a source tensor. */
+static uint32_t input_of(const struct tarn_building *building,
+                         const struct tarn_execution *execution, uint32_t tensor)
 {
     const struct tarn_recompute_model *model = building->model;
     const struct tarn_form *form = &model->forms[execution->form];
-    uint32_t storage = building->graph->tensors[tensor].storage;
-    bool any = own && !tarn_storage_is_empty(building->graph, storage);
-    for (uint32_t k = form->reads.begin; k < form->reads.end; k++) {
-        const struct tarn_version *version = &model->versions[model->reads[k]];
-        bool same =
-            any ? version->storage == storage : model->reads[k] == model->tensor_version[tensor];
-        if (same) return building->schedule->reads[execution->reads + (k - form->reads.begin)];
-    }
-    return TARN_NONE;
-}
-
-static bool has_tensor(struct tarn_list list, uint32_t tensor)
-{
-    for (size_t k = 0; k < list.count; k++) {
-        if (list.ids[k] == tensor) return true;
-    }
-    return false;
-}
-
-/* The tensor in the new graph that an execution reads through a source tensor. */
-static uint32_t input_of(const struct tarn_building *building,
-                         const struct tarn_execution *execution, struct tarn_list own,
-                         uint32_t tensor)
-{
-    if (building->model->tensor_version[tensor] == TARN_NONE) return tensor;
-    uint32_t copy = copy_read(building, execution, tensor, has_tensor(own, tensor));
-    assert(copy != TARN_NONE); /* the form reads a version of each input's storage */
-    const struct tarn_copy *read = &building->schedule->copies[copy];
-    if (!read->recomputed && read->version == building->model->tensor_version[tensor])
+    uint32_t version = tarn_version_read(model, form->op, tensor), k = form->reads.begin;
+    if (version == TARN_NONE || model->stays[model->versions[version].storage]) return tensor;
+    while (k < form->reads.end && model->reads[k] != version) k++;
+    assert(k < form->reads.end);
+    uint32_t copy = building->schedule->reads[execution->reads + (k - form->reads.begin)];
+    if (!building->schedule->copies[copy].recomputed && version == model->tensor_version[tensor])
         return tensor;
     return building->copy_tensor[copy];
 }
@@ -208,13 +185,13 @@ static uint32_t output_of(const struct tarn_building *building,
 
 static struct tarn_list add_list(struct tarn_building *building,
                                  const struct tarn_execution *execution, struct tarn_list given,
-                                 const struct tarn_list *own_inputs)
+                                 bool are_inputs)
 {
     struct tarn_list list = {building->ids + building->ids_count, given.count};
     for (size_t k = 0; k < given.count; k++) {
-        building->ids[building->ids_count++] =
-            own_inputs ? input_of(building, execution, *own_inputs, given.ids[k])
-                       : output_of(building, execution, given.ids[k]);
+        building->ids[building->ids_count++] = are_inputs
+                                                   ? input_of(building, execution, given.ids[k])
+                                                   : output_of(building, execution, given.ids[k]);
     }
     return list;
 }
@@ -239,11 +216,10 @@ static void add_execution(struct tarn_building *building, uint32_t e)
     uint32_t v = building->model->forms[execution->form].op;
     struct tarn_op_info info;
     tarn_graph_op(building->graph, v, &info);
-    struct tarn_list own = info.inputs;
     take_implementation(&info, execution->implementation);
     building->ids_count = 0;
-    info.inputs = add_list(building, execution, info.inputs, &own);
-    info.outputs = add_list(building, execution, info.outputs, NULL);
+    info.inputs = add_list(building, execution, info.inputs, true);
+    info.outputs = add_list(building, execution, info.outputs, false);
     info.stream = execution->stream;
     info.control = (struct tarn_list){NULL, 0};
     info.inplace_count = 0; /* the pairs name tensors that it may not have any more */
@@ -265,7 +241,8 @@ static void add_view(struct tarn_building *building, uint32_t v)
     for (size_t k = 0; k < info.inputs.count; k++) {
         uint32_t t = info.inputs.ids[k], named = building->model->tensor_version[t];
         bool newer =
-            named != version && named != TARN_NONE && version != TARN_NONE &&
+            named != version && !building->model->stays[building->graph->tensors[t].storage] &&
+            named != TARN_NONE && version != TARN_NONE &&
             building->model->versions[named].storage == building->model->versions[version].storage;
         building->ids[building->ids_count++] =
             newer ? building->model->versions[version].tensor : t;

@@ -12,6 +12,18 @@ static void add_arc(struct tarn_building *building, uint32_t later, uint32_t ear
         tarn_builder_control(building->builder, building->new_op[later], building->new_op[earlier]);
 }
 
+/* An op that reads a storage by another name than its last writer's comes after that op. */
+static void order_staying(struct tarn_building *building)
+{
+    const struct tarn_schedule *schedule = building->schedule;
+    for (uint32_t c = 0; c < schedule->copies_count; c++) {
+        const struct tarn_copy *copy = &schedule->copies[c];
+        if (!building->model->stays[building->model->versions[copy->version].storage]) continue;
+        for (uint32_t i = building->readers.begin[c]; i < building->readers.begin[c + 1]; i++)
+            add_arc(building, building->readers.ops[i], copy->birth);
+    }
+}
+
 /* Before a copy is written over another, that one has been read. */
 static void order_overwriting(struct tarn_building *building)
 {
@@ -111,6 +123,7 @@ static void keep_control(struct tarn_building *building)
 enum tarn_status tarn_building_arcs(struct tarn_building *building)
 {
     keep_control(building);
+    order_staying(building);
     order_overwriting(building);
     enum tarn_status status = keep_carried(building);
     return status == TARN_OK ? order_states(building) : status;

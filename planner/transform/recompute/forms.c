@@ -49,23 +49,18 @@ void tarn_form_begin(struct tarn_reading *reading, struct tarn_form *form, uint3
 
 void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form)
 {
+    const struct tarn_recompute_model *model = reading->model;
     form->reads.end = reading->reads_count;
     form->writes.end = reading->writes_count;
     form->states.end = reading->states_count;
+    for (uint32_t i = form->writes.begin; i < form->writes.end; i++)
+        if (model->stays[model->versions[model->writes[i]].storage]) form->repeats = false;
 }
 
 bool tarn_form_repeats(const struct tarn_reading *reading, uint32_t v, uint32_t implementation)
 {
     return tarn_op_repeats(reading->graph, v, implementation) &&
            (!(reading->model->rules & TARN_REPEAT_KNOWN) || tarn_op_is_known(reading->graph, v));
-}
-
-bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor)
-{
-    for (uint32_t k = 0; k < op->inputs_count; k++) {
-        if (op->inputs[k] == tensor) return true;
-    }
-    return false;
 }
 
 /* ---- Forms of implementations ---- */
@@ -75,11 +70,24 @@ static bool same_list(struct tarn_list a, struct tarn_list b)
     return a.count == b.count && (a.count == 0 || !memcmp(a.ids, b.ids, a.count * sizeof *a.ids));
 }
 
+static bool has_tensor(struct tarn_list list, uint32_t tensor)
+{
+    for (size_t k = 0; k < list.count; k++) {
+        if (list.ids[k] == tensor) return true;
+    }
+    return false;
+}
+
+static struct tarn_list own_inputs(const struct tarn_graph_op *op)
+{
+    return (struct tarn_list){op->inputs, op->inputs_count};
+}
+
 static struct tarn_list inputs_of(const struct tarn_graph_op *op, uint32_t i)
 {
     const struct tarn_op_extra *extra = tarn_extra(op);
-    struct tarn_list own = {op->inputs, op->inputs_count};
-    return extra->implementations[i].inputs.count > 0 ? extra->implementations[i].inputs : own;
+    return extra->implementations[i].inputs.count > 0 ? extra->implementations[i].inputs
+                                                      : own_inputs(op);
 }
 
 static struct tarn_list outputs_of(const struct tarn_graph_op *op, uint32_t i)
@@ -89,11 +97,29 @@ static struct tarn_list outputs_of(const struct tarn_graph_op *op, uint32_t i)
     return extra->implementations[i].outputs.count > 0 ? extra->implementations[i].outputs : own;
 }
 
+static bool has_storage(const struct tarn_graph *graph, struct tarn_list list, uint32_t storage)
+{
+    for (size_t k = 0; k < list.count; k++) {
+        if (graph->tensors[list.ids[k]].storage == storage) return true;
+    }
+    return false;
+}
+
+bool tarn_op_always_reads(const struct tarn_graph *graph, uint32_t v, uint32_t storage,
+                          uint32_t tensor)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    for (uint32_t i = 0; i < tarn_extra(op)->implementations_count; i++)
+        if (has_storage(graph, outputs_of(op, i), storage) && !has_tensor(inputs_of(op, i), tensor))
+            return false;
+    return has_tensor(own_inputs(op), tensor);
+}
+
 /* The first implementation of the same form as i: TARN_NONE for the form as written. */
 static uint32_t first_of_form(const struct tarn_graph_op *op, uint32_t i)
 {
     struct tarn_list inputs = inputs_of(op, i), outputs = outputs_of(op, i);
-    if (same_list(inputs, (struct tarn_list){op->inputs, op->inputs_count}) &&
+    if (same_list(inputs, own_inputs(op)) &&
         same_list(outputs, (struct tarn_list){tarn_outputs(op), op->outputs_count}))
         return TARN_NONE;
     for (uint32_t j = 0; j < i; j++) {
@@ -102,8 +128,18 @@ static uint32_t first_of_form(const struct tarn_graph_op *op, uint32_t i)
     return i;
 }
 
-/* Adds the version of the storage that the op as written reads; for other storages the current
- * version. */
+uint32_t tarn_version_read(const struct tarn_recompute_model *model, uint32_t v, uint32_t tensor)
+{
+    const struct tarn_graph *graph = model->graph;
+    const struct tarn_form *own = &model->forms[model->op_forms[v].begin];
+    uint32_t storage = graph->tensors[tensor].storage;
+    if (!has_tensor(own_inputs(&graph->ops[v]), tensor) || tarn_storage_is_empty(graph, storage))
+        return model->tensor_version[tensor];
+    for (uint32_t i = own->reads.begin; i < own->reads.end; i++)
+        if (model->versions[model->reads[i]].storage == storage) return model->reads[i];
+    return TARN_NONE;
+}
+
 static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
                       struct tarn_form *form, uint32_t tensor)
 {
@@ -118,13 +154,7 @@ static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
         tarn_form_state(reading, storage, updates);
         return;
     }
-    uint32_t version = model->tensor_version[tensor];
-    if (tarn_op_reads(&graph->ops[own->op], tensor) && !tarn_storage_is_empty(graph, storage)) {
-        for (uint32_t i = own->reads.begin; i < own->reads.end; i++) {
-            if (model->versions[model->reads[i]].storage == storage) version = model->reads[i];
-        }
-    }
-    tarn_form_read(reading, form, version);
+    tarn_form_read(reading, form, tarn_version_read(model, own->op, tensor));
 }
 
 /* Are all inputs of the implementation there when the op runs? An op that comes later in the list

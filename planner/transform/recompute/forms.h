@@ -28,8 +28,9 @@ void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form);
 /* May the op run again in this form? */
 bool tarn_form_repeats(const struct tarn_reading *reading, uint32_t v, uint32_t implementation);
 
-/* Is the tensor among the op's inputs? */
-bool tarn_op_reads(const struct tarn_graph_op *op, uint32_t tensor);
+/* Does the op read the tensor, as written and by each implementation that writes the storage? */
+bool tarn_op_always_reads(const struct tarn_graph *graph, uint32_t v, uint32_t storage,
+                          uint32_t tensor);
 
 /* Adds the forms of the op's implementations after the form as written, and the choices of all
  * forms. The op's versions exist already, but are not current yet. */

@@ -3,9 +3,15 @@
  * implementation means the version that its tensor names, even if the storage has a later version
  * by then.
  *
- * An op in place can write elsewhere under two conditions. It reads the old version through the
- * very tensor that its producer wrote (a view may be a part of it), and its storage is neither
- * pinned nor in a group. Cost: linear in tensors, inputs, outputs and implementations. */
+ * An op in place can write elsewhere under two conditions. By each implementation it reads the old
+ * version through the very tensor that its producer wrote (a view may be a part of it), and its
+ * storage is neither pinned nor in a group.
+ *
+ * A storage that exists outside of an arm too, and is written in place inside, holds another
+ * version afterwards if that arm is not taken. An op of another arm reads it then, although the
+ * list has that write before it. So no version of such a storage is written elsewhere or again, and
+ * an op reads and writes it by the names of the source graph. Cost: linear in tensors, inputs,
+ * outputs and implementations. */
 #include "forms.h"
 
 #include <assert.h>
@@ -58,6 +64,7 @@ static enum tarn_status make_room(struct tarn_reading *reading, struct tarn_regi
     model->drops = tarn_region_take(region, most.versions, sizeof *model->drops);
     model->tensor_version =
         tarn_region_take(region, graph->tensors_count, sizeof *model->tensor_version);
+    model->stays = tarn_region_take(region, graph->storages_count, sizeof *model->stays);
     if (region->is_exhausted) return TARN_SYSTEM;
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         if (!graph->ops[graph->order[i]].view) order[model->ops_count++] = graph->order[i];
@@ -93,12 +100,27 @@ static void mark_updated(struct tarn_reading *reading)
     }
 }
 
+static void mark_staying(struct tarn_reading *reading)
+{
+    const struct tarn_graph *graph = reading->graph;
+    for (uint32_t v = 0; v < graph->ops_count && graph->conditionals_count > 0; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t k = 0; k < op->outputs_count && !op->view; k++) {
+            uint32_t s = graph->tensors[tarn_outputs(op)[k]].storage;
+            if (!graph->storages[s].persistent && !tarn_storage_is_empty(graph, s) &&
+                !tarn_op_is_inside(graph, graph->storages[s].producer, v))
+                reading->model->stays[s] = true;
+        }
+    }
+}
+
 static bool is_forced(const struct tarn_reading *reading, uint32_t v, uint32_t storage,
                       uint32_t previous)
 {
     const struct tarn_storage *place = &reading->graph->storages[storage];
-    if (place->pinned || place->group != TARN_NONE) return true;
-    return !tarn_op_reads(&reading->graph->ops[v], reading->model->versions[previous].tensor);
+    if (place->pinned || place->group != TARN_NONE || reading->model->stays[storage]) return true;
+    return !tarn_op_always_reads(reading->graph, v, storage,
+                                 reading->model->versions[previous].tensor);
 }
 
 static void add_version(struct tarn_reading *reading, struct tarn_form *form, uint32_t v,
@@ -204,6 +226,7 @@ static void read_ops(struct tarn_reading *reading)
 {
     const struct tarn_graph *graph = reading->graph;
     mark_updated(reading);
+    mark_staying(reading);
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i];
         if (graph->ops[v].view) {

@@ -119,6 +119,8 @@ struct tarn_recompute_model {
     uint32_t *reads, *writes;
     struct tarn_state *states;
     uint32_t *tensor_version; /* tensor -> version that it names; TARN_NONE: persistent */
+    bool *stays; /* storage: an op writes it in place in some arm only, so what it holds depends on
+                    the arm: it stays as it is, see recompute/model.c */
 };
 
 /* Wherever the passes are: before the primary op of `place` the version is dropped, or, with
@@ -187,6 +189,10 @@ enum tarn_status tarn_recompute_model_init(struct tarn_recompute_model *model,
 /* Whether ranges, places and versions are in bounds and in order, and choices get ever leaner. For
  * assertions and tests; linear in the model. */
 bool tarn_recompute_model_is_valid(const struct tarn_recompute_model *model);
+
+/* The version that forms of op v read through the tensor: if the op as written reads it, the
+ * version that its storage has then, else the one that the tensor names. TARN_NONE: persistent. */
+uint32_t tarn_version_read(const struct tarn_recompute_model *model, uint32_t v, uint32_t tensor);
 
 /* Reserved bytes that a workspace takes in the first memory space beside the form's results; a
  * workspace that ends before the outputs begin shares their bytes. UINT64_MAX: too many for 64
