@@ -150,5 +150,38 @@ def refusals_of_odd_graphs_are_true():
     assert refusals > made
 
 
+def by_hand(ops, sizes, fixed):
+    """ops: inputs, outputs, and more fields; fixed: tensor -> offset."""
+    return tarn.Graph.from_bytes(json.dumps({
+        "format": "tarn.graph", "version": 1, "name": "by hand", "meta": {}, "contiguous": [], "streams": [{"id": 0, "name": "s0"}],
+        "ops": [{"id": i, "name": f"o{i}", "stream": 0, "kind": "matmul", "inputs": inputs, "outputs": outputs, **more}
+                for i, (inputs, outputs, more) in enumerate(ops)],
+        "tensors": [{"id": i, "name": f"t{i}", "kind": "intermediate", "size": size, **({"fixed_offset": fixed[i]} if i in fixed else {})}
+                    for i, size in enumerate(sizes)]}).encode(), "by hand")
+
+
+@test
+def choices_in_which_two_fixed_storages_meet_are_left_out():
+    """t0 and t3 have the same bytes one after the other. To make t1 again takes t0, while t3 is there."""
+    graph = by_hand([([], [0], {"cost": 5000}), ([0], [1], {"cost": 1000}), ([1], [2], {"cost": 1000}),
+                     ([2], [3], {"workspace": 6, "cost": 1000}), ([3, 1], [4], {"cost": 1000})], [1, 4, 1, 1, 1], {0: 0, 3: 0})
+    assert plan(graph)[0] == 12
+    for budget in range(8, 12):
+        assert plan(graph, budget=budget)[0] <= budget
+    assert plan(graph, budget=7)[1].least == 8
+    graph = by_hand([([], [0], {}), ([0], [1], {"inplace": [[0, 1]]}), ([], [2], {}), ([1, 2], [3], {})], [1, 1, 1, 1], {0: 0, 2: 0})
+    assert plan(graph, in_place=True) == plan(graph) == (3, None)
+
+
+@test
+def what_is_enough_without_a_budget_is_enough_as_one():
+    """It takes more steps to place this graph than the search for a budget gives each choice."""
+    graph = by_hand([([], [0, 1, 2], {"branch": [[0, 0]], "cost": 20000}), ([], [3], {"cost": 1000}), ([3, 1, 0], [4], {"workspace": 1, "cost": 0}),
+                     ([], [5, 6, 7], {"cost": 20000}), ([3, 5, 2], [8], {"workspace": 3, "cost": 1000}),
+                     ([5, 8, 3], [9], {"workspace": 2, "branch": [[0, 1]], "cost": 20000})], [2, 3, 1, 1, 1, 3, 3, 2, 1, 3], {6: 1})
+    whole, _ = plan(graph)
+    assert whole == 10 and plan(graph, budget=whole)[0] == whole
+
+
 if __name__ == "__main__":
     cases.run()
