@@ -18,7 +18,6 @@
 #include "planner/transform/interleave.h"
 #include "planner/transform/recipe.h"
 #include "planner/transform/release.h"
-#include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -57,18 +56,17 @@ static enum tarn_status refuse_other_space(const struct tarn_budgeting *budgetin
 }
 
 /* Raises the floor to the end of the last storage with a fixed offset: every choice runs its
- * producer. Returns the storage; TARN_NONE: none ends above the floor. */
-static uint32_t raise_to_fixed(const struct tarn_budgeting *budgeting, uint64_t *floor)
+ * producer, and the first run keeps the tensor at its offset. Returns the storage; TARN_NONE: none
+ * ends above the floor. */
+static uint32_t raise_floor(const struct tarn_budgeting *budgeting, uint64_t *floor)
 {
     const struct tarn_graph *graph = budgeting->graph;
     uint32_t last = TARN_NONE;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        uint64_t end, reserved = tarn_storage_reserved(graph, a, budgeting->model.alignment);
-        if (graph->storages[a].space != 0 || !tarn_storage_is_fixed(graph, a) ||
-            !tarn_size_add(tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]), reserved,
-                           &end) ||
-            !tarn_size_round_up(end, budgeting->model.alignment, &end) || end <= *floor)
-            continue;
+        uint64_t alignment = budgeting->model.alignment;
+        uint64_t end =
+            tarn_plan_fixed_end(graph, a, tarn_storage_reserved(graph, a, alignment), alignment);
+        if (graph->storages[a].space != 0 || end <= *floor) continue;
         *floor = end;
         last = a;
     }
@@ -111,7 +109,7 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
         tarn_error_no_memory(budgeting->error);
         return TARN_SYSTEM;
     }
-    uint32_t fixed = raise_to_fixed(budgeting, &floor);
+    uint32_t fixed = raise_floor(budgeting, &floor);
     refuse_floor(budgeting, best->footprint, floor, fixed, budgeting->model.order[at]);
     return tarn_error_found(budgeting->error, TARN_DOES_NOT_FIT, best->footprint);
 }
