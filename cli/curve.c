@@ -56,9 +56,8 @@ static enum tarn_status find_budgets(struct tarn_graph *graph,
     uint32_t count = *points;
     *points = 0;
     for (uint32_t i = first; i < count; i++) {
-        const struct tarn_budget_report *last = *points > 0 ? &rows[*points - 1] : NULL;
-        if (last && last->budget == rows[i].budget && last->time_ns == rows[i].time_ns)
-            continue; /* no footprint is smaller than without a budget */
+        if (i + 1 < count && rows[i].footprint <= rows[i + 1].budget)
+            continue; /* of the same time as the next row: the larger budget brings nothing */
         rows[(*points)++] = rows[i];
     }
     return status;

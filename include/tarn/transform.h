@@ -205,8 +205,10 @@ struct tarn_budget_options {
 TARN_API enum tarn_status tarn_graph_budget(struct tarn_graph *graph,
                                             const struct tarn_budget_options *options,
                                             struct tarn_graph **result, struct tarn_error *error);
-/* Computes the costs of `count` evenly spaced budgets, from the footprint of keeping everything
- * down to the smallest footprint found. The budget of the options is not used. TARN_INTERRUPTED,
+/* Computes the costs of `count` evenly spaced budgets in whole alignments, from the footprint of
+ * keeping everything down to the smallest footprint found. No row takes more time than the rows
+ * after it, and no row whose footprint keeps to the next row's budget takes less. So budgets that
+ * are equal have equal rows. The budget of the options is not used. TARN_INTERRUPTED,
  * TARN_DEADLINE: the control ended the call early; rows are filled in from the last row backwards,
  * the remaining rows have budget 0. */
 static inline enum tarn_status tarn_graph_budget_curve(struct tarn_graph *graph,

@@ -155,6 +155,10 @@ enum tarn_status tarn_attempt_reorder(struct tarn_budgeting *budgeting,
 enum tarn_status tarn_budgeting_try_targets(struct tarn_budgeting *budgeting, bool refine,
                                             struct tarn_attempt *best);
 
+/* Makes the graph of the policy that keeps everything, and keeps it in `best` if it is better. */
+enum tarn_status tarn_budgeting_try_unchanged(struct tarn_budgeting *budgeting,
+                                              struct tarn_attempt *best);
+
 /* Continues the descent until its smallest footprint is at most `enough` bytes, or until it is
  * complete; then `smallest` is set, one number that does not depend on the budget. */
 enum tarn_status tarn_budgeting_descend(struct tarn_budgeting *budgeting, uint64_t enough);

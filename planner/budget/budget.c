@@ -18,7 +18,6 @@
 #include "planner/transform/interleave.h"
 #include "planner/transform/recipe.h"
 #include "planner/transform/release.h"
-#include "streams/base/checked.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/options.h"
@@ -57,18 +56,17 @@ static enum tarn_status refuse_other_space(const struct tarn_budgeting *budgetin
 }
 
 /* Raises the floor to the end of the last storage with a fixed offset: every choice runs its
- * producer. Returns the storage; TARN_NONE: none ends above the floor. */
-static uint32_t raise_to_fixed(const struct tarn_budgeting *budgeting, uint64_t *floor)
+ * producer, and the first run keeps the tensor at its offset. Returns the storage; TARN_NONE: none
+ * ends above the floor. */
+static uint32_t raise_floor(const struct tarn_budgeting *budgeting, uint64_t *floor)
 {
     const struct tarn_graph *graph = budgeting->graph;
     uint32_t last = TARN_NONE;
     for (uint32_t a = 0; a < graph->planned_count; a++) {
-        uint64_t end, reserved = tarn_storage_reserved(graph, a, budgeting->model.alignment);
-        if (graph->storages[a].space != 0 || !tarn_storage_is_fixed(graph, a) ||
-            !tarn_size_add(tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]), reserved,
-                           &end) ||
-            !tarn_size_round_up(end, budgeting->model.alignment, &end) || end <= *floor)
-            continue;
+        uint64_t alignment = budgeting->model.alignment;
+        uint64_t end =
+            tarn_plan_fixed_end(graph, a, tarn_storage_reserved(graph, a, alignment), alignment);
+        if (graph->storages[a].space != 0 || end <= *floor) continue;
         *floor = end;
         last = a;
     }
@@ -111,7 +109,7 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
         tarn_error_no_memory(budgeting->error);
         return TARN_SYSTEM;
     }
-    uint32_t fixed = raise_to_fixed(budgeting, &floor);
+    uint32_t fixed = raise_floor(budgeting, &floor);
     refuse_floor(budgeting, best->footprint, floor, fixed, budgeting->model.order[at]);
     return tarn_error_found(budgeting->error, TARN_DOES_NOT_FIT, best->footprint);
 }
@@ -653,37 +651,88 @@ static enum tarn_status give_up_curve(const struct tarn_budgeting *budgeting)
                           late ? "the time was over" : "interrupted");
 }
 
-/* Finds the point for one budget; the next search starts at the policy found. */
-static enum tarn_status find_point(struct tarn_budgeting *budgeting, uint64_t budget,
-                                   struct tarn_attempt *best, unsigned char *row, size_t size)
+/* The points of a curve, the smallest budget last. */
+struct points {
+    struct tarn_attempt best;  /* for the budget looked at */
+    struct tarn_attempt given; /* the graph as it is; no graph: it keeps to no budget */
+    uint64_t least;            /* the smallest footprint */
+    unsigned char *rows;       /* as in struct call */
+    size_t size, count;
+};
+
+static uint64_t budget_at(const struct tarn_budgeting *budgeting, const struct points *points,
+                          size_t i)
 {
-    set_budget(budgeting, budget);
-    enum tarn_status status = tarn_budgeting_try_targets(budgeting, true, best);
-    if (status == TARN_OK) give_report(budgeting, best, row, size);
+    if (i == points->count - 1) return points->least;
+    uint64_t most = budgeting->footprint_before, least = points->least;
+    uint64_t span = most > least ? most - least : 0;
+    double share = (double)i / (double)(points->count - 1);
+    uint64_t budget = least + span - (uint64_t)((double)span * share);
+    return budget - budget % budgeting->model.alignment;
+}
+
+static enum tarn_status find_given(struct tarn_budgeting *budgeting, struct tarn_attempt *given)
+{
+    set_budget(budgeting, budgeting->footprint_before);
+    enum tarn_status status = tarn_budgeting_try_unchanged(budgeting, given);
+    if (!tarn_attempt_fits(given, budgeting->options.budget)) tarn_planned_finish(&given->made);
+    set_budget(budgeting, TARN_BUDGET_UNLIMITED);
     return status;
 }
 
-static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct tarn_attempt *best,
-                                    const struct call *call)
+static void offer_given(struct points *points, uint64_t budget)
 {
-    size_t count = call->rows_count, size = call->row_size;
-    enum tarn_status status = tarn_budgeting_descend(budgeting, 0);
-    if (status != TARN_OK || count == 0) return status;
+    struct tarn_attempt given = points->given;
+    if (!given.made.graph) return;
+    given.made = (struct tarn_planned){.graph = tarn_graph_retain(given.made.graph)};
+    tarn_attempt_keep_better(&points->best, &given, budget);
+}
+
+/* Fills in the row, and again those of smaller budgets that the same result keeps to. */
+static void give_rows(struct tarn_budgeting *budgeting, const struct points *points, size_t i)
+{
+    uint64_t budget = budgeting->asked;
+    for (; i < points->count; i++) {
+        budgeting->asked = budget_at(budgeting, points, i);
+        if (points->best.footprint > budgeting->asked) break;
+        give_report(budgeting, &points->best, points->rows + i * points->size, points->size);
+    }
+    budgeting->asked = budget;
+}
+
+/* Finds the point for one budget; the next search starts at the policy found. A budget that has
+ * been searched for needs no search. */
+static enum tarn_status find_point(struct tarn_budgeting *budgeting, struct points *points,
+                                   size_t i)
+{
+    enum tarn_status status = TARN_OK;
+    uint64_t budget = budget_at(budgeting, points, i);
+    bool is_known = budget == budgeting->asked && i + 2 < points->count;
+    if (tarn_deadline_is_over(&budgeting->deadline)) return give_up_curve(budgeting);
+    set_budget(budgeting, budget);
+    if (tarn_attempt_fits(&points->given, budget)) offer_given(points, budget);
+    if (!is_known) status = tarn_budgeting_try_targets(budgeting, true, &points->best);
+    if (status == TARN_OK) give_rows(budgeting, points, i);
+    return status;
+}
+
+static enum tarn_status find_points(struct tarn_budgeting *budgeting, struct points *points)
+{
+    enum tarn_status status = find_given(budgeting, &points->given);
+    if (status == TARN_OK) status = tarn_budgeting_descend(budgeting, 0);
+    if (status != TARN_OK || points->count == 0) return status;
     if (budgeting->smallest == 0 && !budgeting->descent.smallest.made.graph)
         return give_up_curve(budgeting);
-    *best = budgeting->descent.smallest;
+    points->best = budgeting->descent.smallest;
     budgeting->descent.smallest.made = (struct tarn_planned){0};
-    uint64_t least = best->footprint,
-             span = budgeting->footprint_before > least ? budgeting->footprint_before - least : 0;
-    set_budget(budgeting, least);
-    give_report(budgeting, best, call->rows + (count - 1) * size, size);
-    for (size_t i = count - 1; i-- > 0 && status == TARN_OK;) {
-        double share = (double)i / (double)(count - 1);
-        if (tarn_deadline_is_over(&budgeting->deadline)) return give_up_curve(budgeting);
-        status =
-            find_point(budgeting, budgeting->footprint_before - (uint64_t)((double)span * share),
-                       best, call->rows + i * size, size);
-    }
+    offer_given(points, 0);
+    if (points->best.footprint == UINT64_MAX) return refuse_other_space(budgeting, &points->best);
+    points->least = points->best.footprint;
+    if (budgeting->smallest > 0) budgeting->smallest = points->least;
+    set_budget(budgeting, points->least);
+    give_rows(budgeting, points, points->count - 1);
+    for (size_t i = points->count - 1; i-- > 0 && status == TARN_OK;)
+        status = find_point(budgeting, points, i);
     return status;
 }
 
@@ -694,11 +743,12 @@ static enum tarn_status run_curve(const struct tarn_transform_control *control, 
     struct call *call = subject;
     struct tarn_budgeting budgeting = {
         .graph = call->graph, .ignores_capacity = true, .error = call->error};
-    struct tarn_attempt best = {0};
+    struct points points = {.rows = call->rows, .size = call->row_size, .count = call->rows_count};
     call->options.control = control;
     enum tarn_status status = begin(&budgeting, &call->options, 0);
-    if (status == TARN_OK) status = find_points(&budgeting, &best, call);
-    tarn_planned_finish(&best.made);
+    if (status == TARN_OK) status = find_points(&budgeting, &points);
+    tarn_planned_finish(&points.best.made);
+    tarn_planned_finish(&points.given.made);
     finish(&budgeting);
     return status;
 }

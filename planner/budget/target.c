@@ -385,18 +385,24 @@ static bool has_choices(const struct tarn_recompute_model *model)
     return model->forms_count > model->ops_count;
 }
 
+enum tarn_status tarn_budgeting_try_unchanged(struct tarn_budgeting *budgeting,
+                                              struct tarn_attempt *best)
+{
+    struct tarn_attempt front;
+    forget_script(budgeting);
+    tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    return tarn_attempt_make(budgeting, budgeting->options.budget, best, &front);
+}
+
 /* A graph that fits unchanged, and could not be faster, needs no search. */
 static enum tarn_status take_as_it_is(struct tarn_budgeting *budgeting, struct tarn_attempt *best,
                                       bool *done)
 {
-    struct tarn_attempt front;
     *done = false;
     if (budgeting->footprint_before > budgeting->options.budget || has_choices(&budgeting->model) ||
         budgeting->options.budget == TARN_BUDGET_UNLIMITED)
         return TARN_OK;
-    forget_script(budgeting);
-    tarn_policy_reset(&budgeting->policy, &budgeting->model);
-    enum tarn_status status = tarn_attempt_make(budgeting, budgeting->options.budget, best, &front);
+    enum tarn_status status = tarn_budgeting_try_unchanged(budgeting, best);
     *done = status == TARN_OK && tarn_attempt_fits(best, budgeting->options.budget) &&
             best->time_ns <= budgeting->before_ns;
     return status;

@@ -209,6 +209,17 @@ static enum tarn_status raise_bound(void *user, uint64_t *bound)
     return status;
 }
 
+uint64_t tarn_plan_fixed_end(const struct tarn_graph *graph, uint32_t storage, uint64_t reserved,
+                             uint64_t alignment)
+{
+    uint64_t end;
+    if (!tarn_storage_is_fixed(graph, storage)) return 0;
+    uint64_t begin = tarn_tensor_wanted(&graph->tensors[graph->storages[storage].tensor]);
+    bool is_known =
+        tarn_size_add(begin, reserved, &end) && tarn_size_round_up(end, alignment, &end);
+    return is_known ? end : 0;
+}
+
 /* Raises the bound to the end of the last storage that has a fixed offset. */
 static void raise_to_fixed(struct tarn_planning *planning)
 {
@@ -216,13 +227,9 @@ static void raise_to_fixed(struct tarn_planning *planning)
     const struct tarn_blocks *blocks = &planning->problem.blocks;
     planning->last_fixed = TARN_NONE;
     for (uint32_t a = 0; a < blocks->storages_count; a++) {
-        uint64_t end;
-        if (!tarn_storage_is_fixed(graph, a) ||
-            !tarn_size_add(tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]),
-                           blocks->reserved[a], &end) ||
-            !tarn_size_round_up(end, planning->plan->alignment, &end) ||
-            end <= planning->bound.bound)
-            continue;
+        uint64_t end =
+            tarn_plan_fixed_end(graph, a, blocks->reserved[a], planning->plan->alignment);
+        if (end <= planning->bound.bound) continue;
         planning->bound.bound = planning->plan->claim.bound = end;
         planning->last_fixed = a;
     }

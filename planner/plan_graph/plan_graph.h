@@ -52,6 +52,11 @@ enum tarn_status tarn_planned_make(struct tarn_planned *planned,
  * takes first. Footprints stay. *period_ns: the modelled time from an iteration to the next one is
  * at most that; 0: not computed. TARN_SYSTEM: no memory. */
 enum tarn_status tarn_plan_settle_boundary(struct tarn_plan *plan, uint64_t *period_ns);
+/* The end of a storage that has a fixed offset and reserves this many bytes, in whole alignments:
+ * no arena ends before it. 0: the offset is not fixed, or no such plan is possible, as the end
+ * takes more than 64 bits. */
+uint64_t tarn_plan_fixed_end(const struct tarn_graph *graph, uint32_t storage, uint64_t reserved,
+                             uint64_t alignment);
 /* The smaller of the options' capacity and what the persistent part leaves of the first memory
  * space's capacity: the target of transforms. 0: the options have no capacity. */
 enum tarn_status tarn_plan_capacity(const struct tarn_graph *graph,

@@ -361,6 +361,43 @@ def orders_within_more_time_need_no_more_memory():
         assert run("plan", toy, *words).returncode == 2, words
 
 
+def small_graph(name, ops, sizes, on_host=(), capacity=1):
+    """ops: of each one the stream, inputs, outputs, workspace, cost; on_host: tensors in a memory space of this capacity."""
+    ops = [{"id": i, "name": f"o{i}", "kind": "matmul", "stream": stream, "inputs": inputs, "outputs": outputs, "workspace": workspace, "cost": cost}
+           for i, (stream, inputs, outputs, workspace, cost) in enumerate(ops)]
+    streams = [{"id": i, "name": f"s{i}"} for i in range(1 + max(op["stream"] for op in ops))]
+    tensors = [{"id": i, "name": f"t{i}", "size": size, "kind": "intermediate", "space": int(i in on_host)} for i, size in enumerate(sizes)]
+    spaces = [{"id": 0, "name": "device", "kind": "device"}, {"id": 1, "name": "host", "kind": "pinned", "capacity": capacity}]
+    with open(os.path.join(folder, name), "w") as file:
+        json.dump({"format": "tarn.graph", "version": 1, "name": "small", "streams": streams, "spaces": spaces, "ops": ops, "tensors": tensors}, file)
+
+
+def budgets_of(graph, points, alignment=1):
+    rows = json.loads(run("plan", graph, "--alignment", str(alignment), "--budget-curve", str(points), "--json").stdout)["budgets"]
+    for more, less in zip(rows, rows[1:]):
+        assert more["bytes"] >= more["footprint_bytes"] > less["bytes"] and more["overhead_percent"] < less["overhead_percent"], rows
+    assert all(row["bytes"] % alignment == 0 for row in rows), rows
+    return [(row["bytes"], row["footprint_bytes"], row["recomputed"]) for row in rows]
+
+
+@test
+def a_curve_has_a_row_for_each_budget_that_saves_time():
+    small_graph("chain.json", [(0, [], [0], 0, 5000), (0, [0], [1], 0, 1000), (0, [1], [2], 0, 1000), (0, [2], [3], 6, 1000),
+                               (0, [3, 1], [4], 0, 1000)], [1, 4, 1, 1, 1])
+    assert budgets_of("chain.json", 5) == budgets_of("chain.json", 40) == [(12, 12, 0), (9, 9, 1), (8, 8, 2)]
+    assert len(budgets_of("chain.json", 12, 256)) == 2
+    # nothing has a smaller footprint than the graph as it is, though ops could run again
+    small_graph("least.json", [(0, [], [0], 0, 5000), (1, [0], [1], 0, 5000), (0, [], [2], 0, 1000), (1, [1, 2], [3], 0, 1000),
+                               (0, [], [4, 5], 0, 0), (1, [3, 4], [6, 7, 8], 0, 0), (1, [], [9, 10, 11], 0, 5000)],
+                [2, 3, 1, 2, 2, 2, 2, 2, 3, 2, 2, 2])
+    for points in (1, 2, 40):
+        assert budgets_of("least.json", points) == [(11, 11, 0)]
+    budgets_of(real, 6, 256)
+    small_graph("full.json", [(0, [], [0], 0, 5000), (0, [0], [1], 0, 1000)], [2, 2], on_host=[0])
+    done = run("plan", "full.json", "--alignment", "1", "--budget-curve", "3")
+    assert done.returncode == 1 and 'memory space 1 "host": no plan fits 1 byte' in done.stderr, done
+
+
 @test
 def a_figure_of_budgets_is_filled_by_its_points():
     assert run("plan", real, "--budget-curve", "3", "-o", "budgets.svg").returncode == 0

@@ -359,9 +359,14 @@ static void a_curve_never_gets_slower_with_more_memory(void **state)
         require(tarn_graph_budget_curve(graph, options, rows, 5, &error), &error);
         for (size_t i = 0; i < 5; i++) {
             assert_true(rows[i].footprint <= rows[i].budget);
+            assert_int_equal(rows[i].budget % ALIGNMENT, 0);
+            if (rows[i].budget >= rows[i].footprint_before) /* then nothing need change */
+                assert_true(rows[i].time_ns <= rows[i].time_before_ns);
             if (i == 0) continue;
             assert_true(rows[i - 1].budget >= rows[i].budget);
             assert_true(rows[i - 1].time_ns <= rows[i].time_ns);
+            if (rows[i - 1].footprint <= rows[i].budget)
+                assert_int_equal(rows[i - 1].time_ns, rows[i].time_ns);
         }
         tarn_graph_destroy(graph);
     }
