@@ -536,6 +536,30 @@ static void what_an_arm_writes_in_place_stays_where_it_is(void **state)
     requires_plans(b, 6, 12, TARN_TENSORS(t0, t1));
 }
 
+/* `idle` and the empty tensor are made again before the op that also reads a view of the latter. */
+static void a_view_of_an_empty_tensor_keeps_its_name(void **state)
+{
+    (void)state;
+    struct tarn_builder *b = tarn_builder_create("empty view");
+    tarn_builder_stream(b, NULL);
+    tarn_tensor empty = tensor_of(b, 0), view = tarn_builder_alias(b, empty, NULL);
+    tarn_tensor again = tarn_builder_alias(b, empty, NULL);
+    tarn_tensor idle = tensor_of(b, 1), hollow = tensor_of(b, 0), large = tensor_of(b, 3);
+    op_of(b, 0, NOTHING, TARN_TENSORS(empty));
+    op_of(b, 0, TARN_TENSORS(empty), TARN_TENSORS(idle, hollow, large));
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                              .inputs = TARN_TENSORS(large),
+                                              .outputs = TARN_TENSORS(tensor_of(b, 0)),
+                                              .workspace = 3});
+    op_of(b, 0, TARN_TENSORS(empty), TARN_TENSORS(again));
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "view",
+                                              .inputs = TARN_TENSORS(empty),
+                                              .outputs = TARN_TENSORS(view),
+                                              .view = true});
+    op_of(b, 0, TARN_TENSORS(empty, idle, hollow, view), TARN_TENSORS(tensor_of(b, 3)));
+    requires_plans(b, 6, 9, NOTHING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +574,7 @@ int main(void)
         cmocka_unit_test(an_implementation_that_does_not_read_what_it_overwrites),
         cmocka_unit_test(an_arm_reads_what_another_arm_overwrites),
         cmocka_unit_test(what_an_arm_writes_in_place_stays_where_it_is),
+        cmocka_unit_test(a_view_of_an_empty_tensor_keeps_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,9 @@ class Drawn:
         draw, has = self.draw, self.has
         known = range(len(self.tensors))
         read = draw.sample(known, min(draw.randint(0, 3), len(known)))
+        overwritten = [t["alias_of"] for t in self.tensors if "alias_of" in t]
+        if overwritten and draw.random() < 0.4:  # by its old name, perhaps in another arm
+            read = [*{*read, draw.choice(overwritten)}]
         op = {"id": number, "name": f"o{number}", "kind": "matmul", "stream": draw.randrange(streams), "inputs": read, "outputs": []}
         self.ops.append(op)
         if "view" in has and read and draw.random() < 0.12:
@@ -86,7 +89,8 @@ class Drawn:
         if "implementations" in has and draw.random() < 0.3:
             other = {"name": "other", "cost": draw.choice([0, 1000, 9000]), "workspace": draw.randint(0, self.largest)}
             if known and draw.random() < 0.6:  # of any stream, whose op may come later in another order
-                other["inputs"] = draw.sample(known, min(2, len(known)))
+                old_and_new = [[t["alias_of"], t["id"]] for t in self.tensors if "alias_of" in t]
+                other["inputs"] = draw.choice([draw.sample(known, min(2, len(known))), *old_and_new])
             op["implementations"] = [other]
 
     def groups(self):
@@ -113,8 +117,13 @@ def check(graph, options, seed, end):
     if not whole:
         return 0
     what = f"graph {seed} with {options}: "
+<<<<<<< HEAD
     same, refused = plan(graph, budget=whole, **options)
     assert same is not None and same <= whole, f"{what}{whole} bytes without a budget; {refused}"
+=======
+    roomy, _ = plan(graph, budget=3 * whole, **options)  # room for copies and for implementations that need more
+    assert roomy is not None and roomy <= 3 * whole, f"{what}{roomy} bytes within a budget of {3 * whole}"
+>>>>>>> team/k14
     half, _ = plan(graph, budget=max(1, whole // 2), **options)
     assert half is None or half <= max(1, whole // 2), f"{what}{half} bytes within a budget of {whole // 2}"
     met, error = plan(graph, budget=1, **options)

@@ -155,6 +155,15 @@ static void add_tensors(struct tarn_building *building)
 
 /* ---- Lists of an op ---- */
 
+/* Is the version read by the name that the source graph has, whatever copies there are? A view of
+ * an empty storage is: no copy stands for it, and none has other bytes. */
+static bool keeps_name(const struct tarn_recompute_model *model, uint32_t version, uint32_t tensor)
+{
+    const struct tarn_version *read = &model->versions[version];
+    return model->stays[read->storage] ||
+           (tarn_storage_is_empty(model->graph, read->storage) && read->tensor != tensor);
+}
+
 /* The tensor in the new graph that an execution reads through a source tensor. */
 static uint32_t input_of(const struct tarn_building *building,
                          const struct tarn_execution *execution, uint32_t tensor)
@@ -162,7 +171,7 @@ static uint32_t input_of(const struct tarn_building *building,
     const struct tarn_recompute_model *model = building->model;
     const struct tarn_form *form = &model->forms[execution->form];
     uint32_t version = tarn_version_read(model, form->op, tensor), k = form->reads.begin;
-    if (version == TARN_NONE || model->stays[model->versions[version].storage]) return tensor;
+    if (version == TARN_NONE || keeps_name(model, version, tensor)) return tensor;
     while (k < form->reads.end && model->reads[k] != version) k++;
     assert(k < form->reads.end);
     uint32_t copy = building->schedule->reads[execution->reads + (k - form->reads.begin)];
