@@ -556,8 +556,9 @@ budgets_are_kept_or_refused() {
     exits 0 transform "$richer" --budget-method chen --json &&
         json "o['budget']['footprint_bytes'] < $keep and o['budget']['overhead_percent'] > 0" || return
     exits 1 plan "$richer" --budget 1MB && says "the least footprint found is" || return
-    exits 0 plan "$toy" --budget-curve 3 -o "$curve.csv" --json && json "len(o['budgets']) == 3" &&
+    exits 0 plan "$real" --budget-curve 3 -o "$curve.csv" --json && json "len(o['budgets']) == 3" &&
         [ "$(wc -l <"$curve.csv")" = 4 ] || return
+    exits 0 plan "$toy" --budget-curve 3 --json && json "len(o['budgets']) == 1" || return # nothing needs less
     exits 0 plan "$toy" --budget-curve 3 -o "$curve.svg" && grep -q "</svg>" "$curve.svg"
 }
 budgets_are_kept_or_refused
