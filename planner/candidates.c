@@ -65,7 +65,7 @@ static bool was_ended(const struct tarn_outcome *outcome)
     return outcome->status != TARN_OK && outcome->status != TARN_DOES_NOT_FIT;
 }
 
-/* Storages with fixed offsets cannot be placed: perhaps in this order, or in place, only. */
+/* Storages with fixed offsets cannot be placed. Another candidate may have a plan. */
 static bool is_impossible(const struct tarn_outcome *outcome)
 {
     return outcome->status == TARN_BAD_INPUT;

@@ -114,14 +114,18 @@ enum tarn_status tarn_budgeting_time(const struct tarn_budgeting *budgeting,
     return status == TARN_OK ? TARN_OK : tarn_error_no_memory(budgeting->error);
 }
 
-/* A graph that was made may have two storages with fixed offsets in use at once that the given
- * graph never has: it is no choice. The given graph itself is bad input then. */
+bool tarn_budgeting_is_no_choice(const struct tarn_graph *given, const struct tarn_graph *graph,
+                                 enum tarn_status status, struct tarn_error *error)
+{
+    if (status != TARN_BAD_INPUT || graph == given) return false;
+    tarn_error_clear(error);
+    return true;
+}
+
 static bool is_no_choice(const struct tarn_budgeting *budgeting, const struct tarn_graph *graph,
                          enum tarn_status status)
 {
-    if (status != TARN_BAD_INPUT || graph == budgeting->graph) return false;
-    tarn_error_clear(budgeting->error);
-    return true;
+    return tarn_budgeting_is_no_choice(budgeting->graph, graph, status, budgeting->error);
 }
 
 bool tarn_attempt_fits(const struct tarn_attempt *attempt, uint64_t budget)

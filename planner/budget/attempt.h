@@ -105,6 +105,12 @@ uint64_t tarn_budgeting_room(const struct tarn_plan *plan, uint64_t leaving);
 struct tarn_plan_options tarn_budgeting_quick(const struct tarn_plan_options *planning,
                                               uint64_t alignment);
 
+/* Is the status of planning `graph`, which was made of the given one, no error but that it is no
+ * choice: two storages with fixed offsets are in use at once that the given graph never has so? The
+ * error is cleared then. The given graph itself is bad input. */
+bool tarn_budgeting_is_no_choice(const struct tarn_graph *given, const struct tarn_graph *graph,
+                                 enum tarn_status status, struct tarn_error *error);
+
 /* A plan without any search, whatever the capacities of the graph's memory spaces are. The caller
  * destroys it. */
 enum tarn_status tarn_budgeting_plan_quickly(const struct tarn_budgeting *budgeting,

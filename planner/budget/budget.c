@@ -494,7 +494,7 @@ static enum tarn_status run(struct question *question, struct tarn_planned *resu
     if (searches) status = find_interleaved(question, &other, error);
     if (status != TARN_OK) return status;
     if (other) ask_in_order(question, other, &best);
-    if (other && best.status == TARN_BAD_INPUT) other = NULL; /* of that order: see is_no_choice */
+    if (other && best.status == TARN_BAD_INPUT) other = NULL; /* of that order: it is no choice */
     if (!other) ask(question, question->graph, question->options.method, 0, &best);
     bool known = best.status == TARN_OK || is_refusal(&best);
     bool near_least = best.near_least;
@@ -688,7 +688,7 @@ static void offer_given(struct points *points, uint64_t budget)
     tarn_attempt_keep_better(&points->best, &given, budget);
 }
 
-/* Fills in the row, and again those of smaller budgets that the same result keeps to. */
+/* Fills in this row, and the rows of smaller budgets that the same result keeps to. */
 static void give_rows(struct tarn_budgeting *budgeting, const struct points *points, size_t i)
 {
     uint64_t budget = budgeting->asked;

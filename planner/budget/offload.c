@@ -220,10 +220,8 @@ static enum tarn_status place(const struct offloading *offloading, struct tarn_g
     *plan = NULL;
     *missing = offloading->bytes / LESS + 1;
     enum tarn_status status = plan_quickly(offloading, graph, &quick);
-    if (status == TARN_BAD_INPUT && graph != offloading->graph) { /* fixed offsets: no choice */
-        tarn_error_clear(offloading->error);
+    if (tarn_budgeting_is_no_choice(offloading->graph, graph, status, offloading->error))
         return TARN_OK;
-    }
     if (status != TARN_OK) return status;
     uint64_t bound = quick->claim.bound;
     if (quick->spaces) bound = quick->spaces[0].claim.bound;

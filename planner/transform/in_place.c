@@ -72,20 +72,13 @@ static bool has_one_name(const struct tarn_graph *graph, const struct tarn_graph
     return true;
 }
 
-static bool has_input(struct tarn_list inputs, uint32_t input)
-{
-    for (size_t k = 0; k < inputs.count; k++)
-        if (inputs.ids[k] == input) return true;
-    return false;
-}
-
 /* Does every implementation of the op read the input? */
 static bool is_always_read(const struct tarn_graph_op *op, uint32_t input)
 {
     const struct tarn_op_extra *extra = tarn_extra(op);
     for (uint32_t i = 0; i < extra->implementations_count; i++) {
         struct tarn_list inputs = extra->implementations[i].inputs;
-        if (inputs.count > 0 && !has_input(inputs, input)) return false;
+        if (inputs.count > 0 && !tarn_list_has(inputs, input)) return false;
     }
     return true;
 }
@@ -95,8 +88,8 @@ static bool is_always_read(const struct tarn_graph_op *op, uint32_t input)
 static bool shares_fixed_bytes(const struct tarn_graph *graph, uint32_t storage)
 {
     const struct tarn_storage *own = &graph->storages[storage];
-    uint64_t begin = tarn_tensor_wanted(&graph->tensors[own->tensor]);
     if (!tarn_storage_is_fixed(graph, storage)) return false;
+    uint64_t begin = tarn_tensor_wanted(&graph->tensors[own->tensor]);
     for (uint32_t a = 0; a < graph->planned_count; a++) {
         const struct tarn_storage *other = &graph->storages[a];
         if (a == storage || other->space != own->space || !tarn_storage_is_fixed(graph, a))

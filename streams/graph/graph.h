@@ -234,6 +234,13 @@ static inline bool tarn_op_is_inside(const struct tarn_graph *graph, uint32_t v,
     return true;
 }
 
+static inline bool tarn_list_has(struct tarn_list list, uint32_t id)
+{
+    for (size_t k = 0; k < list.count; k++)
+        if (list.ids[k] == id) return true;
+    return false;
+}
+
 /* Does the graph say at which offset the storage lies? */
 static inline bool tarn_storage_is_fixed(const struct tarn_graph *graph, uint32_t storage)
 {

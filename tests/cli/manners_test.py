@@ -362,7 +362,8 @@ def orders_within_more_time_need_no_more_memory():
 
 
 def small_graph(name, ops, sizes, on_host=(), capacity=1):
-    """ops: of each one the stream, inputs, outputs, workspace, cost; on_host: tensors in a memory space of this capacity."""
+    """ops: of each one the stream, inputs, outputs, workspace, cost; on_host: tensors in a second memory
+    space, which has this capacity."""
     ops = [{"id": i, "name": f"o{i}", "kind": "matmul", "stream": stream, "inputs": inputs, "outputs": outputs, "workspace": workspace, "cost": cost}
            for i, (stream, inputs, outputs, workspace, cost) in enumerate(ops)]
     streams = [{"id": i, "name": f"s{i}"} for i in range(1 + max(op["stream"] for op in ops))]

@@ -345,6 +345,16 @@ static void print_nearness(const struct nearness *tally, uint64_t budgets)
         100 * tally->sum / (double)(budgets > 0 ? budgets : 1));
 }
 
+/* The model of a graph with the moves of draw_offload. */
+static void draw_model(struct tarn_offload_model *model, struct tarn_region *region,
+                       struct tarn_graph *graph, uint64_t seed)
+{
+    const struct tarn_offload_options options = draw_offload(seed);
+    const struct tarn_offload_terms terms = terms_of(&options);
+    struct tarn_error error;
+    require_ok(tarn_offload_model_init(model, region, graph, &terms, &error), &error);
+}
+
 /* Few of the budgets are missed, and none by much: mean and worst are told. */
 static void the_choice_is_near_the_best_of_all(void **state)
 {
@@ -354,12 +364,9 @@ static void the_choice_is_near_the_best_of_all(void **state)
     struct campaign campaign = campaign_begin("choices of moves", DRAWS(400), 0.1);
     for (; campaign_goes_on(&campaign); campaign.next++) {
         struct tarn_graph *graph = draw_graph(campaign.next, 3, 1);
-        const struct tarn_offload_options options = draw_offload(campaign.next);
-        const struct tarn_offload_terms terms = terms_of(&options);
         struct tarn_region region = {.chunks = NULL};
         struct tarn_offload_model model;
-        struct tarn_error error;
-        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        draw_model(&model, &region, graph, campaign.next);
         for (uint64_t part = 9; part >= 5 && model.gaps_count <= GAPS_MOST; part -= 2) {
             struct tarn_offload_choice choice;
             uint64_t budget = model.peak0 / 10 * part, best = best_of_all(&model, budget);
@@ -394,12 +401,9 @@ static void the_search_of_a_small_graph_ends_by_itself(void **state)
     uint32_t searched = 0;
     for (uint64_t seed = 0; seed < 150; seed++) {
         struct tarn_graph *graph = draw_graph(seed, 3, 1 + seed % 2);
-        const struct tarn_offload_options options = draw_offload(seed);
-        const struct tarn_offload_terms terms = terms_of(&options);
         struct tarn_region region = {.chunks = NULL};
         struct tarn_offload_model model;
-        struct tarn_error error;
-        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        draw_model(&model, &region, graph, seed);
         for (uint64_t part = 9; part >= 3 && model.gaps_count <= 4; part -= 2) {
             struct tarn_offload_choice limited, choice;
             uint64_t budget = model.peak0 / 10 * part;
@@ -425,12 +429,9 @@ static void no_moves_are_faster_than_the_bound(void **state)
     double sum = 0;
     for (uint64_t seed = 0; seed < DRAWS(300); seed++) {
         struct tarn_graph *graph = draw_graph(seed + 500, 3, 1 + (uint32_t)(seed % 3));
-        const struct tarn_offload_options options = draw_offload(seed);
-        const struct tarn_offload_terms terms = terms_of(&options);
         struct tarn_region region = {.chunks = NULL};
         struct tarn_offload_model model;
-        struct tarn_error error;
-        require_ok(tarn_offload_model_init(&model, &region, graph, &terms, &error), &error);
+        draw_model(&model, &region, graph, seed);
         for (uint64_t part = 9; part >= 5 && model.gaps_count <= GAPS_MOST; part -= 2) {
             uint64_t budget = model.peak0 / 10 * part, best = best_of_all(&model, budget);
             uint64_t bound = no_less(&model, budget, false);

@@ -414,7 +414,19 @@ static void requires_plans(struct tarn_builder *b, uint64_t least, uint64_t most
     tarn_graph_destroy(graph);
 }
 
-/* In either order of its inputs: what the op as written reads, and what was there before. */
+/* A slow op that has a faster implementation. */
+static void slow_op_of(struct tarn_builder *b, struct tarn_list inputs, struct tarn_list outputs,
+                       const struct tarn_implementation *faster)
+{
+    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
+                                              .cost = 90000,
+                                              .inputs = inputs,
+                                              .outputs = outputs,
+                                              .implementations = faster,
+                                              .implementations_count = 1});
+}
+
+/* Its inputs, in either order, are what the op as written reads and an older version of it. */
 static void an_implementation_reads_two_versions_of_a_storage(void **state)
 {
     (void)state;
@@ -427,12 +439,7 @@ static void an_implementation_reads_two_versions_of_a_storage(void **state)
         op_of(b, 1000, TARN_TENSORS(t[0]), TARN_TENSORS(t[1]));
         struct tarn_implementation other = {.cost = 1000,
                                             .inputs = TARN_TENSORS(t[first], t[1 - first])};
-        tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
-                                                  .cost = 90000,
-                                                  .inputs = TARN_TENSORS(t[1]),
-                                                  .outputs = TARN_TENSORS(t[2]),
-                                                  .implementations = &other,
-                                                  .implementations_count = 1});
+        slow_op_of(b, TARN_TENSORS(t[1]), TARN_TENSORS(t[2]), &other);
         op_of(b, 1000, TARN_TENSORS(t[1], t[2]), TARN_TENSORS(t[3]));
         requires_plans(b, 6, 12, NOTHING);
     }
@@ -451,18 +458,8 @@ static void an_implementation_that_does_not_read_what_it_overwrites(void **state
     struct tarn_implementation reads = {.cost = 1000, .inputs = TARN_TENSORS(t1, t0)};
     op_of(b, 1000, NOTHING, TARN_TENSORS(t0));
     op_of(b, 1000, NOTHING, TARN_TENSORS(t2));
-    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
-                                              .cost = 90000,
-                                              .inputs = TARN_TENSORS(t0),
-                                              .outputs = TARN_TENSORS(t1),
-                                              .implementations = &writes,
-                                              .implementations_count = 1});
-    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
-                                              .cost = 90000,
-                                              .inputs = TARN_TENSORS(t1),
-                                              .outputs = TARN_TENSORS(t3),
-                                              .implementations = &reads,
-                                              .implementations_count = 1});
+    slow_op_of(b, TARN_TENSORS(t0), TARN_TENSORS(t1), &writes);
+    slow_op_of(b, TARN_TENSORS(t1), TARN_TENSORS(t3), &reads);
     op_of(b, 1000, TARN_TENSORS(t1, t3), TARN_TENSORS(t4));
     requires_plans(b, 6, 12, TARN_TENSORS(t0, t1));
 }
@@ -526,12 +523,7 @@ static void what_an_arm_writes_in_place_stays_where_it_is(void **state)
                                               .outputs = TARN_TENSORS(t1),
                                               .branch = arm,
                                               .branch_count = 1});
-    tarn_builder_op(b, &(struct tarn_op_info){.kind = "matmul",
-                                              .cost = 90000,
-                                              .inputs = TARN_TENSORS(t1),
-                                              .outputs = TARN_TENSORS(t2),
-                                              .implementations = &other,
-                                              .implementations_count = 1});
+    slow_op_of(b, TARN_TENSORS(t1), TARN_TENSORS(t2), &other);
     op_of(b, 1000, TARN_TENSORS(t1, t2), TARN_TENSORS(t3));
     requires_plans(b, 6, 12, TARN_TENSORS(t0, t1));
 }

@@ -1,7 +1,8 @@
-"""Budgets on small random graphs of what few graphs have: conditionals, empty tensors, outputs written over larger inputs, a
-second memory space, groups, implementations, fixed offsets. Every plan is proved by the verifier as it is made; a refusal ends, what it says
-that no choice can come below is no more than any plan takes and reaches the end of what is fixed, and the smallest footprint that it names is met by a budget of as
-many bytes and is no more than a plan takes without a budget."""
+"""Budgets on small random graphs of what few graphs have: conditionals, empty tensors, outputs written
+over larger inputs, a second memory space, groups, implementations, fixed offsets. The verifier proves
+every plan as it is made. A refusal names two numbers. The one that no choice can come below is at most
+what any plan takes, and at least where the last fixed tensor ends. The smallest footprint that was
+found is at most what a plan takes without a budget, and a budget of as many bytes is met."""
 import json
 import random
 import re

@@ -70,14 +70,6 @@ static bool same_list(struct tarn_list a, struct tarn_list b)
     return a.count == b.count && (a.count == 0 || !memcmp(a.ids, b.ids, a.count * sizeof *a.ids));
 }
 
-static bool has_tensor(struct tarn_list list, uint32_t tensor)
-{
-    for (size_t k = 0; k < list.count; k++) {
-        if (list.ids[k] == tensor) return true;
-    }
-    return false;
-}
-
 static struct tarn_list own_inputs(const struct tarn_graph_op *op)
 {
     return (struct tarn_list){op->inputs, op->inputs_count};
@@ -110,9 +102,10 @@ bool tarn_op_always_reads(const struct tarn_graph *graph, uint32_t v, uint32_t s
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t i = 0; i < tarn_extra(op)->implementations_count; i++)
-        if (has_storage(graph, outputs_of(op, i), storage) && !has_tensor(inputs_of(op, i), tensor))
+        if (has_storage(graph, outputs_of(op, i), storage) &&
+            !tarn_list_has(inputs_of(op, i), tensor))
             return false;
-    return has_tensor(own_inputs(op), tensor);
+    return tarn_list_has(own_inputs(op), tensor);
 }
 
 /* The first implementation of the same form as i: TARN_NONE for the form as written. */
@@ -133,7 +126,7 @@ uint32_t tarn_version_read(const struct tarn_recompute_model *model, uint32_t v,
     const struct tarn_graph *graph = model->graph;
     const struct tarn_form *own = &model->forms[model->op_forms[v].begin];
     uint32_t storage = graph->tensors[tensor].storage;
-    if (!has_tensor(own_inputs(&graph->ops[v]), tensor) || tarn_storage_is_empty(graph, storage))
+    if (!tarn_list_has(own_inputs(&graph->ops[v]), tensor) || tarn_storage_is_empty(graph, storage))
         return model->tensor_version[tensor];
     for (uint32_t i = own->reads.begin; i < own->reads.end; i++)
         if (model->versions[model->reads[i]].storage == storage) return model->reads[i];

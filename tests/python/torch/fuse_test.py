@@ -243,7 +243,7 @@ def noise_of_layouts(x):
 
 
 def drawn_late(x):
-    """What is drawn first is needed last."""
+    """The number that is drawn first is used last."""
     noise, shares = torch.randn_like(x), torch.rand(4, 1, 1, 1)
     order = torch.randperm(8)
     kept = torch.dropout(torch.ones_like(x), 0.5, True)
