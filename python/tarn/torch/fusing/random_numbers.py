@@ -28,12 +28,16 @@ _FILLS: dict[Any, str] = {
     aten.randint.default: "random_.to", aten.randint.low: "random_",
     aten.exponential_.default: "exponential_.default", aten.cauchy_.default: "cauchy_.default",
     aten.geometric_.default: "geometric_.default", aten.log_normal_.default: "log_normal_.default"}
-# Others that draw by index, whatever the layouts of what they read, and one that keeps the layout.
+# Others that draw by index, whatever the layouts of what they read (attention's backward passes draw
+# again what a seed and an offset that they read say), and one that keeps the layout.
+_ATTENTION = ("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
+              "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
+              "_scaled_dot_product_fused_attention_overrideable")
 _BY_INDEX = {packet for packet in (getattr(aten, name, None) for name in (
-    "multinomial", "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
-    "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
-    "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
-    "_efficient_attention_forward", "_cudnn_attention_forward")) if packet}
+    "multinomial", *_ATTENTION, *(name + "_backward" for name in _ATTENTION),
+    "_flash_attention_forward", "_efficient_attention_forward", "_cudnn_attention_forward",
+    "_flash_attention_backward", "_efficient_attention_backward", "_cudnn_attention_backward"))
+    if packet}
 _KEEPS_LAYOUT = {aten.native_dropout}
 
 
