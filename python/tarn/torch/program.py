@@ -19,7 +19,7 @@ from .lowering import HIDDEN_WRITES
 from .memory import Arena, Frame, allocator, frames, summarize
 from .moving import Homes, Mover, placed
 from .strides import Watching
-from .tensors import distance, empty_as, flat, has_bytes, view_of
+from .tensors import distance, empty_as, flat, flattener, has_bytes, view_of
 from .updates import Edit, Update, add_state, is_one_by_one, restored, unchanged
 
 
@@ -465,7 +465,7 @@ class Program:
         # And not self: programs end with their last reference.
         copied, device = self.copied, self.lowered.device.type
         like = self.lowered.value[op.node] if targets else None
-        are_flat = targets and flat(like) is like
+        are_flat, flattened = targets and flat(like) is like, flattener(like)
         places = [(i, target, target.data_ptr()) for i, target in targets.items()]
         place, address = places[0][1:] if isinstance(like, torch.Tensor) else (None, 0)
 
@@ -485,7 +485,7 @@ class Program:
                 if results.data_ptr() != address:
                     copy(place, results)
             elif places:
-                results = results if are_flat else flat(results)
+                results = results if are_flat else flattened(results)
                 for i, target, start in places:
                     if results[i].data_ptr() != start:
                         copy(target, results[i])

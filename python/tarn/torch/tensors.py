@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
 import torch
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import keystr, tree_flatten_with_path, tree_leaves
 
 
 def tensors_of(value: Any) -> Any:
@@ -45,6 +45,16 @@ def flat(results: Any) -> Any:
     if all(t is None or isinstance(t, torch.Tensor) for t in results):
         return results
     return [t for t in tree_leaves(results) if t is None or isinstance(t, torch.Tensor)]
+
+
+def flattener(like: Any) -> Callable[[Any], Sequence[Any]]:
+    """What returns `flat(results)` for results that are nested as `like` is, without a look at their
+    types, which takes a hundredth of a millisecond."""
+    paths = [keystr(path) for path, leaf in tree_flatten_with_path(like)[0]
+             if leaf is None or isinstance(leaf, torch.Tensor)]
+    found: Callable[[Any], Sequence[Any]] = eval(  # pylint: disable=eval-used
+        f"lambda results: ({''.join(f'results{path}, ' for path in paths)})")
+    return found
 
 
 def has_bytes(tensor: Any) -> Any:

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 import tarn.torch
 from tarn.torch import masks
 from tarn.torch.masks import drop_idle_masks
+from tarn.torch.tensors import flat, flattener
 
 STEPS = 5
 torch.set_num_threads(1)
@@ -389,7 +390,16 @@ def an_lstm_of_onednn_says_what_to_do():
         assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters()))
 
 
-TESTS = [real_strides_and_types_are_bound, autocast_around_a_step_is_that_of_the_moment,
+def nested_results_are_flattened_as_their_examples():
+    """As what a kernel of Inductor's and a call of a library return."""
+    a, b, c = (torch.ones(n) for n in (1, 2, 3))
+    for like, results in (((a, b), (b, c)), ((a, (None, b)), (c, (None, a))), ([a, 7, [b, {"mean": c}]], [c, 8, [a, {"mean": b}]]),
+                          (torch.max(torch.ones(2, 2), 0), torch.max(torch.zeros(2, 2), 0)), (((a,),), ((b,),))):
+        found, expected = flattener(like)(results), flat(results)
+        assert len(found) == len(expected) and all(one is other for one, other in zip(found, expected)), (found, expected)
+
+
+TESTS = [nested_results_are_flattened_as_their_examples, real_strides_and_types_are_bound, autocast_around_a_step_is_that_of_the_moment,
          a_batch_may_be_a_part_of_another_tensor, parameters_may_be_complex_empty_and_parts_of_a_storage,
          parameters_that_join_the_training_are_trained, steps_may_change_more_than_tensors,
          checkpoints_are_kept_unless_they_draw_random_numbers,
