@@ -48,7 +48,8 @@ from torch.distributed.distributed_c10d import AllgatherOptions, _get_default_st
 import tarn
 
 from .collectives import Wire
-from .stepping import Report, Step
+from .report import Report
+from .stepping import Step
 from .tracing import NotRun
 
 SLICE = 1.0  # seconds that a rank waits before it looks whether another one has failed

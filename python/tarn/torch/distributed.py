@@ -10,9 +10,8 @@ import torch.distributed as dist
 import tarn
 
 from .agreement import EAGER, AgreeingStep, council, number_of
-from .stepping import of_optimizer
 from .tracing import reason
-from .updates import as_they_come, divided
+from .updates import as_they_come, divided, of_optimizer
 
 FAILED = -1  # a vote, as EAGER; others say what is reduced
 COALESCED = 250 << 20  # bytes of buffers that are sent as one, as DistributedDataParallel sends them

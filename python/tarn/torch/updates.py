@@ -24,6 +24,11 @@ ALONE = {"Adadelta", "Adagrad", "Adam", "Adamax", "AdamW", "ASGD", "NAdam", "RAd
 UPDATED = 64 << 20  # ResNet-50 on an H100: 35 updates take 1.2 ms, 5 take 0.3 ms
 
 
+def of_optimizer(optimizer: Any) -> Any:
+    """The parameters that it updates."""
+    return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+
+
 @contextmanager
 def unchanged(optimizer: Any, tensors: Any, kept_on_host: bool = False,
               in_place: bool = False) -> Iterator[Any]:

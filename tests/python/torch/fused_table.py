@@ -71,15 +71,15 @@ def of_compile(name, shares):
 def of_tarn(name, way, budgets, folder):
     import tarn
     import tarn.torch
-    from tarn.torch import stepping
+    from tarn.torch import variant
     from tarn.torch.fusing import calls
     model, loss, data, _ = make(name)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     begin = time.process_time()
     kind, number = re.match(r"([a-z]+)(\d*)$", way).groups()
     budget = None if kind in ("unfused", "fused") else 1.0
-    with mock.patch.object(stepping, "profile", guess), mock.patch.object(stepping, "unchanged", contextmanager(lambda *_, **__: (yield))), \
-            mock.patch.object(stepping, "add_state", lambda *_: None), \
+    with mock.patch.object(variant, "profile", guess), mock.patch.object(variant, "unchanged", contextmanager(lambda *_, **__: (yield))), \
+            mock.patch.object(variant, "add_state", lambda *_: None), \
             mock.patch.object(calls.Calls, "bind", lambda *_: None), mock.patch("tarn.torch.fusing.loaded", lambda _: {}):
         step = tarn.torch.step(model, optimizer, loss, data, compare=False, budget=budget, streams=1,
                                fuse=kind != "unfused" and {"chunks": int(number or 1)})

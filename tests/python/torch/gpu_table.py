@@ -134,11 +134,11 @@ def by_tarn(name, kind, share):
 
     import tarn
     import tarn.torch
-    from tarn.torch import stepping
+    from tarn.torch import variant
     from tarn.torch.memory import ALIGNMENT
     memory = tarn.torch.install("cuda")
     model, loss, batch, _ = make(name, bool(LOG))
-    profile = stepping.profile
+    profile = variant.profile
 
     def profiled(*arguments):
         with alone():
@@ -163,7 +163,7 @@ def by_tarn(name, kind, share):
     elif share:
         options.update(reorder=True, budget=1.0 if share == "least" else float(share))
     begin = time.monotonic()
-    with mock.patch.object(stepping, "profile", profiled):
+    with mock.patch.object(variant, "profile", profiled):
         made = tarn.torch.step(model, optimizer_of(model), loss, batch, compare=not LOG, **options)
     if made.reason:
         raise RuntimeError(made.reason)

@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn.torch
 from tarn.torch import stepping
-from tarn.torch.stepping import COMPARED
+from tarn.torch.variant import COMPARED
 
 STEPS, FUSES = 6, "fuse" in sys.argv
 torch.set_num_threads(1)

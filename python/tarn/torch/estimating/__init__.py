@@ -17,8 +17,8 @@ import tarn
 from ..lowering import Lowered, Op
 from ..memory import rounded
 from ..merging import keeps_order, merge
-from ..stepping import divided, of_optimizer
-from ..updates import Edit, Update, add_updates, as_they_come, updated_together
+from ..stepping import divided
+from ..updates import Edit, Update, add_updates, as_they_come, of_optimizer, updated_together
 from . import devices, workspaces
 from .allocating import eager
 from .answer import Budget, Estimate

@@ -22,9 +22,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from ..capture import Captured, accumulated, as_calls
-from ..stepping import of_optimizer
 from ..tensors import tensors_of
 from ..tracing import detached, loss_in
+from ..updates import of_optimizer
 from .backward import Hooks, gradients
 from .known import Known, Unknown
 

@@ -11,9 +11,9 @@ import torch.distributed as dist
 from ..agreement import council
 from ..capture import capture
 from ..collectives import divide
-from ..stepping import Step, of_optimizer
+from ..stepping import Step
 from ..tensors import dtensor, local
-from ..updates import hooked, looks_at_several
+from ..updates import hooked, looks_at_several, of_optimizer
 from .coalescing import coalesced
 from .joint import JointStep, check_options, without_regions
 from .network import Network, measured

@@ -12,7 +12,7 @@ import tarn
 
 from .. import collectives
 from ..agreement import EAGER, AgreeingStep, number_of
-from ..stepping import Report
+from ..report import Report
 from ..tracing import NotRun, reason
 from .network import Network
 from .schedules import fastest
