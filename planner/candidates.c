@@ -6,6 +6,8 @@
  *               without: it may leave less that can be computed again
  *     merging   in place after another order has been found and, without a budget, before: outputs
  *               that take inputs over change which order is best, and an order changes which may
+ *     paired    in place within a budget over what all implementations read, so that each can be
+ *               chosen, or over all that the pairs allow
  *     slowdown  of coupling, if some is allowed: as asked, and none, since a bound that more waits
  *               have lowered may be harder to meet
  *     order     another one, and, if that may be worse, the given one: with fewer bytes alive at
@@ -23,12 +25,13 @@
 #include <assert.h>
 
 #include "planner/budget/budget.h"
+#include "planner/transform/in_place.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/memory.h"
 #include "streams/base/options.h"
 
-enum { CANDIDATES_MAX = 12 };
+enum { CANDIDATES_MAX = 16 };
 
 struct search {
     struct tarn_graph *source;
@@ -168,6 +171,8 @@ static size_t list_candidates(const struct search *search, struct tarn_pipeline_
     bool frees = plan->budget && (plan->couple || plan->in_place);
     bool merges_early = plan->reorder && plan->in_place && !plan->budget && search->plan &&
                         may_merge(search->source, &search->settings->in_place);
+    bool chooses = plan->budget || plan->offload;
+    bool pairs = chooses && plan->in_place && tarn_in_place_is_choice(search->source);
     bool open = plan->pad_groups == TARN_GROUPS_SMALLER && search->plan;
     enum tarn_group_padding paddings[2] = {plan->pad_groups, TARN_GROUPS_PADDED};
     if (open) paddings[0] = has_groups(search->source) ? TARN_GROUPS_EXACT : TARN_GROUPS_AS_GIVEN;
@@ -180,6 +185,9 @@ static size_t list_candidates(const struct search *search, struct tarn_pipeline_
         candidate.slowdown = 0;
         if (slower) count = add_orders(list, count, candidate, plan);
         candidate.slowdown = slowdown;
+        candidate.merges_paired = pairs;
+        if (pairs) count = add_orders(list, count, candidate, plan);
+        candidate.merges_paired = false;
         candidate.without_waits = frees;
         candidate.merges_first = merges_early;
         if (frees || merges_early) count = add_orders(list, count, candidate, plan);

@@ -80,8 +80,10 @@ static enum tarn_status in_place(const struct stage_call *call, struct tarn_grap
     struct tarn_in_place_options in_place = call->settings->in_place;
     in_place.report = &call->outcome->merged;
     in_place.report_size = sizeof call->outcome->merged;
-    return tarn_in_place_run(graph, &in_place, call->settings->plan.budget, &result->graph,
-                             call->error);
+    enum tarn_in_place_inputs inputs = TARN_OVER_ANY;
+    if (call->settings->plan.budget || call->settings->plan.offload)
+        inputs = call->candidate->merges_paired ? TARN_OVER_PAIRED : TARN_OVER_READ;
+    return tarn_in_place_run(graph, &in_place, inputs, &result->graph, call->error);
 }
 
 /* If another order is asked for, the budget's result is reordered, too. If moves are asked for

@@ -9,6 +9,7 @@
 struct tarn_pipeline_candidate {
     enum tarn_group_padding padding;
     bool merges_first;  /* outputs are written in place before an order is looked for, not after */
+    bool merges_paired; /* if implementations are chosen: also over inputs that some do not read */
     bool keeps_order;   /* no other order is looked for, though the settings ask for one */
     bool without_waits; /* nothing is coupled before the budget has been looked at, nor in place */
     double slowdown;    /* that coupling may cost, as a share; no more than the settings allow */
