@@ -478,37 +478,57 @@ static void ask_for_less(const struct question *question, struct answer *best)
     best->report.budget = asked;
 }
 
+/* Asks the method, the search in an order in which far fewer bytes are alive, if there is one. An
+ * error: that could not be looked for. *interleaved: only that order was searched. */
+static enum tarn_status ask_first(const struct question *question, bool searches,
+                                  struct answer *first, bool *interleaved, struct tarn_error *error)
+{
+    struct tarn_graph *other = NULL;
+    enum tarn_status status = TARN_OK;
+    if (searches) status = find_interleaved(question, &other, error);
+    if (status != TARN_OK) return status;
+    *interleaved = other != NULL;
+    if (other) ask_in_order(question, other, first);
+    if (other && first->status == TARN_BAD_INPUT) *interleaved = false; /* it is no choice */
+    if (!*interleaved) ask(question, question->graph, question->options.method, 0, first);
+    return TARN_OK;
+}
+
+static bool is_known(const struct answer *answer)
+{
+    return answer->status == TARN_OK || is_refusal(answer);
+}
+
+/* Asks whatever may have a better answer than the search. */
+static void ask_more(const struct question *question, bool interleaved, struct answer *best)
+{
+    bool near_least = best->near_least;
+    if (question->is_brief || !is_known(best)) return;
+    if (interleaved && ask_own_list(question, best)) interleaved = false;
+    if (question->is_list) return;
+    ask_released(question, best);
+    if (is_known(best) && near_least)
+        ask_others(question, interleaved, best);
+    else if (is_known(best) && tarn_graph_has_implementations(question->graph))
+        ask_for_less(question, best);
+}
+
 /* *result: as in tarn_budgeting_look. */
 static enum tarn_status run(struct question *question, struct tarn_planned *result,
                             struct tarn_error *error)
 {
     struct answer best;
-    enum tarn_status status = TARN_OK;
+    bool interleaved,
+        searches = question->options.method == TARN_BUDGET_SEARCH && question->left_out == 0;
     *result = (struct tarn_planned){0};
     tarn_error_clear(error);
     const struct tarn_transform_control *control = question->options.control;
     if (control)
         question->deadline = tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
-    bool searches = question->options.method == TARN_BUDGET_SEARCH && question->left_out == 0;
-    struct tarn_graph *other = NULL;
-    if (searches) status = find_interleaved(question, &other, error);
+    enum tarn_status status = ask_first(question, searches, &best, &interleaved, error);
     if (status != TARN_OK) return status;
-    if (other) ask_in_order(question, other, &best);
-    if (other && best.status == TARN_BAD_INPUT) other = NULL; /* of that order: it is no choice */
-    if (!other) ask(question, question->graph, question->options.method, 0, &best);
-    bool known = best.status == TARN_OK || is_refusal(&best);
-    bool near_least = best.near_least;
-    bool interleaved = other != NULL;
-    searches = searches && !question->is_brief;
-    if (searches && known && other && ask_own_list(question, &best)) interleaved = false;
-    searches = searches && !question->is_list;
-    if (searches && known) ask_released(question, &best);
-    known = best.status == TARN_OK || is_refusal(&best);
-    if (searches && known && near_least)
-        ask_others(question, interleaved, &best);
-    else if (searches && known && tarn_graph_has_implementations(question->graph))
-        ask_for_less(question, &best);
-    if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
+    if (searches) ask_more(question, interleaved, &best);
+    if (is_known(&best) || best.report.footprint_before > 0)
         tarn_report_give(question->options.report, question->options.report_size, &best.report,
                          sizeof best.report);
     *result = best.made;
