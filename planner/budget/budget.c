@@ -36,12 +36,12 @@ static enum tarn_status give_up(const struct tarn_budgeting *budgeting,
                                 const struct tarn_attempt *best)
 {
     bool late = !is_stopped(budgeting);
-    enum tarn_status status =
-        tarn_error_set(budgeting->error, late ? TARN_DEADLINE : TARN_INTERRUPTED,
-                       "%s before a way to keep to the budget of %llu bytes was found; the "
-                       "least footprint so far is %llu bytes",
-                       late ? "the time was over" : "interrupted",
-                       (unsigned long long)budgeting->asked, (unsigned long long)best->footprint);
+    enum tarn_status status = tarn_error_set(
+        budgeting->error, late ? TARN_DEADLINE : TARN_INTERRUPTED,
+        "%s before a way to keep to the budget of %s was found; the "
+        "least footprint so far is %s",
+        late ? "the time was over" : "interrupted", tarn_bytes_phrase(budgeting->asked).text,
+        tarn_bytes_phrase(best->footprint).text);
     return tarn_error_found(budgeting->error, status, best->footprint);
 }
 
@@ -87,11 +87,11 @@ static enum tarn_status refuse_floor(const struct tarn_budgeting *budgeting, uin
                  budgeting->reorder ? "" : ", with what must be kept beside it");
     enum tarn_status status = tarn_error_set(
         budgeting->error, TARN_DOES_NOT_FIT,
-        "the budget of %llu bytes%s cannot be met: the least footprint found is %llu bytes; "
-        "no choice can come below %llu bytes, %s",
-        (unsigned long long)budgeting->asked,
+        "the budget of %s%s cannot be met: the least footprint found is %s; "
+        "no choice can come below %s, %s",
+        tarn_bytes_phrase(budgeting->asked).text,
         budgeting->is_lowered ? ", all that the memory space's capacity leaves," : "",
-        (unsigned long long)least, (unsigned long long)floor, of);
+        tarn_bytes_phrase(least).text, tarn_bytes_phrase(floor).text, of);
     if (budgeting->error && fixed == TARN_NONE) budgeting->error->op = v;
     if (budgeting->error && fixed != TARN_NONE)
         budgeting->error->tensor = graph->storages[fixed].tensor;
@@ -117,9 +117,8 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
 /* The caller, who goes on without such a list, wants no lower bound. */
 static enum tarn_status refuse_list(const struct tarn_budgeting *budgeting)
 {
-    return tarn_error_set(budgeting->error, TARN_DOES_NOT_FIT,
-                          "no list that keeps to %llu bytes was found",
-                          (unsigned long long)budgeting->asked);
+    return tarn_error_set(budgeting->error, TARN_DOES_NOT_FIT, "no list that keeps to %s was found",
+                          tarn_bytes_phrase(budgeting->asked).text);
 }
 
 /* ---- The transform ---- */

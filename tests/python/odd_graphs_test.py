@@ -127,7 +127,7 @@ def check(graph, options, seed, end):
     met, error = plan(graph, budget=1, **options)
     if error is None:
         return 0
-    floor = int(re.search(r"come below (\d+) bytes", str(error)).group(1))
+    floor = int(re.search(r"come below (\d+) bytes?", str(error)).group(1))
     assert end <= floor <= error.least <= whole, f"{what}{whole} bytes without a budget; {error}"
     again, refused = plan(graph, budget=error.least, **options)
     assert again is not None and again <= error.least, f"{what}{refused}"

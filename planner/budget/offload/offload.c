@@ -176,9 +176,9 @@ static enum tarn_status refuse(struct tarn_offloading *offloading)
 {
     char limit[96];
     snprintf(limit, sizeof limit,
-             offloading->has_budget ? "the budget of %llu bytes"
-                                    : "the limit of %llu bytes, all that the capacity leaves,",
-             (unsigned long long)offloading->bytes);
+             offloading->has_budget ? "the budget of %s"
+                                    : "the limit of %s, all that the capacity leaves,",
+             tarn_bytes_phrase(offloading->bytes).text);
     if (tarn_offloading_is_over(offloading))
         return tarn_error_set(offloading->error, TARN_DEADLINE,
                               "the time was over before a way to keep to %s was found", limit);
@@ -186,11 +186,11 @@ static enum tarn_status refuse(struct tarn_offloading *offloading)
         return tarn_error_set(
             offloading->error, TARN_DOES_NOT_FIT,
             "%s cannot be met by moves: too little of what is alive at once idles "
-            "long enough, or is %llu bytes or more",
-            limit, (unsigned long long)offloading->terms.bytes_min);
+            "long enough, or is %s or more",
+            limit, tarn_bytes_phrase(offloading->terms.bytes_min).text);
     tarn_error_set(offloading->error, TARN_DOES_NOT_FIT,
-                   "%s cannot be met: the least footprint found is %llu bytes%s", limit,
-                   (unsigned long long)offloading->least,
+                   "%s cannot be met: the least footprint found is %s%s", limit,
+                   tarn_bytes_phrase(offloading->least).text,
                    tarn_offloading_always_moves(offloading)
                        ? "; what persists and moves takes bytes of the arena around its uses"
                        : "");
