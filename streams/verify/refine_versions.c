@@ -31,7 +31,13 @@
  * first write. */
 struct content {
     uint32_t part, version;
+    bool is_below; /* it is there only if some arm is not taken */
 };
+
+static struct content content_of(uint32_t part, uint32_t version)
+{
+    return (struct content){part, version, false};
+}
 
 struct check {
     struct tarn_comparison *comparison;
@@ -171,10 +177,10 @@ static bool next_pair(struct pairing *pairing, struct content *actual, uint64_t 
     const struct tarn_graph_tensor *there = &pairing->source->tensors[pairing->there.tensor];
     if (pairing->here_part >= here->parts_count || pairing->there_part >= there->parts_count)
         return false;
-    *actual = (struct content){here->part + pairing->here_part,
-                               pairing->here.versions[pairing->here_part]};
-    *expected = (struct content){there->part + pairing->there_part,
-                                 pairing->there.versions[pairing->there_part]};
+    *actual =
+        content_of(here->part + pairing->here_part, pairing->here.versions[pairing->here_part]);
+    *expected =
+        content_of(there->part + pairing->there_part, pairing->there.versions[pairing->there_part]);
     *byte =
         tarn_tensor_begin(here) + pairing->byte - tarn_part(pairing->final, actual->part).offset;
     *other = tarn_tensor_begin(there) + pairing->byte -
@@ -198,6 +204,7 @@ static struct content below(const struct tarn_graph *graph, const struct tarn_ve
     content.version = tarn_versions_found(
         versions, graph, v,
         op->inputs_count + k)[content.part - graph->tensors[content.version].part];
+    content.is_below = true;
     return content;
 }
 
@@ -257,13 +264,14 @@ static void report(const struct check *check, struct content actual, struct cont
     violation.other_op = tarn_version_writer(final, actual.version);
     violation.tensor = storage_of(final, actual.part)->tensor;
     tarn_verdict_add(check->comparison->verdict, violation, who,
-                     "%s must see %s as %s left it, but finds it as %s left it: the launch order "
-                     "breaks a hazard",
+                     "%s must see %s as %s left it, but finds it as %s left it%s",
                      in_the_end ? "who reads it after the iteration"
                                 : tarn_op_label(final, check->v).text,
                      tarn_storage_label(final, tarn_part(final, actual.part).storage).text,
                      who_left(check->comparison->source, expected.version, &wanted),
-                     who_left(final, actual.version, &there));
+                     who_left(final, actual.version, &there),
+                     expected.is_below ? ", if an arm of a conditional is not taken"
+                                       : ": the launch order breaks a hazard");
 }
 
 /* ---- Checking ---- */
@@ -475,7 +483,7 @@ static void check_move(struct check *check, uint32_t v)
     check->v = v;
     struct look read = found(check, 0);
     struct content content =
-        before_moves(check, (struct content){final->tensors[read.tensor].part, read.versions[0]});
+        before_moves(check, content_of(final->tensors[read.tensor].part, read.versions[0]));
     uint32_t made = tarn_outputs(&final->ops[v])[0];
     uint32_t name = content.version != TARN_NONE
                         ? tarn_plan_tensor_origin(comparison->plan, content.version)
@@ -533,7 +541,7 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
         tarn_versions_init(&check->actual, region, final, launched, count))
         return TARN_SYSTEM;
     for (uint32_t t = 0; t < final->tensors_count; t++)
-        check->handed_on[t] = (struct content){0, TARN_NONE};
+        check->handed_on[t] = content_of(0, TARN_NONE);
     for (uint32_t i = 0; i < count; i++) {
         if (tarn_refine_is_move(check->comparison, launched[i])) {
             check_move(check, launched[i]);
