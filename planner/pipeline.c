@@ -106,7 +106,8 @@ static enum tarn_status budget(const struct stage_call *call, struct tarn_graph 
     reorder.control = &of_reorder;
     if (planning.reorder) planning.reorder = &reorder;
     if (!planning.offload)
-        return tarn_budgeting_run(graph, &budget, 0, &planning, result, call->error);
+        return tarn_budgeting_run(graph, &budget, 0, &planning, result, &call->outcome->refusal,
+                                  call->error);
     struct tarn_offload_options offload = settings->offload;
     offload.report = &call->outcome->offloaded;
     offload.report_size = sizeof call->outcome->offloaded;
@@ -184,7 +185,7 @@ void tarn_pipeline_end(struct tarn_graph *source, struct tarn_graph *begun,
                        const struct tarn_pipeline_candidate *candidate, tarn_pipeline_plan *plan,
                        struct tarn_outcome *outcome)
 {
-    bool merges = settings->plan.in_place && !candidate->without_waits;
+    bool merges = settings->plan.in_place && !candidate->without_merges;
     const struct stage stages[] = {
         {merges && candidate->merges_first, in_place},
         {settings->plan.reorder && !candidate->keeps_order, reorder},

@@ -113,6 +113,10 @@ def fixed_end(record):
     return max((t["fixed_offset"] + t["size"] for t in record["tensors"] if "fixed_offset" in t and not t.get("space")), default=0)
 
 
+def floor_of(refusal):
+    return int(re.search(r"come below (\d+) bytes?", str(refusal)).group(1))
+
+
 def check(graph, options, seed, end):
     whole, _ = plan(graph, **options)
     if not whole:
@@ -127,7 +131,7 @@ def check(graph, options, seed, end):
     met, error = plan(graph, budget=1, **options)
     if error is None:
         return 0
-    floor = int(re.search(r"come below (\d+) bytes?", str(error)).group(1))
+    floor = floor_of(error)
     assert end <= floor <= error.least <= whole, f"{what}{whole} bytes without a budget; {error}"
     again, refused = plan(graph, budget=error.least, **options)
     assert again is not None and again <= error.least, f"{what}{refused}"
@@ -157,11 +161,11 @@ def refusals_of_odd_graphs_are_true():
     assert refusals > made
 
 
-def by_hand(ops, sizes, fixed=(), aliases=()):
+def by_hand(ops, sizes, fixed=(), aliases=(), groups=()):
     """ops: inputs, outputs, and more fields; fixed: tensor -> offset; aliases: tensor -> the one whose storage it has."""
     streams = 1 + max(more.get("stream", 0) for _, _, more in ops)
     return tarn.Graph.from_bytes(json.dumps({
-        "format": "tarn.graph", "version": 1, "name": "by hand", "meta": {}, "contiguous": [], "streams": [{"id": s, "name": f"s{s}"} for s in range(streams)],
+        "format": "tarn.graph", "version": 1, "name": "by hand", "meta": {}, "contiguous": list(groups), "streams": [{"id": s, "name": f"s{s}"} for s in range(streams)],
         "ops": [{"id": i, "name": f"o{i}", "stream": 0, "kind": "matmul", "inputs": inputs, "outputs": outputs, **more}
                 for i, (inputs, outputs, more) in enumerate(ops)],
         "tensors": [{"id": i, "name": f"t{i}", "kind": "intermediate", "size": size, **({"fixed_offset": fixed[i]} if i in fixed else {}),
@@ -203,6 +207,17 @@ def what_is_in_place_without_a_budget_may_be_with_one():
         for budget in range(1, 2 * whole + 2):
             met, refused = plan(graph, in_place=True, budget=budget)
             assert met is not None and met <= budget if budget >= whole else met is None or met <= budget, (whole, budget, met, refused)
+
+
+@test
+def what_is_found_in_place_is_found_if_streams_may_be_coupled_too():
+    """Coupled, outputs may take other inputs over. A floor is that of all choices."""
+    graph = by_hand([([], [0], {"stream": 1, "branch": [[0, 1]]}), ([0], [1, 2, 3], {"stream": 2}), ([1, 2], [4], {"inplace": [[2, 4]]}),
+                     ([], [5], {"stream": 2}), ([3], [6, 7], {"stream": 1, "inplace": [[3, 6]]})], [3, 1, 8, 7, 7, 6, 7, 6], groups=[[1, 7]])
+    least = plan(graph, budget=1, in_place=True)[1].least
+    assert plan(graph, budget=least, in_place=True)[0] <= least
+    refused = plan(graph, budget=1, in_place=True, couple=True)[1]
+    assert floor_of(refused) <= refused.least <= least
 
 
 @test

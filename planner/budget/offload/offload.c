@@ -203,7 +203,7 @@ static enum tarn_status run_unlimited(struct tarn_offloading *offloading,
 {
     struct tarn_budget_options options = offloading->budget;
     if (options.method == TARN_BUDGET_OFFLOAD) options.method = TARN_BUDGET_KEEP;
-    return tarn_budgeting_run(offloading->graph, &options, 0, offloading->planning, result,
+    return tarn_budgeting_run(offloading->graph, &options, 0, offloading->planning, result, NULL,
                               offloading->error);
 }
 
