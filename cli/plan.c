@@ -273,6 +273,27 @@ static enum tarn_status plan_batch(struct request *request, const struct tarn_co
                                                          .json = batch->json});
 }
 
+/* What the words of the command line ask for. */
+static enum tarn_status plan_as_asked(struct request *request, const struct tarn_command *command)
+{
+    const bool is_curve = request->curve_points + request->orders_points > 0;
+    const char *wrong = tarn_transforms_ask(&request->transforms, &request->planning);
+    if (!wrong && is_curve) wrong = check_curve(request);
+    if (wrong) return tarn_options_refuse(command, "%s", wrong);
+    if (request->curve_points > TARN_CURVE_POINTS_MAX ||
+        request->orders_points > TARN_CURVE_POINTS_MAX)
+        return tarn_options_refuse(command, "a curve takes up to %d points", TARN_CURVE_POINTS_MAX);
+    if ((request->family || request->ranks) && !request->batch.list)
+        return tarn_options_refuse(command, "--family and --ranks need --batch");
+    if (request->keep.graph_path && !request->keep.plan_path)
+        return tarn_options_refuse(command, "--keep-graph needs --keep");
+    if (request->keep.plan_path && (request->batch.list || is_curve))
+        return tarn_options_refuse(command, "--keep is for the plan of one graph");
+    if (request->batch.list || request->batch.share || !request->graph_path)
+        return plan_batch(request, command);
+    return is_curve ? draw_curve(request) : carry_out(request);
+}
+
 static const char about[] =
     "Decides where every storage of a graph lives in one arena, so that no legal\n"
     "interleaving of the streams can corrupt anything. An independent verifier\n"
@@ -378,22 +399,5 @@ enum tarn_status tarn_verb_plan(char **words)
     enum tarn_status status;
     if (!tarn_options_parse(&command, words, &request.graph_path, &status)) return status;
     fill_search(&request);
-    const char *wrong = tarn_transforms_ask(&request.transforms, &request.planning);
-    if (!wrong && request.curve_points + request.orders_points > 0) wrong = check_curve(&request);
-    if (wrong) return tarn_options_refuse(&command, "%s", wrong);
-    if (request.curve_points > TARN_CURVE_POINTS_MAX ||
-        request.orders_points > TARN_CURVE_POINTS_MAX)
-        return tarn_options_refuse(&command, "a curve takes up to %d points",
-                                   TARN_CURVE_POINTS_MAX);
-    if ((request.family || request.ranks) && !request.batch.list)
-        return tarn_options_refuse(&command, "--family and --ranks need --batch");
-    if (request.keep.graph_path && !request.keep.plan_path)
-        return tarn_options_refuse(&command, "--keep-graph needs --keep");
-    if (request.keep.plan_path &&
-        (request.batch.list || request.curve_points + request.orders_points > 0))
-        return tarn_options_refuse(&command, "--keep is for the plan of one graph");
-    if (request.batch.list || request.batch.share || !request.graph_path)
-        return plan_batch(&request, &command);
-    return request.curve_points + request.orders_points > 0 ? draw_curve(&request)
-                                                            : carry_out(&request);
+    return plan_as_asked(&request, &command);
 }

@@ -132,19 +132,26 @@ void tarn_watch_tell(const struct tarn_watch *watch)
     char text[128];
     const char *transform = watch->transform;
     if (!tarn_progress_is_late()) return;
-    snprintf(text, sizeof text, transform ? "%s, step %llu: %llu bytes" : "no plan yet", transform,
-             (unsigned long long)watch->step, (unsigned long long)watch->bytes);
+    snprintf(text, sizeof text, transform ? "%s, step %llu: %llu byte%s" : "no plan yet", transform,
+             (unsigned long long)watch->step, (unsigned long long)watch->bytes,
+             watch->bytes == 1 ? "" : "s");
     tarn_progress_tell(watch->graph_path, text, false);
 }
 
 /* ---- Reports ---- */
 
+/* The time on the critical path: before the transform, and after. */
+static void print_paths(struct tarn_printer *printer, uint64_t before_ns, uint64_t after_ns)
+{
+    tarn_printer_count(printer, "critical_path_before_ns", before_ns);
+    tarn_printer_count(printer, "critical_path_ns", after_ns);
+}
+
 static void print_assign(struct tarn_printer *printer, const struct tarn_assign_report *report)
 {
     tarn_printer_open(printer, "assign", '{');
     tarn_printer_count(printer, "streams", report->streams);
-    tarn_printer_count(printer, "critical_path_before_ns", report->before_ns);
-    tarn_printer_count(printer, "critical_path_ns", report->after_ns);
+    print_paths(printer, report->before_ns, report->after_ns);
     tarn_printer_count(printer, "without_waits_ns", report->after_no_wait_ns);
     tarn_printer_close(printer);
     tarn_printer_open(printer, "assign_limits", '{');
@@ -171,8 +178,7 @@ static void print_budget(struct tarn_printer *printer, const struct tarn_budget_
                       tarn_gap_percent(report->time_ns, report->time_before_ns));
     tarn_printer_close(printer);
     tarn_printer_open(printer, "budget_time", '{');
-    tarn_printer_count(printer, "critical_path_before_ns", report->time_before_ns);
-    tarn_printer_count(printer, "critical_path_ns", report->time_ns);
+    print_paths(printer, report->time_before_ns, report->time_ns);
     tarn_printer_count(printer, "recomputed_ns", report->recomputed_ns);
     tarn_printer_close(printer);
     tarn_printer_open(printer, "budget_ops", '{');
@@ -199,8 +205,7 @@ static void print_offload(struct tarn_printer *printer, const struct tarn_offloa
     tarn_printer_bytes(printer, "host_bytes", report->host_bytes);
     tarn_printer_close(printer);
     tarn_printer_open(printer, "offload_time", '{');
-    tarn_printer_count(printer, "critical_path_before_ns", report->time_before_ns);
-    tarn_printer_count(printer, "critical_path_ns", report->time_ns);
+    print_paths(printer, report->time_before_ns, report->time_ns);
     tarn_printer_real(printer, "overhead_percent",
                       tarn_gap_percent(report->time_ns, report->time_before_ns));
     tarn_printer_count(printer, "waiting_ns", report->waiting_ns);
@@ -230,8 +235,7 @@ static void print_reorder(struct tarn_printer *printer, const struct tarn_reorde
     tarn_printer_close(printer);
     if (report->critical_path_before_ns == 0) return;
     tarn_printer_open(printer, "reorder_time", '{');
-    tarn_printer_count(printer, "critical_path_before_ns", report->critical_path_before_ns);
-    tarn_printer_count(printer, "critical_path_ns", report->critical_path_ns);
+    print_paths(printer, report->critical_path_before_ns, report->critical_path_ns);
     tarn_printer_real(printer, "critical_path_percent",
                       tarn_gap_percent(report->critical_path_ns, report->critical_path_before_ns));
     tarn_printer_close(printer);

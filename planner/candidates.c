@@ -2,10 +2,13 @@
  * open.
  *
  *     padding   as asked, or exact and padded
- *     waits     within a budget, coupled and in place, as asked, or, if that takes time,
- *               without: it may leave less that can be computed again
+ *     waits     within a budget, coupled and in place, as asked, or, if that takes time, in place
+ *               alone, or neither: it may leave less that can be computed again, and waits change
+ *               which outputs take inputs over
  *     merging   in place after another order has been found and, without a budget, before: outputs
  *               that take inputs over change which order is best, and an order changes which may
+ *     paired    in place within a budget over what all implementations read, so that each can be
+ *               chosen, or over all that the pairs allow
  *     slowdown  of coupling, if some is allowed: as asked, and none, since a bound that more waits
  *               have lowered may be harder to meet
  *     order     another one, and, if that may be worse, the given one: with fewer bytes alive at
@@ -23,12 +26,13 @@
 #include <assert.h>
 
 #include "planner/budget/budget.h"
+#include "planner/transform/in_place.h"
 #include "streams/base/deadline.h"
 #include "streams/base/error.h"
 #include "streams/base/memory.h"
 #include "streams/base/options.h"
 
-enum { CANDIDATES_MAX = 12 };
+enum { CANDIDATES_MAX = 20 };
 
 struct search {
     struct tarn_graph *source;
@@ -133,8 +137,8 @@ static bool may_gain(const struct search *search, const struct tarn_pipeline_can
     if (best->status == TARN_DEADLINE) return !tarn_deadline_is_over(&search->deadline);
     if (best->status != TARN_OK && best->status != TARN_DOES_NOT_FIT && !is_impossible(best))
         return false;
-    return !candidate->without_waits || best->status != TARN_OK ||
-           !takes_no_time(search->source, best);
+    bool gives_up = candidate->without_waits || candidate->without_merges;
+    return !gives_up || best->status != TARN_OK || !takes_no_time(search->source, best);
 }
 
 static bool has_groups(const struct tarn_graph *graph)
@@ -162,12 +166,25 @@ static size_t add_orders(struct tarn_pipeline_candidate *list, size_t count,
     return count;
 }
 
+/* In place where all implementations can be chosen and, if that is another choice, over all that
+ * the pairs allow. */
+static size_t add_merges(struct tarn_pipeline_candidate *list, size_t count,
+                         struct tarn_pipeline_candidate candidate,
+                         const struct tarn_plan_options *plan, bool pairs)
+{
+    count = add_orders(list, count, candidate, plan);
+    candidate.merges_paired = true;
+    return pairs ? add_orders(list, count, candidate, plan) : count;
+}
+
 static size_t list_candidates(const struct search *search, struct tarn_pipeline_candidate *list)
 {
     const struct tarn_plan_options *plan = &search->settings->plan;
     bool frees = plan->budget && (plan->couple || plan->in_place);
     bool merges_early = plan->reorder && plan->in_place && !plan->budget && search->plan &&
                         may_merge(search->source, &search->settings->in_place);
+    bool chooses = plan->budget || plan->offload;
+    bool pairs = chooses && plan->in_place && tarn_in_place_is_choice(search->source);
     bool open = plan->pad_groups == TARN_GROUPS_SMALLER && search->plan;
     enum tarn_group_padding paddings[2] = {plan->pad_groups, TARN_GROUPS_PADDED};
     if (open) paddings[0] = has_groups(search->source) ? TARN_GROUPS_EXACT : TARN_GROUPS_AS_GIVEN;
@@ -176,11 +193,14 @@ static size_t list_candidates(const struct search *search, struct tarn_pipeline_
     size_t count = 0, paddings_count = open && paddings[0] == TARN_GROUPS_EXACT ? 2 : 1;
     for (size_t p = 0; p < paddings_count; p++) {
         struct tarn_pipeline_candidate candidate = {.padding = paddings[p], .slowdown = slowdown};
-        count = add_orders(list, count, candidate, plan);
+        count = add_merges(list, count, candidate, plan, pairs);
         candidate.slowdown = 0;
         if (slower) count = add_orders(list, count, candidate, plan);
         candidate.slowdown = slowdown;
         candidate.without_waits = frees;
+        if (plan->budget && plan->couple && plan->in_place)
+            count = add_merges(list, count, candidate, plan, pairs);
+        candidate.without_merges = frees;
         candidate.merges_first = merges_early;
         if (frees || merges_early) count = add_orders(list, count, candidate, plan);
     }
@@ -204,6 +224,7 @@ static enum tarn_status offer(struct search *search, struct tarn_outcome *outcom
     enum tarn_status status = is_answer(outcome->status) ? TARN_OK : outcome->status;
     bool is_taken = status == TARN_OK && (!search->is_any || is_better(outcome, &search->best));
     if (status != TARN_OK && error) *error = outcome->error;
+    if (search->is_any) tarn_budget_join_floors(&search->best.refusal, &outcome->refusal);
     if (is_taken && search->is_any) tarn_outcome_finish(&search->best);
     if (is_taken)
         search->best = *outcome;
@@ -291,6 +312,10 @@ enum tarn_status tarn_candidates_run(struct tarn_graph *source,
     if (status == TARN_OK) {
         status = search.best.status;
         if (error) *error = search.best.error;
+        if (status == TARN_DOES_NOT_FIT && search.best.refusal.floor > 0) {
+            tarn_error_clear(error);
+            tarn_budget_refuse(&search.best.refusal, error); /* with the lowest floor of all */
+        }
         give_reports(settings, &search.best);
     }
     if (status == TARN_OK) {

@@ -248,8 +248,8 @@ static enum tarn_status check_capacity(const struct family *family, struct tarn_
         return tarn_error_set(
             error, TARN_DOES_NOT_FIT,
             "memory space %u %.80s: the persistent part that all plans of the family share has "
-            "%llu bytes, and the arena of graph %s %llu; the capacity is %llu",
-            family->space, tarn_quote(info->name).text, (unsigned long long)space->persistent,
+            "%s, and the arena of graph %s %llu; the capacity is %llu",
+            family->space, tarn_quote(info->name).text, tarn_bytes_phrase(space->persistent).text,
             tarn_quote(plan->graph->name).text, (unsigned long long)space->footprint,
             (unsigned long long)info->capacity);
     }

@@ -80,8 +80,10 @@ static enum tarn_status in_place(const struct stage_call *call, struct tarn_grap
     struct tarn_in_place_options in_place = call->settings->in_place;
     in_place.report = &call->outcome->merged;
     in_place.report_size = sizeof call->outcome->merged;
-    return tarn_in_place_run(graph, &in_place, call->settings->plan.budget, &result->graph,
-                             call->error);
+    enum tarn_in_place_inputs inputs = TARN_OVER_ANY;
+    if (call->settings->plan.budget || call->settings->plan.offload)
+        inputs = call->candidate->merges_paired ? TARN_OVER_PAIRED : TARN_OVER_READ;
+    return tarn_in_place_run(graph, &in_place, inputs, &result->graph, call->error);
 }
 
 /* If another order is asked for, the budget's result is reordered, too. If moves are asked for
@@ -104,7 +106,8 @@ static enum tarn_status budget(const struct stage_call *call, struct tarn_graph 
     reorder.control = &of_reorder;
     if (planning.reorder) planning.reorder = &reorder;
     if (!planning.offload)
-        return tarn_budgeting_run(graph, &budget, 0, &planning, result, call->error);
+        return tarn_budgeting_run(graph, &budget, 0, &planning, result, &call->outcome->refusal,
+                                  call->error);
     struct tarn_offload_options offload = settings->offload;
     offload.report = &call->outcome->offloaded;
     offload.report_size = sizeof call->outcome->offloaded;
@@ -182,7 +185,7 @@ void tarn_pipeline_end(struct tarn_graph *source, struct tarn_graph *begun,
                        const struct tarn_pipeline_candidate *candidate, tarn_pipeline_plan *plan,
                        struct tarn_outcome *outcome)
 {
-    bool merges = settings->plan.in_place && !candidate->without_waits;
+    bool merges = settings->plan.in_place && !candidate->without_merges;
     const struct stage stages[] = {
         {merges && candidate->merges_first, in_place},
         {settings->plan.reorder && !candidate->keeps_order, reorder},

@@ -2,17 +2,20 @@
 #ifndef TARN_PLANNER_PIPELINE_H
 #define TARN_PLANNER_PIPELINE_H
 
+#include "planner/budget/budget.h"
 #include "planner/plan_graph/plan_graph.h"
 #include "planner/settings.h"
 
 /* One way through the transforms: every choice that the settings leave open is decided. */
 struct tarn_pipeline_candidate {
     enum tarn_group_padding padding;
-    bool merges_first;  /* outputs are written in place before an order is looked for, not after */
-    bool keeps_order;   /* no other order is looked for, though the settings ask for one */
-    bool without_waits; /* nothing is coupled before the budget has been looked at, nor in place */
-    double slowdown;    /* that coupling may cost, as a share; no more than the settings allow */
-    double seconds;     /* that it may take; 0: no limit */
+    bool merges_first;   /* outputs are written in place before an order is looked for, not after */
+    bool merges_paired;  /* if implementations are chosen: also over inputs that some do not read */
+    bool keeps_order;    /* no other order is looked for, though the settings ask for one */
+    bool without_waits;  /* nothing is coupled before the budget has been looked at */
+    bool without_merges; /* nor in place */
+    double slowdown;     /* that coupling may cost, as a share; no more than the settings allow */
+    double seconds;      /* that it may take; 0: no limit */
 };
 
 /* The result of a candidate. Empty at first; tarn_outcome_finish releases it. */
@@ -22,6 +25,7 @@ struct tarn_outcome {
     struct tarn_planned made; /* empty unless TARN_OK; its graph is the source, shared, if nothing
                                  was changed */
     uint64_t needed;          /* bytes, if nothing fits and no budget says so; 0: not known */
+    struct tarn_budget_refusal refusal; /* no floor: it is not a budget that was refused */
     bool has_other_order;
     struct tarn_assign_report assigned;
     struct tarn_reorder_report reordered;

@@ -581,9 +581,9 @@ static enum tarn_status check_size(const struct symmetry *symmetry, size_t p, ui
     if (limit == 0 || footprint <= limit) return TARN_OK;
     tarn_error_set(
         symmetry->error, TARN_DOES_NOT_FIT,
-        "the plan of graph %s has %llu bytes by itself, but %llu with the symmetric groups of its "
+        "the plan of graph %s has %s by itself, but %llu with the symmetric groups of its "
         "family at the offsets that suit all; %s is %llu",
-        tarn_quote(graph->name).text, (unsigned long long)own_footprint(symmetry, p),
+        tarn_quote(graph->name).text, tarn_bytes_phrase(own_footprint(symmetry, p)).text,
         (unsigned long long)footprint, what, (unsigned long long)limit);
     return tarn_error_found(symmetry->error, TARN_DOES_NOT_FIT, footprint);
 }

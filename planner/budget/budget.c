@@ -36,12 +36,12 @@ static enum tarn_status give_up(const struct tarn_budgeting *budgeting,
                                 const struct tarn_attempt *best)
 {
     bool late = !is_stopped(budgeting);
-    enum tarn_status status =
-        tarn_error_set(budgeting->error, late ? TARN_DEADLINE : TARN_INTERRUPTED,
-                       "%s before a way to keep to the budget of %llu bytes was found; the "
-                       "least footprint so far is %llu bytes",
-                       late ? "the time was over" : "interrupted",
-                       (unsigned long long)budgeting->asked, (unsigned long long)best->footprint);
+    enum tarn_status status = tarn_error_set(
+        budgeting->error, late ? TARN_DEADLINE : TARN_INTERRUPTED,
+        "%s before a way to keep to the budget of %s was found; the "
+        "least footprint so far is %s",
+        late ? "the time was over" : "interrupted", tarn_bytes_phrase(budgeting->asked).text,
+        tarn_bytes_phrase(best->footprint).text);
     return tarn_error_found(budgeting->error, status, best->footprint);
 }
 
@@ -73,32 +73,56 @@ static uint32_t raise_floor(const struct tarn_budgeting *budgeting, uint64_t *fl
     return last;
 }
 
-/* Says what the floor is of: a storage that has a fixed offset or, if it is TARN_NONE, op v. */
-static enum tarn_status refuse_floor(const struct tarn_budgeting *budgeting, uint64_t least,
-                                     uint64_t floor, uint32_t fixed, uint32_t v)
+enum tarn_status tarn_budget_refuse(const struct tarn_budget_refusal *refusal,
+                                    struct tarn_error *error)
 {
-    const struct tarn_graph *graph = budgeting->graph;
-    char of[256];
-    if (fixed != TARN_NONE)
-        snprintf(of, sizeof of, "at which %s ends, whose offset is fixed",
-                 tarn_storage_label(graph, fixed).text);
-    else
-        snprintf(of, sizeof of, "which %s needs at once%s", tarn_op_label(graph, v).text,
-                 budgeting->reorder ? "" : ", with what must be kept beside it");
-    enum tarn_status status = tarn_error_set(
-        budgeting->error, TARN_DOES_NOT_FIT,
-        "the budget of %llu bytes%s cannot be met: the least footprint found is %llu bytes; "
-        "no choice can come below %llu bytes, %s",
-        (unsigned long long)budgeting->asked,
-        budgeting->is_lowered ? ", all that the memory space's capacity leaves," : "",
-        (unsigned long long)least, (unsigned long long)floor, of);
-    if (budgeting->error && fixed == TARN_NONE) budgeting->error->op = v;
-    if (budgeting->error && fixed != TARN_NONE)
-        budgeting->error->tensor = graph->storages[fixed].tensor;
-    return status;
+    tarn_error_set(error, TARN_DOES_NOT_FIT,
+                   "the budget of %s%s cannot be met: the least footprint found is %s; no choice "
+                   "can come below %s, %s",
+                   tarn_bytes_phrase(refusal->asked).text,
+                   refusal->is_lowered ? ", all that the memory space's capacity leaves," : "",
+                   tarn_bytes_phrase(refusal->least).text, tarn_bytes_phrase(refusal->floor).text,
+                   refusal->of);
+    if (error && refusal->op != TARN_NONE) error->op = refusal->op;
+    if (error && refusal->tensor != TARN_NONE) error->tensor = refusal->tensor;
+    return tarn_error_found(error, TARN_DOES_NOT_FIT, refusal->least);
 }
 
-static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct tarn_attempt *best)
+static void take_floor(struct tarn_budget_refusal *to, const struct tarn_budget_refusal *from)
+{
+    to->floor = from->floor;
+    memcpy(to->of, from->of, sizeof to->of);
+    to->op = from->op;
+    to->tensor = from->tensor;
+}
+
+void tarn_budget_join_floors(struct tarn_budget_refusal *a, struct tarn_budget_refusal *b)
+{
+    if (a->floor == 0 || b->floor == 0) return;
+    if (a->floor < b->floor)
+        take_floor(b, a);
+    else
+        take_floor(a, b);
+}
+
+/* fixed: the storage whose fixed offset the floor is of or, if it is TARN_NONE, op v's needs. */
+static void describe_floor(const struct tarn_budgeting *budgeting, uint32_t fixed, uint32_t v,
+                           struct tarn_budget_refusal *refusal)
+{
+    const struct tarn_graph *graph = budgeting->graph;
+    refusal->op = fixed == TARN_NONE ? v : TARN_NONE;
+    refusal->tensor = fixed == TARN_NONE ? TARN_NONE : graph->storages[fixed].tensor;
+    if (fixed != TARN_NONE)
+        snprintf(refusal->of, sizeof refusal->of, "at which %s ends, whose offset is fixed",
+                 tarn_storage_label(graph, fixed).text);
+    else
+        snprintf(refusal->of, sizeof refusal->of, "which %s needs at once%s",
+                 tarn_op_label(graph, v).text,
+                 budgeting->reorder ? "" : ", with what must be kept beside it");
+}
+
+static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct tarn_attempt *best,
+                               struct tarn_budget_refusal *refusal)
 {
     uint64_t floor;
     uint32_t at;
@@ -110,16 +134,19 @@ static enum tarn_status refuse(struct tarn_budgeting *budgeting, const struct ta
         return TARN_SYSTEM;
     }
     uint32_t fixed = raise_floor(budgeting, &floor);
-    refuse_floor(budgeting, best->footprint, floor, fixed, budgeting->model.order[at]);
-    return tarn_error_found(budgeting->error, TARN_DOES_NOT_FIT, best->footprint);
+    *refusal = (struct tarn_budget_refusal){.asked = budgeting->asked,
+                                            .is_lowered = budgeting->is_lowered,
+                                            .least = best->footprint,
+                                            .floor = floor};
+    describe_floor(budgeting, fixed, budgeting->model.order[at], refusal);
+    return tarn_budget_refuse(refusal, budgeting->error);
 }
 
 /* The caller, who goes on without such a list, wants no lower bound. */
 static enum tarn_status refuse_list(const struct tarn_budgeting *budgeting)
 {
-    return tarn_error_set(budgeting->error, TARN_DOES_NOT_FIT,
-                          "no list that keeps to %llu bytes was found",
-                          (unsigned long long)budgeting->asked);
+    return tarn_error_set(budgeting->error, TARN_DOES_NOT_FIT, "no list that keeps to %s was found",
+                          tarn_bytes_phrase(budgeting->asked).text);
 }
 
 /* ---- The transform ---- */
@@ -249,8 +276,9 @@ struct answer {
     enum tarn_status status;
     struct tarn_planned made; /* of a refusal: the graph of the smallest footprint */
     struct tarn_budget_report report;
-    bool near_least; /* the smallest footprint had to be searched for */
-    bool launches;   /* what communicates may run again, ahead of its readers */
+    bool near_least;                    /* the smallest footprint had to be searched for */
+    bool launches;                      /* what communicates may run again, ahead of its readers */
+    struct tarn_budget_refusal refusal; /* if the budget is refused */
     struct tarn_error error;
 };
 
@@ -298,7 +326,7 @@ static void ask(const struct question *question, struct tarn_graph *graph,
         else if (question->is_list)
             status = refuse_list(&budgeting);
         else
-            status = refuse(&budgeting, &best);
+            status = refuse(&budgeting, &best, &answer->refusal);
     }
     assert(status != TARN_OK || question->is_list || tarn_planned_is_valid(&best.made));
     answer->status = status;
@@ -328,6 +356,8 @@ static bool is_better(const struct answer *a, const struct answer *b)
 /* Replaces the best answer by the other one if that is better. */
 static void take_better(struct answer *best, struct answer *other)
 {
+    if (is_refusal(best) && is_refusal(other))
+        tarn_budget_join_floors(&best->refusal, &other->refusal);
     if (is_better(other, best)) {
         struct answer worse = *best;
         uint64_t evaluations = best->report.evaluations + other->report.evaluations;
@@ -351,7 +381,7 @@ static void ask_in_order(const struct question *question, struct tarn_graph *gra
         answer->status = TARN_SYSTEM;
     }
     if (is_refusal(answer) && answer->error.op < graph->ops_count)
-        answer->error.op = graph->ops[answer->error.op].origin;
+        answer->refusal.op = answer->error.op = graph->ops[answer->error.op].origin;
     tarn_graph_destroy(graph);
 }
 
@@ -478,52 +508,76 @@ static void ask_for_less(const struct question *question, struct answer *best)
     best->report.budget = asked;
 }
 
+/* Asks the method, the search in an order in which far fewer bytes are alive, if there is one. An
+ * error: that could not be looked for. *interleaved: only that order was searched. */
+static enum tarn_status ask_first(const struct question *question, bool searches,
+                                  struct answer *first, bool *interleaved, struct tarn_error *error)
+{
+    struct tarn_graph *other = NULL;
+    enum tarn_status status = TARN_OK;
+    if (searches) status = find_interleaved(question, &other, error);
+    if (status != TARN_OK) return status;
+    *interleaved = other != NULL;
+    if (other) ask_in_order(question, other, first);
+    if (other && first->status == TARN_BAD_INPUT) *interleaved = false; /* it is no choice */
+    if (!*interleaved) ask(question, question->graph, question->options.method, 0, first);
+    return TARN_OK;
+}
+
+static bool is_known(const struct answer *answer)
+{
+    return answer->status == TARN_OK || is_refusal(answer);
+}
+
+/* Asks whatever may have a better answer than the search. */
+static void ask_more(const struct question *question, bool interleaved, struct answer *best)
+{
+    bool near_least = best->near_least;
+    if (question->is_brief || !is_known(best)) return;
+    if (interleaved && ask_own_list(question, best)) interleaved = false;
+    if (question->is_list) return;
+    ask_released(question, best);
+    if (is_known(best) && near_least)
+        ask_others(question, interleaved, best);
+    else if (is_known(best) && tarn_graph_has_implementations(question->graph))
+        ask_for_less(question, best);
+}
+
 /* *result: as in tarn_budgeting_look. */
 static enum tarn_status run(struct question *question, struct tarn_planned *result,
-                            struct tarn_error *error)
+                            struct tarn_budget_refusal *refusal, struct tarn_error *error)
 {
     struct answer best;
-    enum tarn_status status = TARN_OK;
+    bool interleaved,
+        searches = question->options.method == TARN_BUDGET_SEARCH && question->left_out == 0;
     *result = (struct tarn_planned){0};
     tarn_error_clear(error);
     const struct tarn_transform_control *control = question->options.control;
     if (control)
         question->deadline = tarn_deadline_in((const atomic_bool *)control->stop, control->seconds);
-    bool searches = question->options.method == TARN_BUDGET_SEARCH && question->left_out == 0;
-    struct tarn_graph *other = NULL;
-    if (searches) status = find_interleaved(question, &other, error);
+    enum tarn_status status = ask_first(question, searches, &best, &interleaved, error);
     if (status != TARN_OK) return status;
-    if (other) ask_in_order(question, other, &best);
-    if (other && best.status == TARN_BAD_INPUT) other = NULL; /* of that order: it is no choice */
-    if (!other) ask(question, question->graph, question->options.method, 0, &best);
-    bool known = best.status == TARN_OK || is_refusal(&best);
-    bool near_least = best.near_least;
-    bool interleaved = other != NULL;
-    searches = searches && !question->is_brief;
-    if (searches && known && other && ask_own_list(question, &best)) interleaved = false;
-    searches = searches && !question->is_list;
-    if (searches && known) ask_released(question, &best);
-    known = best.status == TARN_OK || is_refusal(&best);
-    if (searches && known && near_least)
-        ask_others(question, interleaved, &best);
-    else if (searches && known && tarn_graph_has_implementations(question->graph))
-        ask_for_less(question, &best);
-    if (best.status == TARN_OK || is_refusal(&best) || best.report.footprint_before > 0)
+    if (searches) ask_more(question, interleaved, &best);
+    if (is_known(&best) || best.report.footprint_before > 0)
         tarn_report_give(question->options.report, question->options.report_size, &best.report,
                          sizeof best.report);
     *result = best.made;
     if (best.status != TARN_OK && error) *error = best.error;
-    return best.status;
+    if (!is_refusal(&best) || best.refusal.floor == 0) return best.status;
+    if (refusal) *refusal = best.refusal;
+    tarn_error_clear(error);
+    return tarn_budget_refuse(&best.refusal, error); /* with the lowest floor of all */
 }
 
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_budget_options *options, unsigned left_out,
                                     const struct tarn_plan_options *planning,
-                                    struct tarn_planned *result, struct tarn_error *error)
+                                    struct tarn_planned *result,
+                                    struct tarn_budget_refusal *refusal, struct tarn_error *error)
 {
     struct question question = {
         .graph = graph, .options = *options, .left_out = left_out, .planning = planning};
-    enum tarn_status status = run(&question, result, error);
+    enum tarn_status status = run(&question, result, refusal, error);
     if (status != TARN_OK) tarn_planned_finish(result);
     return status;
 }
@@ -535,7 +589,7 @@ enum tarn_status tarn_budgeting_look(struct tarn_graph *graph,
 {
     struct question question = {
         .graph = graph, .options = *options, .is_brief = is_brief, .planning = planning};
-    return run(&question, result, error);
+    return run(&question, result, NULL, error);
 }
 
 enum tarn_status tarn_budgeting_look_at_list(struct tarn_graph *graph,
@@ -549,7 +603,7 @@ enum tarn_status tarn_budgeting_look_at_list(struct tarn_graph *graph,
                                 .is_brief = is_brief,
                                 .is_list = true,
                                 .planning = planning};
-    return run(&question, result, error);
+    return run(&question, result, NULL, error);
 }
 
 /* A caller's request: a graph, or the rows of a curve. */
@@ -623,7 +677,8 @@ static enum tarn_status run_budget(const struct tarn_transform_control *control,
     call->options.control = control;
     if (tarn_budget_has_share(&call->options)) status = settle_share(call);
     if (status != TARN_OK) return status;
-    return tarn_budgeting_run(call->graph, &call->options, 0, NULL, &call->planned, call->error);
+    return tarn_budgeting_run(call->graph, &call->options, 0, NULL, &call->planned, NULL,
+                              call->error);
 }
 
 enum tarn_status tarn_graph_budget(struct tarn_graph *graph,

@@ -16,16 +16,34 @@ enum tarn_status tarn_budget_check_share(const struct tarn_budget_options *optio
  * one's footprint counts. Of bytes and a share the smaller one counts. */
 void tarn_budget_settle_share(struct tarn_budget_options *options, const struct tarn_plan *plan);
 
+/* What a refused budget is told with. */
+struct tarn_budget_refusal {
+    uint64_t asked;  /* the budget */
+    bool is_lowered; /* it is what the memory space's capacity leaves */
+    uint64_t least;  /* the smallest footprint found */
+    uint64_t floor;  /* bytes that no choice can come below; 0: not known */
+    char of[256];    /* what they are needed for */
+    uint32_t op;     /* that needs them, or TARN_NONE */
+    uint32_t tensor; /* whose fixed offset does, or TARN_NONE */
+};
+
+/* TARN_DOES_NOT_FIT, with the error's text. */
+enum tarn_status tarn_budget_refuse(const struct tarn_budget_refusal *refusal,
+                                    struct tarn_error *error);
+/* Both were refused, by different choices: the lower one of their floors is that of all. */
+void tarn_budget_join_floors(struct tarn_budget_refusal *a, struct tarn_budget_refusal *b);
+
 /* Does what tarn_graph_budget does, with complete options, for a plan by the options `planning`. Of
  * their transforms only `reorder` counts, which is complete: a graph that keeps to the budget is
  * reordered, too. `result` also has the plan that keeps to the budget, unless the budget is
  * unlimited. The caller finishes it; it is empty if the status is an error. left_out: the sum of
  * the enum tarn_budget_class values (see planner/transform/budget/budget.h) that the search does
- * without, for comparisons. */
+ * without, for comparisons. refusal: filled in if the budget is refused; NULL: not wanted. */
 enum tarn_status tarn_budgeting_run(struct tarn_graph *graph,
                                     const struct tarn_budget_options *options, unsigned left_out,
                                     const struct tarn_plan_options *planning,
-                                    struct tarn_planned *result, struct tarn_error *error);
+                                    struct tarn_planned *result,
+                                    struct tarn_budget_refusal *refusal, struct tarn_error *error);
 
 /* The same as a step of a larger search. If the budget is refused, `result` has the graph of the
  * smallest footprint found, which the refusal names. is_brief: the searches take a fourth of their

@@ -35,10 +35,10 @@ enum tarn_status tarn_blocking_refuse(const struct tarn_gap_bound *bound,
     uint32_t members = tarn_antichain_heaviest(bound->threshold, reserve->reuse, reserve->reserved,
                                                heaviest, NAMED);
     write_names(names, sizeof names, heaviest, members < NAMED ? members : NAMED, reserve);
-    return tarn_error_set(
-        error, TARN_DOES_NOT_FIT,
-        "no plan fits %llu byte%s, all need %llu or more: %u storages cannot share "
-        "bytes%s; the heaviest: %s",
-        (unsigned long long)capacity, capacity == 1 ? "" : "s", (unsigned long long)bound->bound,
-        members, bound->gaps_count > 0 ? ", nor fill their contiguous groups" : "", names);
+    return tarn_error_set(error, TARN_DOES_NOT_FIT,
+                          "no plan fits %s, all need %llu or more: %u storages cannot share "
+                          "bytes%s; the heaviest: %s",
+                          tarn_bytes_phrase(capacity).text, (unsigned long long)bound->bound,
+                          members,
+                          bound->gaps_count > 0 ? ", nor fill their contiguous groups" : "", names);
 }

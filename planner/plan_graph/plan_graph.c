@@ -242,10 +242,10 @@ static enum tarn_status refuse_end(const struct tarn_planning *planning, struct 
     if (error) error->tensor = graph->storages[a].tensor;
     return tarn_error_set(
         error, TARN_DOES_NOT_FIT,
-        "no plan fits %llu bytes, all need %llu or more: %s is fixed at offset %llu; fix it at a "
+        "no plan fits %s, all need %llu or more: %s is fixed at offset %llu; fix it at a "
         "lower one, or raise the capacity",
-        (unsigned long long)planning->options.capacity, (unsigned long long)planning->bound.bound,
-        tarn_storage_label(graph, a).text,
+        tarn_bytes_phrase(planning->options.capacity).text,
+        (unsigned long long)planning->bound.bound, tarn_storage_label(graph, a).text,
         (unsigned long long)tarn_tensor_wanted(&graph->tensors[graph->storages[a].tensor]));
 }
 
@@ -592,15 +592,15 @@ static enum tarn_status check_capacity(struct tarn_planning *planning, struct ta
     planning->needed = footprint;
     if (planning->cannot_fit)
         tarn_error_set(error, TARN_DOES_NOT_FIT,
-                       "no plan fits %llu bytes, although the bound is %llu: exact search went "
+                       "no plan fits %s, although the bound is %llu: exact search went "
                        "through all placements; %s gave the best footprint found, %llu",
-                       (unsigned long long)capacity, (unsigned long long)planning->bound.bound,
+                       tarn_bytes_phrase(capacity).text, (unsigned long long)planning->bound.bound,
                        planning->plan->method, (unsigned long long)footprint);
     else
         tarn_error_set(error, TARN_DOES_NOT_FIT,
-                       "the graph needs %llu bytes, the capacity is %llu, short by %llu; "
+                       "the graph needs %s, the capacity is %llu, short by %llu; "
                        "%s gave the best footprint found%s",
-                       (unsigned long long)footprint, (unsigned long long)capacity,
+                       tarn_bytes_phrase(footprint).text, (unsigned long long)capacity,
                        (unsigned long long)(footprint - capacity), planning->plan->method,
                        planning->bound.bound < footprint ? "; more effort may find a smaller one"
                                                          : "");

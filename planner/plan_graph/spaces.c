@@ -68,13 +68,14 @@ static enum tarn_status find_capacity(const struct tarn_planning *planning,
     if (info->capacity == 0) return TARN_OK;
     if (info->capacity <= persistent && planning->plan->graph->planned_count > 0)
         return tarn_error_set(error, TARN_DOES_NOT_FIT,
-                              "the persistent part has %llu bytes, which leave nothing of the "
+                              "the persistent part has %s, which leave nothing of the "
                               "capacity of %llu for an arena",
-                              (unsigned long long)persistent, (unsigned long long)info->capacity);
+                              tarn_bytes_phrase(persistent).text,
+                              (unsigned long long)info->capacity);
     if (info->capacity < persistent)
-        return tarn_error_set(error, TARN_DOES_NOT_FIT,
-                              "the persistent part needs %llu bytes, the capacity is %llu",
-                              (unsigned long long)persistent, (unsigned long long)info->capacity);
+        return tarn_error_set(
+            error, TARN_DOES_NOT_FIT, "the persistent part needs %s, the capacity is %llu",
+            tarn_bytes_phrase(persistent).text, (unsigned long long)info->capacity);
     *left = info->capacity - persistent;
     return TARN_OK;
 }

@@ -30,7 +30,7 @@ struct merging {
     const struct tarn_graph *graph;
     const struct tarn_in_place_options *options;
     struct tarn_clocks clocks;
-    bool chooses;            /* may the op be carried out by another implementation? */
+    enum tarn_in_place_inputs inputs;
     uint32_t *root;          /* tensor -> the root whose storage it gets */
     bool *taken;             /* storage -> does an output lie there already? */
     struct smaller *smaller; /* pairs whose output is smaller than the input, otherwise allowed */
@@ -72,15 +72,47 @@ static bool has_one_name(const struct tarn_graph *graph, const struct tarn_graph
     return true;
 }
 
-/* Does every implementation of the op read the input? */
-static bool is_always_read(const struct tarn_graph_op *op, uint32_t input)
+/* Is the tensor among the inputs, and no other name of its storage? */
+static bool is_read(const struct tarn_graph *graph, struct tarn_list inputs, uint32_t tensor)
+{
+    for (size_t k = 0; k < inputs.count; k++)
+        if (inputs.ids[k] != tensor &&
+            graph->tensors[inputs.ids[k]].storage == graph->tensors[tensor].storage)
+            return false;
+    return tarn_list_has(inputs, tensor);
+}
+
+bool tarn_in_place_may_run(const struct tarn_graph *graph, const struct tarn_graph_op *op,
+                           struct tarn_list inputs, struct tarn_list outputs)
 {
     const struct tarn_op_extra *extra = tarn_extra(op);
-    for (uint32_t i = 0; i < extra->implementations_count; i++) {
-        struct tarn_list inputs = extra->implementations[i].inputs;
-        if (inputs.count > 0 && !tarn_list_has(inputs, input)) return false;
+    for (uint32_t k = 0; k < extra->inplace_count; k++) {
+        uint32_t input = extra->inplace[k][0], output = extra->inplace[k][1];
+        if (graph->tensors[input].storage == graph->tensors[output].storage &&
+            tarn_list_has(outputs, output) && !is_read(graph, inputs, input))
+            return false;
     }
     return true;
+}
+
+/* Does every implementation of the op read the input? */
+static bool is_always_read(const struct tarn_graph *graph, const struct tarn_graph_op *op,
+                           uint32_t input)
+{
+    const struct tarn_op_extra *extra = tarn_extra(op);
+    for (uint32_t i = 0; i < extra->implementations_count; i++)
+        if (extra->implementations[i].inputs.count > 0 &&
+            !is_read(graph, extra->implementations[i].inputs, input))
+            return false;
+    return true;
+}
+
+/* May an op write over the input, whatever implementations may be chosen later? */
+static bool may_lose(const struct merging *merging, const struct tarn_graph_op *op, uint32_t input,
+                     bool is_pair)
+{
+    return merging->inputs == TARN_OVER_ANY || (merging->inputs == TARN_OVER_PAIRED && is_pair) ||
+           is_always_read(merging->graph, op, input);
 }
 
 /* Has the storage a fixed offset, and another one too where the two would share bytes? The longer
@@ -128,7 +160,7 @@ static void try_pair(struct merging *merging, uint32_t v, uint32_t input, uint32
     const struct tarn_storage *from = &graph->storages[graph->tensors[input].storage];
     const struct tarn_storage *to = &graph->storages[graph->tensors[output].storage];
     if (to->tensor != output || merging->root[output] != output) return; /* written in place */
-    if (from->space != to->space || (merging->chooses && !is_always_read(op, input))) return;
+    if (from->space != to->space || !may_lose(merging, op, input, is_pair)) return;
     if (from->size < to->size || to->size == 0 || from->group != TARN_NONE ||
         to->group != TARN_NONE)
         return;
@@ -305,8 +337,9 @@ static enum tarn_status try_smaller(struct merging *merging, struct tarn_graph *
 }
 
 enum tarn_status tarn_in_place_run(struct tarn_graph *graph,
-                                   const struct tarn_in_place_options *given, bool chooses,
-                                   struct tarn_graph **result, struct tarn_error *error)
+                                   const struct tarn_in_place_options *given,
+                                   enum tarn_in_place_inputs inputs, struct tarn_graph **result,
+                                   struct tarn_error *error)
 {
     if (result) *result = NULL;
     if (!graph || !result) return tarn_error_null(error, __func__);
@@ -319,7 +352,7 @@ enum tarn_status tarn_in_place_run(struct tarn_graph *graph,
     if (status != TARN_OK) return status;
     struct tarn_region region = {.chunks = NULL};
     struct merging merging = {
-        .region = &region, .graph = graph, .options = &options, .chooses = chooses};
+        .region = &region, .graph = graph, .options = &options, .inputs = inputs};
     if (merge(&merging) == TARN_OK)
         status = tarn_recipe_build(&(struct tarn_recipe){.graph = graph, .root = merging.root},
                                    result, error);
@@ -341,5 +374,15 @@ enum tarn_status tarn_graph_in_place(struct tarn_graph *graph,
                                      const struct tarn_in_place_options *options,
                                      struct tarn_graph **result, struct tarn_error *error)
 {
-    return tarn_in_place_run(graph, options, false, result, error);
+    return tarn_in_place_run(graph, options, TARN_OVER_ANY, result, error);
+}
+
+bool tarn_in_place_is_choice(const struct tarn_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t k = 0; k < tarn_extra(op)->inplace_count; k++)
+            if (!is_always_read(graph, op, tarn_extra(op)->inplace[k][0])) return true;
+    }
+    return false;
 }

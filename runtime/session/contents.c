@@ -31,9 +31,9 @@ static enum tarn_status check_access(const struct tarn_session *session, tarn_te
                               tensor, graph->tensors_count);
     if (error) error->tensor = tensor;
     if (size > graph->tensors[tensor].size)
-        return tarn_error_set(error, TARN_USAGE, "%llu bytes for %s of %llu bytes",
-                              (unsigned long long)size, tarn_tensor_label(graph, tensor).text,
-                              (unsigned long long)graph->tensors[tensor].size);
+        return tarn_error_set(error, TARN_USAGE, "%s for %s of %s", tarn_bytes_phrase(size).text,
+                              tarn_tensor_label(graph, tensor).text,
+                              tarn_bytes_phrase(graph->tensors[tensor].size).text);
     enum tarn_status status = tarn_session_check_life(session, error);
     if (status != TARN_OK) return status;
     if (!tarn_session_is_idle(session))

@@ -100,9 +100,9 @@ enum tarn_status tarn_session_create(struct tarn_plan *plan, struct tarn_device 
         return status;
     }
     *session = made;
-    tarn_log(TARN_LOG_INFO, "session of '%s' on device '%s': %llu bytes of arena, %u streams",
+    tarn_log(TARN_LOG_INFO, "session of '%s' on device '%s': %s of arena, %u streams",
              made->graph->name, tarn_device_name(device.table),
-             (unsigned long long)tarn_plan_footprint(plan), made->graph->streams_count);
+             tarn_bytes_phrase(tarn_plan_footprint(plan)).text, made->graph->streams_count);
     return TARN_OK;
 }
 

@@ -67,13 +67,13 @@ static enum tarn_status memory_refused(const struct tarn_plan_memory *memory, ui
     if (available != UINT64_MAX)
         snprintf(text, sizeof text, "; %llu are available", (unsigned long long)available);
     if (error && error->status == TARN_OK) error->device_code = code;
-    return tarn_error_set(
-        error, TARN_SYSTEM,
-        "device '%s' has no memory for this session: it needs %llu bytes%s (arena %llu, "
-        "persistent part %llu)%s",
-        tarn_device_name(device->table), (unsigned long long)needs->size,
-        tarn_space_label(memory->plan->graph, space).text, (unsigned long long)needs->arena,
-        (unsigned long long)needs->persistent, text);
+    return tarn_error_set(error, TARN_SYSTEM,
+                          "device '%s' has no memory for this session: it needs %s%s (arena %llu, "
+                          "persistent part %llu)%s",
+                          tarn_device_name(device->table), tarn_bytes_phrase(needs->size).text,
+                          tarn_space_label(memory->plan->graph, space).text,
+                          (unsigned long long)needs->arena, (unsigned long long)needs->persistent,
+                          text);
 }
 
 static enum tarn_status allocate(struct tarn_plan_memory *memory, uint32_t space,
@@ -106,15 +106,15 @@ static enum tarn_status check_brought(const struct tarn_plan_memory *memory,
 {
     if (given.size < needs->size)
         return tarn_error_set(error, TARN_USAGE,
-                              "the memory brought is of %llu bytes; the session needs %llu (arena "
+                              "the memory brought is of %s; the session needs %llu (arena "
                               "%llu, persistent part %llu)",
-                              (unsigned long long)given.size, (unsigned long long)needs->size,
+                              tarn_bytes_phrase(given.size).text, (unsigned long long)needs->size,
                               (unsigned long long)needs->arena,
                               (unsigned long long)needs->persistent);
     bool is_address = !memory->device.table->region_create;
     if (is_address && (uintptr_t)given.memory % needs->alignment != 0)
-        return tarn_error_set(error, TARN_USAGE, "the memory brought must be aligned to %llu bytes",
-                              (unsigned long long)needs->alignment);
+        return tarn_error_set(error, TARN_USAGE, "the memory brought must be aligned to %s",
+                              tarn_bytes_phrase(needs->alignment).text);
     return TARN_OK;
 }
 

@@ -111,9 +111,9 @@ static enum tarn_status refuse_alignment(const struct tarn_plan *plan, uint32_t 
     bool is_own = tensor != TARN_NONE;
     if (error && error->status == TARN_OK) error->tensor = tensor;
     return tarn_error_set(error, TARN_USAGE,
-                          "%s needs an alignment of %llu bytes but device '%s' gives %llu%s: %s",
+                          "%s needs an alignment of %s but device '%s' gives %llu%s: %s",
                           is_own ? tarn_tensor_label(plan->graph, tensor).text : "the plan",
-                          (unsigned long long)needed, device, (unsigned long long)given,
+                          tarn_bytes_phrase(needed).text, device, (unsigned long long)given,
                           tarn_space_label(plan->graph, space).text,
                           is_own ? "give the tensor a smaller one" : "plan with a smaller one");
 }
@@ -130,10 +130,10 @@ enum tarn_status tarn_needs_check(const struct tarn_needs_by_space *by_space, ui
     if (needs->size <= limits->allocation_max) return TARN_OK;
     return tarn_error_set(
         error, TARN_SYSTEM,
-        "device '%s' allocates %llu bytes at once at most%s; the session needs %llu (arena %llu, "
+        "device '%s' allocates %s at once at most%s; the session needs %llu (arena %llu, "
         "persistent part %llu): bind persistent tensors to memory of their own, or plan with a "
         "capacity or budget below that",
-        tarn_device_name(device.table), (unsigned long long)limits->allocation_max,
+        tarn_device_name(device.table), tarn_bytes_phrase(limits->allocation_max).text,
         tarn_space_label(plan->graph, space).text, (unsigned long long)needs->size,
         (unsigned long long)needs->arena, (unsigned long long)needs->persistent);
 }

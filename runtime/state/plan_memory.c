@@ -140,10 +140,10 @@ enum tarn_status tarn_plan_memory_check_bind(const struct tarn_plan_memory *memo
     bool is_address = !memory->device.table->region_create;
     if (is_address && alignment > 1 && (uintptr_t)address % alignment != 0)
         return tarn_error_set(error, TARN_USAGE,
-                              "%s must be aligned to %llu bytes, and %p is not: bind it elsewhere, "
+                              "%s must be aligned to %s, and %p is not: bind it elsewhere, "
                               "or build the graph with an alignment of the tensor's own",
-                              tarn_tensor_label(graph, tensor).text, (unsigned long long)alignment,
-                              address);
+                              tarn_tensor_label(graph, tensor).text,
+                              tarn_bytes_phrase(alignment).text, address);
     return TARN_OK;
 }
 

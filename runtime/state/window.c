@@ -14,10 +14,10 @@ static enum tarn_status refuse(const struct tarn_registrar *registrar, uint64_t 
     if (!why) why = "";
     if (error && error->status == TARN_OK) error->device_code = code;
     return tarn_error_set(error, TARN_DEVICE,
-                          "registering the window of %llu bytes failed with code %d%s%.200s: its "
+                          "registering the window of %s failed with code %d%s%.200s: its "
                           "memory must be such as the communicator takes (NCCL: ncclMemAlloc), and "
                           "all ranks must register windows of one size",
-                          (unsigned long long)size, code, *why ? ", " : "", why);
+                          tarn_bytes_phrase(size).text, code, *why ? ", " : "", why);
 }
 
 /* From the last multiple of the registrar's alignment on, at equal offsets on all ranks. */
@@ -42,9 +42,9 @@ static enum tarn_status find_range(const struct tarn_plan_memory *memory,
     *size = window->offset + window->size - offset;
     if ((uintptr_t)*begin % alignment == 0) return TARN_OK;
     return tarn_error_set(error, TARN_USAGE,
-                          "the memory of the arena must be aligned to %llu bytes for the window to "
+                          "the memory of the arena must be aligned to %s for the window to "
                           "be registered",
-                          (unsigned long long)alignment);
+                          tarn_bytes_phrase(alignment).text);
 }
 
 enum tarn_status tarn_windows_enter(struct tarn_plan_memory *memory, struct tarn_region *region,

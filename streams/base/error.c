@@ -1,6 +1,8 @@
 /* Errors: one struct, the first one wins. */
 #include "error.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +43,21 @@ enum tarn_status tarn_error_null(struct tarn_error *error, const char *function)
     tarn_error_clear(error);
     return tarn_error_set(error, TARN_USAGE, "%.*s: an argument that it needs is NULL", size,
                           function);
+}
+
+enum tarn_status tarn_error_file(struct tarn_error *error, const char *path, const char *what)
+{
+    int code = errno;
+    if (error && error->status == TARN_OK) error->device_code = code;
+    const char *name = path[0] != '\0' ? path : "''";
+    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", name, what, strerror(code));
+}
+
+struct tarn_bytes_phrase tarn_bytes_phrase(uint64_t bytes)
+{
+    struct tarn_bytes_phrase phrase;
+    snprintf(phrase.text, sizeof phrase.text, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
+    return phrase;
 }
 
 enum tarn_status tarn_error_no_memory(struct tarn_error *error)

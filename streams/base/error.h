@@ -22,6 +22,15 @@ enum tarn_status tarn_error_found(struct tarn_error *error, enum tarn_status sta
 /* For public calls: clears *error, then sets TARN_USAGE. function: __func__. */
 enum tarn_status tarn_error_null(struct tarn_error *error, const char *function);
 
+/* TARN_SYSTEM, with the reason in errno. what: "cannot be opened". */
+enum tarn_status tarn_error_file(struct tarn_error *error, const char *path, const char *what);
+
+/* "1 byte", "2 bytes". Meant to be used inside the call that formats. */
+struct tarn_bytes_phrase {
+    char text[32];
+};
+struct tarn_bytes_phrase tarn_bytes_phrase(uint64_t bytes);
+
 /* TARN_SYSTEM, "out of memory". */
 enum tarn_status tarn_error_no_memory(struct tarn_error *error);
 

@@ -208,10 +208,10 @@ tarn_tensor tarn_builder_slice(struct tarn_builder *builder, tarn_tensor of, uin
     struct tarn_graph_tensor source = builder->graph->tensors[of];
     if (offset > source.size || size > source.size - offset) {
         tarn_report_bad(&builder->report, tarn_location_at(TARN_NONE, of, "%s", ""),
-                        "a slice of %llu bytes from byte %llu on was asked for of tensor %u, which "
-                        "has %llu bytes",
-                        (unsigned long long)size, (unsigned long long)offset, of,
-                        (unsigned long long)source.size);
+                        "a slice of %s from byte %llu on was asked for of tensor %u, which "
+                        "has %s",
+                        tarn_bytes_phrase(size).text, (unsigned long long)offset, of,
+                        tarn_bytes_phrase(source.size).text);
         return TARN_NONE;
     }
     struct tarn_tensor_info info = {.name = name,

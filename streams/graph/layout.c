@@ -110,10 +110,11 @@ static enum tarn_status contradict(const struct layout *layout, uint32_t g, uint
     return tarn_report_bad(
         layout->report, tarn_location_at(TARN_NONE, graph->storages[a].tensor, "/contiguous/%u", g),
         "contiguous group %u wants %s %s%s, but together with other groups that share members it "
-        "would lie %llu bytes %s: they cannot all hold",
+        "would lie %s %s: they cannot all hold",
         g, tarn_storage_label(graph, a).text, where,
         tarn_storage_label(graph, group->storages[group->within ? 0 : i - 1]).text,
-        (unsigned long long)(further < 0 ? -further : further), further < 0 ? "before" : "after");
+        tarn_bytes_phrase((uint64_t)(further < 0 ? -further : further)).text,
+        further < 0 ? "before" : "after");
 }
 
 /* Sets a member's offset; the other groups of the member are next. */

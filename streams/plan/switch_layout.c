@@ -82,9 +82,9 @@ static enum tarn_status check_sizes(const struct tarn_graph *from, uint32_t a,
                               tarn_tensor_label(to, y->tensor).text, y->space,
                               tarn_quote(to->name).text, x->space, tarn_quote(from->name).text);
     return tarn_error_set(error, TARN_USAGE,
-                          "%s has %llu bytes in graph %s but %llu in graph %s: what plans share "
+                          "%s has %s in graph %s but %llu in graph %s: what plans share "
                           "must be equally large",
-                          tarn_tensor_label(to, y->tensor).text, (unsigned long long)y->size,
+                          tarn_tensor_label(to, y->tensor).text, tarn_bytes_phrase(y->size).text,
                           tarn_quote(to->name).text, (unsigned long long)x->size,
                           tarn_quote(from->name).text);
 }

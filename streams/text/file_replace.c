@@ -21,14 +21,6 @@
 /* Maximum bytes of one write call; Linux writes less than 2^31 anyway. */
 #define STEP_MAX ((size_t)1 << 30)
 
-static enum tarn_status system_error(struct tarn_error *error, const char *path, const char *what)
-{
-    int code = errno;
-    if (error && error->status == TARN_OK) error->device_code = code;
-    const char *name = path[0] != '\0' ? path : "''";
-    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", name, what, strerror(code));
-}
-
 /* ---- Writing ---- */
 
 /* Writing to a pipe without a reader, or beyond the file-size limit, sends the thread a signal that
@@ -125,7 +117,7 @@ static enum tarn_status find_target(struct target *target, const char *path,
         ssize_t length = readlink(target->path, link, sizeof link - 1);
         if (target->descriptor >= 0 || length < 0) break;
         errno = ELOOP;
-        if (links == LINKS_MAX) return system_error(error, path, "cannot be opened");
+        if (links == LINKS_MAX) return tarn_error_file(error, path, "cannot be opened");
         link[length] = '\0';
         char *next = beside(target->path, link);
         tarn_free(target->path);
@@ -146,11 +138,11 @@ static enum tarn_status write_in_place(const struct target *target, const char *
     if (strcmp(path, "-") == 0) path = "standard output";
     if (target->descriptor == STDOUT_FILENO) fflush(stdout);
     int fd = is_open ? target->descriptor : open(target->path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return system_error(error, path, "cannot be opened");
+    if (fd < 0) return tarn_error_file(error, path, "cannot be opened");
     enum tarn_status status = TARN_OK;
-    if (!write_bytes(fd, bytes, size)) status = system_error(error, path, "cannot be written");
+    if (!write_bytes(fd, bytes, size)) status = tarn_error_file(error, path, "cannot be written");
     if (!is_open && close(fd) != 0 && status == TARN_OK)
-        status = system_error(error, path, "cannot be written");
+        status = tarn_error_file(error, path, "cannot be written");
     return status;
 }
 
@@ -187,9 +179,9 @@ static enum tarn_status write_and_rename(const struct target *target, const char
                                          struct tarn_error *error)
 {
     if (target->exists && faccessat(AT_FDCWD, target->path, W_OK, AT_EACCESS) != 0)
-        return system_error(error, path, "cannot be written");
+        return tarn_error_file(error, path, "cannot be written");
     int fd = open_temporary(target->path, name, name_size);
-    if (fd < 0) return system_error(error, path, "cannot be created");
+    if (fd < 0) return tarn_error_file(error, path, "cannot be created");
     bool ok = write_bytes(fd, bytes, size) && keep_attributes(fd, target) && fsync(fd) == 0;
     int why = errno;
     if (close(fd) != 0 && ok) {
@@ -198,7 +190,7 @@ static enum tarn_status write_and_rename(const struct target *target, const char
     }
     if (ok && rename(name, target->path) == 0) return TARN_OK;
     if (!ok) errno = why;
-    enum tarn_status status = system_error(error, path, "cannot be written");
+    enum tarn_status status = tarn_error_file(error, path, "cannot be written");
     unlink(name);
     return status;
 }

@@ -51,14 +51,6 @@ bool tarn_text_is_named(const char *path, const char *extension)
     return ends_in(path, length, extension) && path[length - extension_length - 1] == '.';
 }
 
-static enum tarn_status system_error(struct tarn_error *error, const char *path, const char *what)
-{
-    int code = errno;
-    if (error && error->status == TARN_OK) error->device_code = code;
-    const char *name = path[0] != '\0' ? path : "''";
-    return tarn_error_set(error, TARN_SYSTEM, "%s: %s: %s", name, what, strerror(code));
-}
-
 /* Makes room for at least one more byte and a NUL. */
 static bool grow(struct buffer *buffer)
 {
@@ -104,7 +96,7 @@ static enum tarn_status read_bytes(int fd, const char *path, uint64_t size_max,
         ssize_t got = read(fd, buffer->bytes + buffer->size, room);
         if (got == 0) return TARN_OK;
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return system_error(error, path, "cannot be read");
+        if (got < 0) return tarn_error_file(error, path, "cannot be read");
         buffer->size += (size_t)got;
         if (buffer->size > size_max) return too_large(error, path, size_max);
     }
@@ -116,7 +108,7 @@ static enum tarn_status read_file(const char *path, uint64_t size_max, struct bu
     bool is_standard = strcmp(path, "-") == 0;
     path = shown(path, "standard input");
     int fd = is_standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return system_error(error, path, "cannot be opened");
+    if (fd < 0) return tarn_error_file(error, path, "cannot be opened");
     enum tarn_status status = read_bytes(fd, path, size_max, buffer, error);
     if (!is_standard) close(fd);
     if (status == TARN_OK && buffer->size == 0)
@@ -300,8 +292,8 @@ static enum tarn_status deliver(const struct tarn_writer *writer, const char *te
     }
     if (!writer->bytes) return TARN_OK;
     if (size > writer->room)
-        return tarn_error_set(error, TARN_USAGE, "%s: the text has %zu bytes, and room is for %zu",
-                              writer->name, size, writer->room);
+        return tarn_error_set(error, TARN_USAGE, "%s: the text has %s, and room is for %zu",
+                              writer->name, tarn_bytes_phrase(size).text, writer->room);
     memcpy(writer->bytes, text, size);
     return TARN_OK;
 }

@@ -511,8 +511,8 @@ static enum tarn_status prove(struct proof *proof, struct tarn_verdict *verdict)
         &proved); /* as all blocks */
     if (proved >= proof->claim.bound) return TARN_OK;
     tarn_verdict_add(verdict, tarn_violation_of(TARN_WRONG_BOUND), TARN_NO_SUSPECTS,
-                     "the plan claims that none is below %llu bytes; its certificate proves %llu%s",
-                     (unsigned long long)proof->claim.bound, (unsigned long long)proved,
+                     "the plan claims that none is below %s; its certificate proves %llu%s",
+                     tarn_bytes_phrase(proof->claim.bound).text, (unsigned long long)proved,
                      tarn_space_phrase(proof->plan->graph, proof->space).text);
     return TARN_REJECTED;
 }

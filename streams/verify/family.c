@@ -48,11 +48,11 @@ static enum tarn_status check_windows(struct tarn_plan *const *plans, size_t cou
         if (a->space == b->space && a->offset == b->offset && a->size == b->size) continue;
         return tarn_error_set(
             error, TARN_REJECTED,
-            "the plan of graph %s has a window of %llu bytes at offset %llu of memory space %u, "
-            "the plan of graph %s one of %llu bytes at %llu of %u: plan them together, as a family",
-            tarn_quote(plans[0]->graph->name).text, (unsigned long long)a->size,
+            "the plan of graph %s has a window of %s at offset %llu of memory space %u, "
+            "the plan of graph %s one of %s at %llu of %u: plan them together, as a family",
+            tarn_quote(plans[0]->graph->name).text, tarn_bytes_phrase(a->size).text,
             (unsigned long long)a->offset, a->space, tarn_quote(plans[p]->graph->name).text,
-            (unsigned long long)b->size, (unsigned long long)b->offset, b->space);
+            tarn_bytes_phrase(b->size).text, (unsigned long long)b->offset, b->space);
     }
     return TARN_OK;
 }
@@ -149,12 +149,13 @@ static enum tarn_status compare_member(struct tarn_plan *const *plans, const str
     if (error && error->status == TARN_OK) error->op = op, error->tensor = tensor;
     return tarn_error_set(
         error, refusal,
-        "the collective %.60s of graph %.60s begins with %.60s, %llu bytes after the start of the "
-        "symmetric group %.60s, but in graph %.60s that member lies %llu bytes after it: give the "
+        "the collective %.60s of graph %.60s begins with %.60s, %s after the start of the "
+        "symmetric group %.60s, but in graph %.60s that member lies %s after it: give the "
         "members before it equal sizes, or give the member a group of its own",
         tarn_op_label(graph, op).text, tarn_quote(graph->name).text,
-        tarn_tensor_label(graph, tensor).text, (unsigned long long)here, tarn_quote(one->name).text,
-        tarn_quote(plans[other->plan]->graph->name).text, (unsigned long long)there);
+        tarn_tensor_label(graph, tensor).text, tarn_bytes_phrase(here).text,
+        tarn_quote(one->name).text, tarn_quote(plans[other->plan]->graph->name).text,
+        tarn_bytes_phrase(there).text);
 }
 
 /* seats: all those of one name. */

@@ -112,9 +112,9 @@ static void check_size(const struct tarn_graph *graph, uint32_t storage,
 {
     if (place->size == graph->storages[storage].size) return;
     struct tarn_violation violation = violation_of_storage(graph, storage, TARN_MISSING);
-    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS, "%s has %llu bytes, its place has %llu",
+    tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS, "%s has %s, its place has %llu",
                      tarn_storage_label(graph, storage).text,
-                     (unsigned long long)graph->storages[storage].size,
+                     tarn_bytes_phrase(graph->storages[storage].size).text,
                      (unsigned long long)place->size);
 }
 
@@ -198,10 +198,10 @@ static void check_range(const struct tarn_plan *plan, uint32_t storage,
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_OUT_OF_RANGE);
     tarn_verdict_add(
         verdict, violation, TARN_NO_SUSPECTS,
-        "%s at offset %llu%s reserves %llu bytes, which end above the %s of %llu bytes",
+        "%s at offset %llu%s reserves %s, which end above the %s of %s",
         tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
-        tarn_space_phrase(plan->graph, record->space).text, (unsigned long long)reserved,
-        record->persistent ? "persistent part" : "footprint", (unsigned long long)limit);
+        tarn_space_phrase(plan->graph, record->space).text, tarn_bytes_phrase(reserved).text,
+        record->persistent ? "persistent part" : "footprint", tarn_bytes_phrase(limit).text);
 }
 
 static void check_alignment(const struct tarn_plan *plan, uint32_t storage,
@@ -358,9 +358,9 @@ static void check_window(const struct tarn_plan *plan, struct tarn_verdict *verd
         (window->space >= spaces || window->size > arena_of(plan, window->space) ||
          window->offset > arena_of(plan, window->space) - window->size)) {
         tarn_verdict_add(verdict, tarn_violation_of(TARN_OUT_OF_RANGE), TARN_NO_SUSPECTS,
-                         "the window of %llu bytes at offset %llu of memory space %u does not end "
+                         "the window of %s at offset %llu of memory space %u does not end "
                          "inside the arena",
-                         (unsigned long long)window->size, (unsigned long long)window->offset,
+                         tarn_bytes_phrase(window->size).text, (unsigned long long)window->offset,
                          window->space);
         return;
     }
@@ -374,13 +374,13 @@ static void check_window(const struct tarn_plan *plan, struct tarn_verdict *verd
                 continue;
             struct tarn_violation violation =
                 violation_of_storage(plan->graph, a, TARN_GROUP_BROKEN);
-            tarn_verdict_add(verdict, violation, TARN_NO_SUSPECTS,
-                             "%s of the symmetric group %s lies at offset %llu%s, outside of the "
-                             "plan's window, which has %llu bytes at %llu",
-                             tarn_storage_label(graph, a).text, tarn_quote(group->symmetric).text,
-                             (unsigned long long)at,
-                             tarn_space_phrase(graph, graph->storages[a].space).text,
-                             (unsigned long long)window->size, (unsigned long long)window->offset);
+            tarn_verdict_add(
+                verdict, violation, TARN_NO_SUSPECTS,
+                "%s of the symmetric group %s lies at offset %llu%s, outside of the "
+                "plan's window, which has %s at %llu",
+                tarn_storage_label(graph, a).text, tarn_quote(group->symmetric).text,
+                (unsigned long long)at, tarn_space_phrase(graph, graph->storages[a].space).text,
+                tarn_bytes_phrase(window->size).text, (unsigned long long)window->offset);
         }
     }
 }
@@ -390,9 +390,10 @@ static void check_bound(const struct tarn_plan *plan, struct tarn_verdict *verdi
 {
     if (!plan->claim.threshold || plan->claim.bound <= plan->footprint) return;
     tarn_verdict_add(verdict, tarn_violation_of(TARN_WRONG_BOUND), TARN_NO_SUSPECTS,
-                     "the plan claims that none is below %llu bytes, but has a footprint of %llu "
+                     "the plan claims that none is below %s, but has a footprint of %llu "
                      "itself: one of the two is wrong",
-                     (unsigned long long)plan->claim.bound, (unsigned long long)plan->footprint);
+                     tarn_bytes_phrase(plan->claim.bound).text,
+                     (unsigned long long)plan->footprint);
 }
 
 static bool check_totals(const struct tarn_plan *plan, struct tarn_verdict *verdict)

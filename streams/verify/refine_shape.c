@@ -62,6 +62,8 @@ static bool check_move(struct tarn_comparison *comparison, uint32_t v)
     if (!is_plain)
         return add_shape(comparison, v,
                          "is a move, but its class or its recomputation is another op's");
+    if (tarn_extra(op)->branch_count > 0)
+        return add_shape(comparison, v, "is a move, but in an arm of a conditional");
     if (!is_whole(comparison->final, op->inputs[0]) || !is_whole(comparison->final, made))
         return add_shape(comparison, v,
                          "moves a part of a storage, or a storage that consists of parts");

@@ -13,7 +13,14 @@
  *
  * If the final graph overwrites and the source does not, the op's inplace pairs or the caller must
  * allow it, and the op must not use that storage by another name.
- * Cost: linear in inputs and outputs; of an op that newly overwrites, also in its pairs. */
+ *
+ * All this is of the iteration in which every arm of the conditionals is taken. In another one an
+ * op of an arm has not written: a reader that may run without it finds what it would have
+ * overwritten. So below each such version the versions that it was written over must be the same,
+ * down to one whose writer runs whenever the reader does, or to bytes that nobody has written.
+ *
+ * Cost: linear in inputs and outputs; of an op that newly overwrites, also in its pairs; of a part
+ * that arms write in place, also in these writes. */
 #include <assert.h>
 
 #include "refine.h"
@@ -24,7 +31,13 @@
  * first write. */
 struct content {
     uint32_t part, version;
+    bool is_below; /* it is there only if some arm is not taken */
 };
+
+static struct content content_of(uint32_t part, uint32_t version)
+{
+    return (struct content){part, version, false};
+}
 
 struct check {
     struct tarn_comparison *comparison;
@@ -164,10 +177,10 @@ static bool next_pair(struct pairing *pairing, struct content *actual, uint64_t 
     const struct tarn_graph_tensor *there = &pairing->source->tensors[pairing->there.tensor];
     if (pairing->here_part >= here->parts_count || pairing->there_part >= there->parts_count)
         return false;
-    *actual = (struct content){here->part + pairing->here_part,
-                               pairing->here.versions[pairing->here_part]};
-    *expected = (struct content){there->part + pairing->there_part,
-                                 pairing->there.versions[pairing->there_part]};
+    *actual =
+        content_of(here->part + pairing->here_part, pairing->here.versions[pairing->here_part]);
+    *expected =
+        content_of(there->part + pairing->there_part, pairing->there.versions[pairing->there_part]);
     *byte =
         tarn_tensor_begin(here) + pairing->byte - tarn_part(pairing->final, actual->part).offset;
     *other = tarn_tensor_begin(there) + pairing->byte -
@@ -180,14 +193,53 @@ static bool next_pair(struct pairing *pairing, struct content *actual, uint64_t 
     return true;
 }
 
-/* Do both hold the same content? Else *actual and *expected are the first contents that differ. */
-static bool are_same(const struct check *check, struct look here, struct look there,
-                     struct content *actual, struct content *expected)
+/* What the part held before the op that wrote its version. */
+static struct content below(const struct tarn_graph *graph, const struct tarn_versions *versions,
+                            struct content content)
+{
+    uint32_t v = tarn_version_writer(graph, content.version);
+    const struct tarn_graph_op *op = &graph->ops[v];
+    uint32_t k = 0;
+    while (tarn_outputs(op)[k] != content.version) k++;
+    content.version = tarn_versions_found(
+        versions, graph, v,
+        op->inputs_count + k)[content.part - graph->tensors[content.version].part];
+    content.is_below = true;
+    return content;
+}
+
+/* Is it the same whatever arms are taken, if it is when all are? reader: op of the source graph, or
+ * TARN_NONE: who reads after the iteration. *actual and *expected become what differs. */
+static bool is_same_in_arms(const struct check *check, uint32_t reader, struct content *actual,
+                            uint64_t byte, struct content *expected, uint64_t other)
+{
+    const struct tarn_graph *source = check->comparison->source;
+    if (source->conditionals_count == 0) return true;
+    while (expected->version != TARN_NONE) {
+        uint32_t writer = tarn_version_writer(source, expected->version);
+        bool runs = reader == TARN_NONE ? tarn_extra(&source->ops[writer])->branch_count == 0
+                                        : tarn_op_is_inside(source, reader, writer);
+        if (runs) return true;
+        *actual = below(check->comparison->final, &check->actual, before_moves(check, *actual));
+        *expected = below(source, &check->expected, *expected);
+        if (expected->version == TARN_NONE && !storage_of(source, expected->part)->persistent)
+            return true; /* nobody has written it */
+        if (!is_same(check, *actual, byte, *expected, other)) return false;
+    }
+    return true;
+}
+
+/* Do both hold the same content, whatever arms are taken? Else *actual and *expected are the first
+ * contents that differ. reader: as in is_same_in_arms. */
+static bool are_same(const struct check *check, uint32_t reader, struct look here,
+                     struct look there, struct content *actual, struct content *expected)
 {
     struct pairing pairing = pair_of(check, here, there);
     uint64_t byte, other;
     while (next_pair(&pairing, actual, &byte, expected, &other))
-        if (!is_same(check, *actual, byte, *expected, other)) return false;
+        if (!is_same(check, *actual, byte, *expected, other) ||
+            !is_same_in_arms(check, reader, actual, byte, expected, other))
+            return false;
     return true;
 }
 
@@ -212,13 +264,14 @@ static void report(const struct check *check, struct content actual, struct cont
     violation.other_op = tarn_version_writer(final, actual.version);
     violation.tensor = storage_of(final, actual.part)->tensor;
     tarn_verdict_add(check->comparison->verdict, violation, who,
-                     "%s must see %s as %s left it, but finds it as %s left it: the launch order "
-                     "breaks a hazard",
+                     "%s must see %s as %s left it, but finds it as %s left it%s",
                      in_the_end ? "who reads it after the iteration"
                                 : tarn_op_label(final, check->v).text,
                      tarn_storage_label(final, tarn_part(final, actual.part).storage).text,
                      who_left(check->comparison->source, expected.version, &wanted),
-                     who_left(final, actual.version, &there));
+                     who_left(final, actual.version, &there),
+                     expected.is_below ? ", if an arm of a conditional is not taken"
+                                       : ": the launch order breaks a hazard");
 }
 
 /* ---- Checking ---- */
@@ -275,7 +328,7 @@ static void check_inputs(const struct check *check)
     for (uint32_t k = 0; k < inputs.count; k++) {
         struct look here = found(check, k), there = expected_input(check, inputs.ids[k]);
         struct content actual, expected;
-        if (!are_same(check, here, there, &actual, &expected))
+        if (!are_same(check, check->origin, here, there, &actual, &expected))
             report(check, actual, expected, false);
         else if (!is_name_of(check, here, there))
             add_named(check, here.tensor, "reads by another name than in the source graph");
@@ -391,7 +444,11 @@ static void check_output(const struct check *check, struct look here, struct loo
     struct content actual, expected;
     uint64_t byte, other;
     while (next_pair(&pairing, &actual, &byte, &expected, &other)) {
-        if (is_same(check, actual, byte, expected, other)) continue;
+        if (is_same(check, actual, byte, expected, other)) {
+            if (is_same_in_arms(check, check->origin, &actual, byte, &expected, other)) continue;
+            report(check, actual, expected, false);
+            return;
+        }
         if (!may_write(check, actual, expected))
             report(check, actual, expected, false);
         else if (actual.version != TARN_NONE)
@@ -426,7 +483,7 @@ static void check_move(struct check *check, uint32_t v)
     check->v = v;
     struct look read = found(check, 0);
     struct content content =
-        before_moves(check, (struct content){final->tensors[read.tensor].part, read.versions[0]});
+        before_moves(check, content_of(final->tensors[read.tensor].part, read.versions[0]));
     uint32_t made = tarn_outputs(&final->ops[v])[0];
     uint32_t name = content.version != TARN_NONE
                         ? tarn_plan_tensor_origin(comparison->plan, content.version)
@@ -459,7 +516,7 @@ static void check_end(const struct check *check)
         struct look here = {storage->tensor,
                             check->actual.last + final->tensors[storage->tensor].part};
         struct look there = {storage->tensor, check->expected.last + storage->part};
-        if (!are_same(check, here, there, &actual, &expected))
+        if (!are_same(check, TARN_NONE, here, there, &actual, &expected))
             report(check, actual, expected, true);
     }
 }
@@ -484,7 +541,7 @@ static enum tarn_status check_all(struct check *check, const uint32_t *launched,
         tarn_versions_init(&check->actual, region, final, launched, count))
         return TARN_SYSTEM;
     for (uint32_t t = 0; t < final->tensors_count; t++)
-        check->handed_on[t] = (struct content){0, TARN_NONE};
+        check->handed_on[t] = content_of(0, TARN_NONE);
     for (uint32_t i = 0; i < count; i++) {
         if (tarn_refine_is_move(check->comparison, launched[i])) {
             check_move(check, launched[i]);

@@ -100,7 +100,7 @@ static struct outcome run(const struct subject *subject, enum tarn_budget_method
     if (tarn_plan_options_take(&planning, NULL, &error) != TARN_OK) return outcome;
     double begin = clock_ms(CLOCK_MONOTONIC);
     enum tarn_status status = tarn_budgeting_run(subject->graph, budget, TARN_BUDGET_ALL & ~classes,
-                                                 &planning, &planned, &error);
+                                                 &planning, &planned, NULL, &error);
     outcome.ms = clock_ms(CLOCK_MONOTONIC) - begin;
     outcome.share = share_of(subject, report.footprint);
     if (status != TARN_OK) return outcome;

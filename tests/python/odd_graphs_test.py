@@ -113,6 +113,10 @@ def fixed_end(record):
     return max((t["fixed_offset"] + t["size"] for t in record["tensors"] if "fixed_offset" in t and not t.get("space")), default=0)
 
 
+def floor_of(refusal):
+    return int(re.search(r"come below (\d+) bytes?", str(refusal)).group(1))
+
+
 def check(graph, options, seed, end):
     whole, _ = plan(graph, **options)
     if not whole:
@@ -127,7 +131,7 @@ def check(graph, options, seed, end):
     met, error = plan(graph, budget=1, **options)
     if error is None:
         return 0
-    floor = int(re.search(r"come below (\d+) bytes", str(error)).group(1))
+    floor = floor_of(error)
     assert end <= floor <= error.least <= whole, f"{what}{whole} bytes without a budget; {error}"
     again, refused = plan(graph, budget=error.least, **options)
     assert again is not None and again <= error.least, f"{what}{refused}"
@@ -157,13 +161,15 @@ def refusals_of_odd_graphs_are_true():
     assert refusals > made
 
 
-def by_hand(ops, sizes, fixed):
-    """ops: inputs, outputs, and more fields; fixed: tensor -> offset."""
+def by_hand(ops, sizes, fixed=(), aliases=(), groups=()):
+    """ops: inputs, outputs, and more fields; fixed: tensor -> offset; aliases: tensor -> the one whose storage it has."""
+    streams = 1 + max(more.get("stream", 0) for _, _, more in ops)
     return tarn.Graph.from_bytes(json.dumps({
-        "format": "tarn.graph", "version": 1, "name": "by hand", "meta": {}, "contiguous": [], "streams": [{"id": 0, "name": "s0"}],
+        "format": "tarn.graph", "version": 1, "name": "by hand", "meta": {}, "contiguous": list(groups), "streams": [{"id": s, "name": f"s{s}"} for s in range(streams)],
         "ops": [{"id": i, "name": f"o{i}", "stream": 0, "kind": "matmul", "inputs": inputs, "outputs": outputs, **more}
                 for i, (inputs, outputs, more) in enumerate(ops)],
-        "tensors": [{"id": i, "name": f"t{i}", "kind": "intermediate", "size": size, **({"fixed_offset": fixed[i]} if i in fixed else {})}
+        "tensors": [{"id": i, "name": f"t{i}", "kind": "intermediate", "size": size, **({"fixed_offset": fixed[i]} if i in fixed else {}),
+                     **({"alias_of": aliases[i]} if i in aliases else {})}
                     for i, size in enumerate(sizes)]}).encode(), "by hand")
 
 
@@ -178,6 +184,49 @@ def choices_in_which_two_fixed_storages_meet_are_left_out():
     assert plan(graph, budget=7)[1].least == 8
     graph = by_hand([([], [0], {}), ([0], [1], {"inplace": [[0, 1]]}), ([], [2], {}), ([1, 2], [3], {})], [1, 1, 1, 1], {0: 0, 2: 0})
     assert plan(graph, in_place=True) == plan(graph) == (3, None)
+
+
+def other(inputs, **more):
+    return [{"name": "other", "cost": 1000, "workspace": 1, "inputs": inputs, **more}]
+
+
+@test
+def what_is_in_place_without_a_budget_may_be_with_one():
+    """By its other implementation an op does not read what it may write over, or reads it by another name, too. Either the op
+    writes over it, or the implementation may be chosen."""
+    made_in_two_streams = by_hand([([], [0, 1], {"stream": 2}), ([1], [2], {"stream": 1}),
+                                   ([1, 0, 2], [3, 4, 5], {"stream": 1, "inplace": [[1, 3]], "implementations": other([2, 0])})], [1] * 6)
+    not_read = by_hand([([], [0], {}), ([0], [1], {"workspace": 3}), ([0, 1], [2], {"inplace": [[0, 2]], "implementations": other([1])})],
+                       [4, 1, 4])
+    two_names = by_hand([([], [0], {"stream": 1, "workspace": 8, "cost": 0}), ([0], [1, 2, 3], {"workspace": 2, "inplace": [[0, 2]]}),
+                         ([0, 1, 2], [4], {"stream": 1, "workspace": 2}),
+                         ([0, 2], [5, 6], {"stream": 1, "inplace": [[0, 5]], "implementations": other([0, 1], cost=0, workspace=4)})],
+                        [1, 1, 0, 4, 4, 1, 0], aliases={1: 0})
+    for graph in made_in_two_streams, not_read, two_names:
+        whole = plan(graph, in_place=True)[0]
+        for budget in range(1, 2 * whole + 2):
+            met, refused = plan(graph, in_place=True, budget=budget)
+            assert met is not None and met <= budget if budget >= whole else met is None or met <= budget, (whole, budget, met, refused)
+
+
+@test
+def what_is_found_in_place_is_found_if_streams_may_be_coupled_too():
+    """Coupled, outputs may take other inputs over. A floor is that of all choices."""
+    graph = by_hand([([], [0], {"stream": 1, "branch": [[0, 1]]}), ([0], [1, 2, 3], {"stream": 2}), ([1, 2], [4], {"inplace": [[2, 4]]}),
+                     ([], [5], {"stream": 2}), ([3], [6, 7], {"stream": 1, "inplace": [[3, 6]]})], [3, 1, 8, 7, 7, 6, 7, 6], groups=[[1, 7]])
+    least = plan(graph, budget=1, in_place=True)[1].least
+    assert plan(graph, budget=least, in_place=True)[0] <= least
+    refused = plan(graph, budget=1, in_place=True, couple=True)[1]
+    assert floor_of(refused) <= refused.least <= least
+
+
+@test
+def a_view_that_nobody_reads_may_come_after_its_storage_is_written_over():
+    graph = by_hand([([], [0], {"implementations": other([], cost=0, workspace=3), "workspace": 3, "cost": 5000}),
+                     ([0], [1], {"inplace": [[0, 1]], "workspace": 3}), ([0], [2], {"stream": 1, "view": True})],
+                    [3, 1, 3], aliases={2: 0})
+    whole = plan(graph, in_place=True)[0]
+    assert plan(graph, in_place=True, budget=whole)[0] <= whole
 
 
 @test

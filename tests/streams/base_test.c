@@ -12,6 +12,7 @@
 #include "streams/base/bisect.h"
 #include "streams/base/bitset.h"
 #include "streams/base/deadline.h"
+#include "streams/base/error.h"
 #include "streams/base/heap.h"
 #include "streams/base/random.h"
 #include "streams/base/region.h"
@@ -272,6 +273,14 @@ static void what_is_left_of_a_time_that_is_over_is_not_unlimited(void **state)
     assert_true(tarn_deadline_left(&later) > 0 && tarn_deadline_left(&later) <= 1e6);
 }
 
+static void one_byte_is_no_plural(void **state)
+{
+    (void)state;
+    assert_string_equal(tarn_bytes_phrase(0).text, "0 bytes");
+    assert_string_equal(tarn_bytes_phrase(1).text, "1 byte");
+    assert_string_equal(tarn_bytes_phrase(UINT64_MAX).text, "18446744073709551615 bytes");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_set_holds_what_was_added_and_not_dropped),
         cmocka_unit_test(bisection_ends_where_the_answer_turns),
         cmocka_unit_test(what_is_left_of_a_time_that_is_over_is_not_unlimited),
+        cmocka_unit_test(one_byte_is_no_plural),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

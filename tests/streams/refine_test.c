@@ -494,6 +494,82 @@ static void rejects_a_control_arc_of_the_source_that_nothing_keeps(void **state)
                      "a control arc of the source graph forbids");
 }
 
+/* ---- Arms of conditionals ---- */
+
+/*     a -> kept;  b -> other;  in arm 0: kept, other -change-> kept';  kept' -read-> out
+ * If the arm is not taken, the reader is to find what a left. */
+enum where { IN_PLACE, ELSEWHERE, OVER_OTHER, OVER_A_COPY };
+
+static void run_op(struct tarn_builder *builder, uint32_t origin, struct tarn_op_info info,
+                   bool in_arm)
+{
+    static const uint32_t arm[1][2] = {{0, 0}};
+    info.kind = "matmul";
+    info.branch = arm;
+    info.branch_count = in_arm;
+    tarn_builder_op(builder, &info);
+    tarn_builder_origin(builder, origin, TARN_NONE);
+}
+
+/* Where `change` writes kept': over a copy of kept, the last tensor, or elsewhere. */
+static struct tarn_graph *make_arms(enum where where, bool reader_in_arm)
+{
+    static const uint32_t pairs[1][2] = {{1, 2}}, roots[] = {0, TARN_NONE, 1, 4};
+    struct tarn_builder *b = tarn_builder_create("arms");
+    struct tarn_graph *graph;
+    struct tarn_error error;
+    const bool copies = where == OVER_A_COPY;
+    struct tarn_tensor_info info = {.size = 64, .kind = TARN_INTERMEDIATE};
+    tarn_builder_stream(b, "compute");
+    for (uint32_t t = 0; t < 4; t++) {
+        tarn_builder_alias_of(b, &info, t == 2 ? roots[where] : TARN_NONE);
+        tarn_builder_tensor_origin(b, t);
+    }
+    if (copies) tarn_builder_alias_of(b, &info, TARN_NONE);
+    if (copies) tarn_builder_tensor_origin(b, 0);
+    run_op(b, 0, (struct tarn_op_info){.outputs = TARN_TENSORS(0)}, false);
+    run_op(b, 1, (struct tarn_op_info){.outputs = TARN_TENSORS(1)}, false);
+    if (copies) run_op(b, 0, (struct tarn_op_info){.outputs = TARN_TENSORS(4)}, false);
+    run_op(b, 2,
+           (struct tarn_op_info){.inputs = copies ? TARN_TENSORS(4, 1) : TARN_TENSORS(0, 1),
+                                 .outputs = TARN_TENSORS(2),
+                                 .inplace = copies ? NULL : pairs,
+                                 .inplace_count = !copies},
+           true);
+    run_op(b, 3, (struct tarn_op_info){.inputs = TARN_TENSORS(2), .outputs = TARN_TENSORS(3)},
+           reader_in_arm);
+    if (tarn_builder_finish(b, &graph, &error)) fail_msg("%d: %s", where, error.text);
+    return graph;
+}
+
+static bool is_rejected(enum where where, bool reader_in_arm)
+{
+    struct tarn_graph *source = make_arms(IN_PLACE, reader_in_arm),
+                      *final = make_arms(where, reader_in_arm);
+    struct tarn_plan *plan = plan_of(final, source);
+    struct tarn_error error;
+    enum tarn_status status = tarn_plan_verify(plan, source, NULL, NULL, &error);
+    bool is_hazard =
+        status == TARN_REJECTED && strstr(error.text, "an arm of a conditional is not taken");
+    if (!is_hazard && status != TARN_OK) fail_msg("%d: %s", where, error.text);
+    tarn_plan_destroy(plan);
+    tarn_graph_destroy(source);
+    tarn_graph_destroy(final);
+    return is_hazard;
+}
+
+/* In all of them the reader finds the right version if the arm is taken. */
+static void rejects_what_is_there_only_if_an_arm_is_taken(void **state)
+{
+    (void)state;
+    assert_false(is_rejected(IN_PLACE, false));
+    assert_false(is_rejected(OVER_A_COPY, false));
+    assert_true(is_rejected(ELSEWHERE, false));
+    assert_true(is_rejected(OVER_OTHER, false));
+    assert_false(is_rejected(ELSEWHERE, true));
+    assert_false(is_rejected(OVER_OTHER, true));
+}
+
 /* ---- Running ---- */
 
 static uint64_t digest_of(struct tarn_plan *plan, struct tarn_device device, bool random_order)
@@ -617,6 +693,7 @@ int main(void)
         cmocka_unit_test(rejects_a_write_elsewhere_that_loses_what_it_leaves),
         cmocka_unit_test(rejects_outputs_that_do_not_last),
         cmocka_unit_test(rejects_a_control_arc_of_the_source_that_nothing_keeps),
+        cmocka_unit_test(rejects_what_is_there_only_if_an_arm_is_taken),
         cmocka_unit_test(recomputing_ends_with_the_digest_of_keeping_everything),
         cmocka_unit_test(computing_something_else_ends_with_another_digest),
         cmocka_unit_test(kernels_see_what_they_run_and_whether_again),

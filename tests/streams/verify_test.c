@@ -1038,6 +1038,7 @@ static void rejects_plans_that_were_accepted_once(void **state)
          "tensor 0 \"p1\" has another name than tensor 0 \"p0\""},
         {"alignment_dropped", TARN_WRONG_GRAPH, "tensor 2 \"x\" has the alignment 0"},
         {"symmetric_outside_window", TARN_GROUP_BROKEN, "outside of the plan's window"},
+        {"arm_not_taken", TARN_HAZARD_LOST, "if an arm of a conditional is not taken"},
         {"in_place_unasked", TARN_WRONG_GRAPH, "op 1 \"matmul\" writes tensor 1 \"y\" over"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/transform/in_place.h"
 #include "streams/base/checked.h"
 #include "streams/graph/recomputable_kinds.h"
 
@@ -97,12 +98,19 @@ static bool has_storage(const struct tarn_graph *graph, struct tarn_list list, u
     return false;
 }
 
+/* Where outputs lie on inputs, does the implementation read these inputs? */
+static bool may_choose(const struct tarn_graph *graph, uint32_t v, uint32_t i)
+{
+    const struct tarn_graph_op *op = &graph->ops[v];
+    return tarn_in_place_may_run(graph, op, inputs_of(op, i), outputs_of(op, i));
+}
+
 bool tarn_op_always_reads(const struct tarn_graph *graph, uint32_t v, uint32_t storage,
                           uint32_t tensor)
 {
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t i = 0; i < tarn_extra(op)->implementations_count; i++)
-        if (has_storage(graph, outputs_of(op, i), storage) &&
+        if (may_choose(graph, v, i) && has_storage(graph, outputs_of(op, i), storage) &&
             !tarn_list_has(inputs_of(op, i), tensor))
             return false;
     return tarn_list_has(own_inputs(op), tensor);
@@ -290,7 +298,9 @@ void tarn_reading_forms(struct tarn_reading *reading, uint32_t v)
     uint32_t begin = model->op_forms[v].begin;
     add_choices(reading, &model->forms[begin], TARN_NONE);
     for (uint32_t i = 0; i < tarn_extra(op)->implementations_count; i++) {
-        if (first_of_form(op, i) != i || !has_inputs(reading, v, i)) continue;
+        if (first_of_form(op, i) != i || !has_inputs(reading, v, i) ||
+            !may_choose(reading->graph, v, i))
+            continue;
         add_form(reading, v, i);
         add_choices(reading, &model->forms[model->forms_count - 1], i);
     }

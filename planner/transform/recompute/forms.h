@@ -11,6 +11,7 @@ struct tarn_reading {
     uint32_t *current; /* storage -> version, or TARN_NONE */
     uint32_t *updates; /* persistent storage -> how often it has been written */
     bool *updated;     /* storage: persistent and written by some op */
+    bool *is_read;     /* tensor: by an op, as written or by an implementation; not by a view */
     uint32_t reads_count, writes_count, states_count, choices_count;
     uint64_t total;
     bool overflow;
@@ -28,7 +29,8 @@ void tarn_form_end(struct tarn_reading *reading, struct tarn_form *form);
 /* May the op run again in this form? */
 bool tarn_form_repeats(const struct tarn_reading *reading, uint32_t v, uint32_t implementation);
 
-/* Does the op read the tensor, as written and by each implementation that writes the storage? */
+/* Does the op read the tensor, as written and by each implementation that can be chosen and writes
+ * the storage? */
 bool tarn_op_always_reads(const struct tarn_graph *graph, uint32_t v, uint32_t storage,
                           uint32_t tensor);
 

@@ -81,6 +81,8 @@ static enum tarn_status make_temporary_room(struct tarn_reading *reading,
     reading->current = tarn_region_take(region, storages, sizeof *reading->current);
     reading->updates = tarn_region_take(region, storages, sizeof *reading->updates);
     reading->updated = tarn_region_take(region, storages, sizeof *reading->updated);
+    reading->is_read =
+        tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->is_read);
     if (region->is_exhausted) return TARN_SYSTEM;
     for (uint32_t s = 0; s < storages; s++) reading->current[s] = TARN_NONE;
     return TARN_OK;
@@ -97,6 +99,19 @@ static void mark_updated(struct tarn_reading *reading)
             uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
             reading->updated[storage] = graph->storages[storage].persistent;
         }
+    }
+}
+
+static void mark_read(struct tarn_reading *reading)
+{
+    for (uint32_t v = 0; v < reading->graph->ops_count; v++) {
+        const struct tarn_graph_op *op = &reading->graph->ops[v];
+        const struct tarn_op_extra *extra = tarn_extra(op);
+        for (uint32_t k = 0; k < op->inputs_count && !op->view; k++)
+            reading->is_read[op->inputs[k]] = true;
+        for (uint32_t i = 0; i < extra->implementations_count; i++)
+            for (size_t k = 0; k < extra->implementations[i].inputs.count; k++)
+                reading->is_read[extra->implementations[i].inputs.ids[k]] = true;
     }
 }
 
@@ -205,16 +220,26 @@ static void read_op(struct tarn_reading *reading, uint32_t v)
     commit_writes(reading, v);
 }
 
-/* A view names the version that its storage has then; of an empty one, the version that its input
- * names. */
+static bool is_any_read(const struct tarn_reading *reading, const struct tarn_graph_op *op)
+{
+    for (uint32_t k = 0; k < op->outputs_count; k++)
+        if (reading->is_read[tarn_outputs(op)[k]]) return true;
+    return false;
+}
+
+/* A view names the version that its storage has then. Of an empty one it names the version that its
+ * input names, and so does a view that nobody reads: what has been written since may have become
+ * an output in place, which another storage may get. */
 static void read_view(struct tarn_reading *reading, const struct tarn_graph_op *op)
 {
     const struct tarn_graph *graph = reading->graph;
     uint32_t *version_of = reading->model->tensor_version;
+    bool is_live = is_any_read(reading, op);
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         uint32_t t = tarn_outputs(op)[k], storage = graph->tensors[t].storage;
         version_of[t] = reading->current[storage];
-        for (uint32_t i = 0; i < op->inputs_count && tarn_storage_is_empty(graph, storage); i++)
+        bool by_input = !is_live || tarn_storage_is_empty(graph, storage);
+        for (uint32_t i = 0; i < op->inputs_count && by_input; i++)
             if (graph->tensors[op->inputs[i]].storage == storage)
                 version_of[t] = version_of[op->inputs[i]];
     }
@@ -226,6 +251,7 @@ static void read_ops(struct tarn_reading *reading)
 {
     const struct tarn_graph *graph = reading->graph;
     mark_updated(reading);
+    mark_read(reading);
     mark_staying(reading);
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i];
