@@ -116,6 +116,7 @@ class Arena:
         self._shift = 4096 - self._bytes.data_ptr() % 4096
         self.size, self.base = size, self._bytes.data_ptr() + self._shift
         self.session: Any = None  # of tarn, that runs over these bytes
+        self.is_lost = False  # is it left to who keeps bytes of it?
         if not self._functions.tarn_arena(self.base, size):
             raise RuntimeError("there are more than 64 arenas")
 

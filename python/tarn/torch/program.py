@@ -320,13 +320,19 @@ class Program:
         if old.is_registered:
             raise RuntimeError("a library keeps bytes of the arena that is registered with the other "
                                "ranks: run a step of the same kind before, so that it has its own")
+        self._leave()  # also if there is no memory for the other one
         new = Arena(old.size, self.lowered.device, old.host)
         new.bytes(0, old.size).copy_(old.bytes(0, old.size))
-        LOST.append(old)
-        self.keepers.clear()
         self._bind_to(new)
 
+    def _leave(self) -> None:
+        self.arena.is_lost = True
+        LOST.append(self.arena)
+        self.keepers.clear()
+
     def close(self) -> None:
+        if self.keepers and not self.arena.is_registered:  # an op has failed, and keeps bytes
+            self._leave()
         if self._streams:
             self._streams.close()
         if self._own and self.arena.session is self._own:

@@ -552,7 +552,8 @@ class Step:
         tensors = variant.tensors(inputs)
         size, beside = self.room(variant), variant.sizes[1]
         had = self._arena
-        if had is None or had.size < size or (had.host.size if had.host else 0) < beside:
+        if (had is None or had.is_lost or had.size < size
+                or (had.host.size if had.host else 0) < beside):
             for other in self.variants.values():
                 other.close()
             if had:

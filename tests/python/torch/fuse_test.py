@@ -21,7 +21,7 @@ from networks import NETWORKS, Transformer, eager_step, loss_of, make, resnet
 import tarn
 import tarn.torch
 from tarn.torch import fusing, stepping
-from tarn.torch.fusing import chunks, embedding, inductor, source
+from tarn.torch.fusing import chunks, embedding, inductor, source, together
 from tarn.torch.kernel import Kernel
 
 torch.set_num_threads(1)
@@ -546,6 +546,51 @@ def unknown_statements_are_refused():
         raises(source.Refused, read, "cpp_fused_0(arg0, buf0)", head=HEAD.replace(old, new))
 
 
+KERNEL = """cpp_fused_{0} = async_compile.cpp_pybinding(['const float*', '{1}'], r'''
+#include <torch/csrc/inductor/cpp_prefix.h>
+{2}
+extern "C"  void  kernel(const float* in_ptr0,
+                       {1} out_ptr0)
+{{
+    #pragma GCC ivdep
+    {3}
+}}
+''')
+"""
+
+
+def kernels_are_compiled_together_where_that_changes_nothing():
+    plain = [("float*", "", "out_ptr0[0] = in_ptr0[0];")] * 70
+    odd = [("int64_t", "", ""), ("float*", "#define ODD", ""), ("float*", "", "#ifdef ODD"), ("float*", "static int x;", ""), ("float*", "", 'extern "C"')]
+    text = "import torch\n" + "".join(KERNEL.format(i, *kernel) for i, kernel in enumerate(plain[:30] + odd + plain[30:])) + "last = 1\n"
+    for at_once, count in ((1, 3), (2, 3), (8, 8), (100, 70)):
+        rest, made = together.libraries(text, at_once)
+        assert len(made) == count and len(rest.splitlines()) == len(text.splitlines())
+        assert sorted(name for library in made for name in library.names) == sorted(f"cpp_fused_{i}" for i in range(75) if not 30 <= i < 35)
+        assert max(len(library.names) for library in made) - min(len(library.names) for library in made) <= 1
+        assert [line.split(" = ")[0] for line in rest.splitlines() if "cpp_pybinding" in line] == [f"cpp_fused_{i}" for i in range(30, 35)]
+    assert together.libraries("x = 1\n", 2) == ("x = 1\n", [])
+
+
+def kernels_that_are_compiled_together_give_the_bits_of_others():
+    from torch._inductor.codecache import CppPythonBindingsCodeCache
+    load, data, found = CppPythonBindingsCodeCache.load_async.__func__, batches("tiny"), []
+    for change in ({}, {"side_effect": ValueError}):  # then Inductor compiles each
+        (model, optimizer), = sides(NETWORKS["tiny"][0], 1)
+        made = []
+
+        def counted(cls, *arguments, made=made, **options):
+            made.append(cls)
+            return load(cls, *arguments, **options)
+
+        with mock.patch.object(inductor, "libraries", wraps=inductor.libraries, **change), \
+                mock.patch.object(CppPythonBindingsCodeCache, "load_async", classmethod(counted)):
+            step = fused(model, optimizer, data, compare=False)
+        assert len(made) == step._first.fused.kernels if change else 0 < len(made) < 10 < step._first.fused.kernels, made
+        found.append(train(model, optimizer, step, data))
+    assert same(found[0][0], found[1][0]) and same(found[0][1], found[1][1])
+
+
 def a_buffer_that_is_filled_before_its_kernel_belongs_to_it():
     step, *_ = [s for s in read("buf0.zero_()", "cpp_fused_0(arg0, buf0)").steps if isinstance(s, source.Buffer)]
     assert [ast.unparse(fill) for fill in step.fills] == ["buf0.zero_()"]
@@ -682,4 +727,5 @@ if __name__ == "__main__":
          a_budget_in_bytes_has_as_few_chunks_as_fit,
          tables_of_embeddings_get_the_sums_of_their_rows, threads_that_sum_in_order_leave_the_mode_as_it_was,
          the_estimate_of_torch_compile_counts_what_is_alive, random_numbers_in_another_order_are_refused,
+         kernels_are_compiled_together_where_that_changes_nothing, kernels_that_are_compiled_together_give_the_bits_of_others,
          random_numbers_have_the_layouts_of_eager_execution, a_loss_in_chunks_draws_as_eager_execution_or_is_refused, graphs_of_kernels_can_be_saved])

@@ -34,7 +34,7 @@ from torch.utils.checkpoint import checkpoint
 
 import tarn
 import tarn.torch
-from tarn.torch import lowering, merging, stepping, updates
+from tarn.torch import lowering, merging, program, stepping, updates
 
 SOURCE = Path(sys.argv[1])
 torch.set_num_threads(1)
@@ -703,6 +703,36 @@ def other_requests_come_from_the_heap_and_are_counted():
             assert (torch.ones(size) * 2).sum() == 2 * size
     report = memory.report()
     assert report["unknown"] > 0 and report["served"] > 0, report  # served after a new recording
+
+
+def bytes_that_are_kept_outlive_a_step_that_fails():
+    """What an op has kept of its workspace is in nobody's way, and is no part of memory that is freed: a step has failed where
+    there is no memory for another arena, or because of the op itself."""
+    step_of = torch.optim.Adam.step
+
+    def fails(optimizer):
+        step_of(optimizer)
+        raise RuntimeError("no memory")
+
+    for where in (mock.patch.object(program, "Arena", side_effect=RuntimeError("no memory")), mock.patch.object(torch.optim.Adam, "step", fails)):
+        model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh(), torch.nn.Linear(32, 32))
+        step = tarn.torch.step(model, torch.optim.Adam(model.parameters()), loss_of, (torch.randn(8, 32), torch.randn(8, 32)), compare=False)
+        batches = [(torch.randn(8, 32), torch.randn(8, 32)) for _ in range(4)]
+        for batch in batches:
+            step(*batch)
+        arena, before = step._arena, len(program.LOST)
+        with updates.seen_by_updates(True) as seen, where:
+            raises(RuntimeError, step, *batches[0])
+        assert len(program.LOST) == before + 1 and program.LOST[-1] is arena
+        kept = {key: value.clone() for key, value in seen.items()}
+        assert any(arena.base <= value.data_ptr() < arena.base + arena.size for value in seen.values())
+        model.zero_grad()
+        for batch in batches:
+            step(*batch)
+        assert step.reason is None and step._arena is not arena and all(torch.equal(kept[key], value) for key, value in seen.items())
+        del step
+        gc.collect()
+        seen.clear()
 
 
 def arenas_stay_few_whatever_is_kept():

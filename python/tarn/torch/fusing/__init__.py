@@ -12,6 +12,7 @@ op; order, places, recomputation and streams are Tarn's.
     embedding.py    the gradient of an embedding's table
     row_sums.py     rows that an index adds up
     inductor.py     Inductor's source for them: what is private in Inductor is used here alone
+    together.py     kernels of the CPU in few libraries
     source.py       that source, statement by statement: what each reads, makes and writes
     calls.py        an fx graph of them
 

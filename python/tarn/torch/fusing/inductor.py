@@ -1,9 +1,10 @@
 """What is private in Inductor, and used here: `compile_fx_inner`, `GraphLowering.save_output_code`,
-`PyCodeCache.load`, `InductorChoices.can_fuse` with `V.set_choices_handler`,
-`BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`, `joint_graph_passes`,
-`select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush`,
+`PyCodeCache.load`, `CppPythonBindingsCodeCache.load_pybinding_async` with what it asks its class for,
+`AsyncCompile.submit`, `get_compile_threads`, `InductorChoices.can_fuse` with
+`V.set_choices_handler`, `BaseSchedulerNode.get_outputs`, `SchedulerBuffer.get_mutations`,
+`joint_graph_passes`, `select_decomp_table`, `fx_graph_cse`, `CppScheduling.ready_to_flush`,
 `SchedulerNode.recompute_size_and_body`, `FxGraphCache.prepare_key`, `pick_vec_isa`, `cache_dir` and
-names of settings. `source.py` has the form of what it generates.
+names of settings. `source.py` and `together.py` have the form of what it generates.
 Tried with PyTorch 2.9, 2.11 and 2.15.
 
 Nothing is compiled until a source is loaded; its kernels are then compiled, or found in Inductor's
@@ -31,6 +32,7 @@ from .chunks import BLOCK
 from .embedding import deterministic, embedding_backward
 from .row_sums import index_put
 from .source import Refused
+from .together import libraries
 
 SETTINGS = {
     "triton.cudagraphs": False, "triton.cudagraph_trees": False, "graph_partition": False,
@@ -283,7 +285,29 @@ def _choices(choices: Any, is_again: bool) -> Any:
 
 
 def loaded(source: str) -> dict[str, Any]:
-    """What a source defines, its kernels compiled."""
+    """What a source defines, its kernels compiled: many at once, or, where that fails, one by one, as
+    Inductor does it."""
+    with contextlib.suppress(Exception):
+        return _together(source)
     with _known("PyCodeCache"):
         from torch._inductor.codecache import PyCodeCache
         return dict(vars(PyCodeCache.load(source)))
+
+
+def _together(source: str) -> dict[str, Any]:
+    from torch._inductor.async_compile import AsyncCompile, get_compile_threads
+    from torch._inductor.codecache import CppPythonBindingsCodeCache, PyCodeCache
+    at_once = get_compile_threads()
+    rest, made = libraries(source, at_once)
+    pending = []
+    for library in made:
+        cache: Any = type("Cache", (CppPythonBindingsCodeCache,), {
+            "cache": {}, "call_entry_function": "return kernel({});",
+            "extra_parse_arg": library.bindings.replace("{", "{{").replace("}", "}}")})
+        pending.append(cache.load_pybinding_async(
+            ["int64_t"], library.code, submit_fn=AsyncCompile.submit if at_once > 1 else None))
+    found = dict(vars(PyCodeCache.load(rest)))
+    for library, ready in zip(made, pending):
+        kernel = ready()
+        found.update((name, kernel(number)) for number, name in enumerate(library.names))
+    return found
