@@ -4,10 +4,11 @@ of Markdown; docs/measured/fused.md keeps them. Needs the libraries of models (t
     TARN_REQUIRE=torch-models TARN_LIBRARY=build/libtarn.so tests/with_torch.sh --models \\
         tests/python/torch/fused_table.py NETWORK [WAYS...]
 
-WAYS, by default all of WAYS: `compile-SHARE`, torch.compile within a share of its `activation_memory_budget`; `unfused`;
-`fused`, as steps are without a budget; `whole` and `chunks` with a number, as they are with one, the loss as a whole or in so
-many chunks. Kernels are generated for an H100 and neither compiled nor run; costs are guessed
-(guessed_costs.py). With `graphs=FOLDER` the graphs of steps are kept there, for the command `tarn`. MiB beyond what stays."""
+WAYS, by default all of WAYS: `compile-SHARE`, torch.compile within a share of its `activation_memory_budget`, whose bytes are
+then budgets of fused steps; `unfused`; `fused`, as steps are without a budget; `whole` and `chunks` with a number, as they are
+with one, the loss as a whole or in so many chunks. Kernels are generated for an H100 and neither compiled nor run; costs are
+guessed (guessed_costs.py). With `graphs=FOLDER` the graphs of steps are kept there, for the command `tarn`. MiB beyond what
+stays."""
 import os
 import re
 import sys
@@ -51,9 +52,9 @@ def cell(graph, budget):
 
 
 def of_compile(name, shares):
-    """Returns MiB of the first share."""
+    """Returns the MiB of each share."""
     print("| network | way | launches | guessed ms | alive at once | saved | gradients | made in s |\n|---|---|---:|---:|---:|---:|---:|---:|", flush=True)
-    first = None
+    peaks = {}
     for share in shares:
         model, loss, data, _ = make(name)
         begin = time.process_time()
@@ -62,10 +63,10 @@ def of_compile(name, shares):
         except Exception as error:  # pylint: disable=broad-except
             print(f"| {name} | torch.compile, {share} | failed: {str(error)[:300]!r} |", flush=True)
             continue
-        first = first or found.peak / MIB
+        peaks[share] = found.peak / MIB
         print(f"| {name} | torch.compile, {share} | {found.launches} | {1e3 * found.seconds:.1f} | {found.peak / MIB:.0f} | {found.saved / MIB:.0f} | "
               f"{found.gradients / MIB:.0f} | {time.process_time() - begin:.0f} |", flush=True)
-    return first
+    return peaks
 
 
 def of_tarn(name, way, budgets, folder):
@@ -106,15 +107,17 @@ def main(name, words):
     folders = [Path(word[7:]) for word in words if word.startswith("graphs=")]
     ways = [word for word in words if not word.startswith("graphs=")] or WAYS
     shares = [float(way[8:]) for way in ways if way.startswith("compile-")]
-    rival = of_compile(name, shares) if shares else None
-    budgets = [rival, rival / 2, CHECKPOINTS.get(name, rival / 4), 1 / MIB] if rival else []
+    budgets = {f"in the bytes of {share}": peak for share, peak in of_compile(name, shares).items()} if shares else {}
+    if budgets:
+        rival = next(iter(budgets.values()))
+        budgets.update({"half of the first": rival / 2, "checkpoints": CHECKPOINTS.get(name, rival / 4), "least": 1 / MIB})
     ways = [way for way in ways if not way.startswith("compile-")]
     if not ways:
         return
-    print("| network | way | ops | kernels | guessed ms | arena | bound | Inductor's own | in the bytes of torch.compile | half | checkpoints | least | made in s |\n"
-          "|---|---|---:|---:|---:|---:|---:|---:|---|---|---|---|---:|", flush=True)
+    print(f"| network | way | ops | kernels | guessed ms | arena | bound | Inductor's own | {' | '.join([*budgets, 'made in s'])} |\n"
+          f"|---|---|---:|---:|---:|---:|---:|---:|{'---|' * len(budgets)}---:|", flush=True)
     for way in ways:
-        of_tarn(name, way, budgets, folders[0] if folders else None)
+        of_tarn(name, way, budgets.values(), folders[0] if folders else None)
 
 
 if __name__ == "__main__":
