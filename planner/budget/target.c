@@ -201,6 +201,20 @@ static enum tarn_status start_round(struct tarn_budgeting *budgeting)
     return TARN_OK;
 }
 
+/* Places the graph with the inputs and outputs of its ops as they are written, for a descent in
+ * which no graph can be placed: in each of them two storages with fixed offsets meet. */
+static enum tarn_status take_written(struct tarn_budgeting *budgeting)
+{
+    struct tarn_attempt front;
+    forget_script(budgeting);
+    tarn_policy_reset(&budgeting->policy, &budgeting->model);
+    for (uint32_t v = 0; v < budgeting->graph->ops_count; v++) {
+        struct tarn_range forms = budgeting->model.op_forms[v];
+        if (forms.begin < forms.end) budgeting->policy.form[v] = forms.begin;
+    }
+    return tarn_attempt_make(budgeting, 1, &budgeting->descent.smallest, &front);
+}
+
 /* The smallest peak, by recomputation and implementations together. */
 static enum tarn_status search_round(struct tarn_budgeting *budgeting)
 {
@@ -219,6 +233,7 @@ static enum tarn_status search_round(struct tarn_budgeting *budgeting)
     if (settled || fixed_schedule || ++descent->count == LEAST_ROUNDS || !searches) {
         descent->stage = searches ? TARN_DESCENT_BELOW : TARN_DESCENT_ORDER;
         descent->count = 0;
+        if (status == TARN_OK && !least->made.graph) status = take_written(budgeting);
     }
     return status;
 }

@@ -198,7 +198,7 @@ static void check_range(const struct tarn_plan *plan, uint32_t storage,
     struct tarn_violation violation = violation_of_storage(plan->graph, storage, TARN_OUT_OF_RANGE);
     tarn_verdict_add(
         verdict, violation, TARN_NO_SUSPECTS,
-        "%s at offset %llu%s reserves %s, which end above the %s of %s",
+        "%s at offset %llu%s reserves %s and ends above the %s of %s",
         tarn_storage_label(plan->graph, storage).text, (unsigned long long)offset,
         tarn_space_phrase(plan->graph, record->space).text, tarn_bytes_phrase(reserved).text,
         record->persistent ? "persistent part" : "footprint", tarn_bytes_phrase(limit).text);

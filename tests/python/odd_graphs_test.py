@@ -186,6 +186,15 @@ def choices_in_which_two_fixed_storages_meet_are_left_out():
     assert plan(graph, in_place=True) == plan(graph) == (3, None)
 
 
+@test
+def a_refusal_has_a_least_where_the_fastest_choice_is_none():
+    """The faster implementation of o2 reads t0, whose offset is that of what o2 makes."""
+    graph = by_hand([([], [0, 1], {}), ([1], [2], {}), ([2], [3, 4], {"cost": 1000, "workspace": 1, "implementations": [
+        {"name": "other", "cost": 10, "workspace": 0, "inputs": [0]}]})], [1] * 5, {0: 2, 3: 2})
+    met, refused = plan(graph, budget=1)
+    assert met is None and refused.least == plan(graph, budget=refused.least)[0] <= plan(graph)[0], (met, refused, refused.least)
+
+
 def other(inputs, **more):
     return [{"name": "other", "cost": 1000, "workspace": 1, "inputs": inputs, **more}]
 
