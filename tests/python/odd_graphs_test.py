@@ -161,14 +161,14 @@ def refusals_of_odd_graphs_are_true():
     assert refusals > made
 
 
-def by_hand(ops, sizes, fixed=(), aliases=(), groups=()):
+def by_hand(ops, sizes, fixed=(), aliases=(), groups=(), persistent=()):
     """ops: inputs, outputs, and more fields; fixed: tensor -> offset; aliases: tensor -> the one whose storage it has."""
     streams = 1 + max(more.get("stream", 0) for _, _, more in ops)
     return tarn.Graph.from_bytes(json.dumps({
         "format": "tarn.graph", "version": 1, "name": "by hand", "meta": {}, "contiguous": list(groups), "streams": [{"id": s, "name": f"s{s}"} for s in range(streams)],
         "ops": [{"id": i, "name": f"o{i}", "stream": 0, "kind": "matmul", "inputs": inputs, "outputs": outputs, **more}
                 for i, (inputs, outputs, more) in enumerate(ops)],
-        "tensors": [{"id": i, "name": f"t{i}", "kind": "intermediate", "size": size, **({"fixed_offset": fixed[i]} if i in fixed else {}),
+        "tensors": [{"id": i, "name": f"t{i}", "kind": "parameter" if i in persistent else "intermediate", "size": size, **({"fixed_offset": fixed[i]} if i in fixed else {}),
                      **({"alias_of": aliases[i]} if i in aliases else {})}
                     for i, size in enumerate(sizes)]}).encode(), "by hand")
 
@@ -207,6 +207,18 @@ def what_is_in_place_without_a_budget_may_be_with_one():
         for budget in range(1, 2 * whole + 2):
             met, refused = plan(graph, in_place=True, budget=budget)
             assert met is not None and met <= budget if budget >= whole else met is None or met <= budget, (whole, budget, met, refused)
+
+
+@test
+def an_implementation_reads_what_persists_as_its_producer_left_it():
+    """By its other implementation o1 needs no workspace. It reads t0, which o0 may have written over as t3, or t3 itself."""
+    def least(read, writer_first):
+        writer, reader = ([0], [3], {}), ([], [1], {"workspace": 5, "implementations": other([read], cost=0, workspace=0)})
+        ops = [writer, reader] if writer_first else [reader, writer]
+        graph = by_hand([*ops, ([1], [2], {})], [1] * 4, aliases={3: 0}, persistent=[0, 3])
+        return plan(graph, budget=1)[1].least
+    assert least(3, True) == 2 and least(0, False) == 2
+    assert least(0, True) == 6 and least(3, False) == 6
 
 
 @test

@@ -83,7 +83,13 @@ static enum tarn_status make_temporary_room(struct tarn_reading *reading,
     reading->updated = tarn_region_take(region, storages, sizeof *reading->updated);
     reading->is_read =
         tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->is_read);
+    reading->written =
+        tarn_region_take(region, reading->graph->parts_count, sizeof *reading->written);
+    reading->named =
+        tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->named);
     if (region->is_exhausted) return TARN_SYSTEM;
+    for (uint32_t t = 0; t < reading->graph->tensors_count; t++)
+        if (reading->graph->tensors[t].producer != TARN_NONE) reading->named[t] = TARN_NONE;
     for (uint32_t s = 0; s < storages; s++) reading->current[s] = TARN_NONE;
     return TARN_OK;
 }
@@ -203,10 +209,13 @@ static void commit_writes(struct tarn_reading *reading, uint32_t v)
     const struct tarn_graph *graph = reading->graph;
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
+        uint32_t t = tarn_outputs(op)[k], storage = graph->tensors[t].storage;
         reading->updates[storage] += graph->storages[storage].persistent;
         if (!graph->storages[storage].persistent)
-            reading->current[storage] = reading->model->tensor_version[tarn_outputs(op)[k]];
+            reading->current[storage] = reading->model->tensor_version[t];
+        reading->named[t] = reading->now;
+        for (uint32_t i = 0; i < graph->tensors[t].parts_count; i++)
+            reading->written[graph->tensors[t].part + i] = reading->now;
     }
 }
 
@@ -238,6 +247,7 @@ static void read_view(struct tarn_reading *reading, const struct tarn_graph_op *
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         uint32_t t = tarn_outputs(op)[k], storage = graph->tensors[t].storage;
         version_of[t] = reading->current[storage];
+        reading->named[t] = reading->now;
         bool by_input = !is_live || tarn_storage_is_empty(graph, storage);
         for (uint32_t i = 0; i < op->inputs_count && by_input; i++)
             if (graph->tensors[op->inputs[i]].storage == storage)
@@ -255,6 +265,7 @@ static void read_ops(struct tarn_reading *reading)
     mark_staying(reading);
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i];
+        reading->now = i + 1;
         if (graph->ops[v].view) {
             read_view(reading, &graph->ops[v]);
         } else {
