@@ -12,7 +12,10 @@ struct tarn_reading {
     uint32_t *updates; /* persistent storage -> how often it has been written */
     bool *updated;     /* storage: persistent and written by some op */
     bool *is_read;     /* tensor: by an op, as written or by an implementation; not by a view */
-    uint32_t now;      /* ops begun, views included */
+    bool *lacks;       /* output: somewhere else than in its storage it would lack bytes that are
+                        * named later */
+    uint64_t *ends; /* storage -> where the bytes end that are named later, while that is found */
+    uint32_t now;   /* ops begun, views included */
     uint32_t *written; /* part -> the op that last wrote it, counted like `now`; 0: none so far */
     uint32_t *named;   /* persistent tensor -> the op that makes it; 0: it is there from the start;
                         * TARN_NONE: not yet */

@@ -3,9 +3,10 @@
  * implementation means the version that its tensor names, even if the storage has a later version
  * by then.
  *
- * An op in place can write elsewhere under two conditions. By each implementation it reads the old
- * version through the very tensor that its producer wrote (a view may be a part of it), and its
- * storage is neither pinned nor in a group.
+ * An op in place can write elsewhere under three conditions. By each implementation it reads the
+ * old version through the very tensor that its producer wrote (a view may be a part of it), its
+ * storage is neither pinned nor in a group, and no op from then on names bytes of it outside of
+ * what is written, which begins where the storage does.
  *
  * A storage that exists outside of an arm too, and is written in place inside, holds another
  * version afterwards if that arm is not taken. An op of another arm reads it then, although the
@@ -83,6 +84,9 @@ static enum tarn_status make_temporary_room(struct tarn_reading *reading,
     reading->updated = tarn_region_take(region, storages, sizeof *reading->updated);
     reading->is_read =
         tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->is_read);
+    reading->lacks =
+        tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->lacks);
+    reading->ends = tarn_region_take(region, storages, sizeof *reading->ends);
     reading->written =
         tarn_region_take(region, reading->graph->parts_count, sizeof *reading->written);
     reading->named =
@@ -135,11 +139,40 @@ static void mark_staying(struct tarn_reading *reading)
     }
 }
 
-static bool is_forced(const struct tarn_reading *reading, uint32_t v, uint32_t storage,
+static void name_bytes(const struct tarn_graph *graph, struct tarn_list tensors, uint64_t *ends)
+{
+    for (size_t k = 0; k < tensors.count; k++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[tensors.ids[k]];
+        uint64_t end = tarn_tensor_begin(tensor) + tensor->size;
+        if (end > ends[tensor->storage]) ends[tensor->storage] = end;
+    }
+}
+
+static void mark_lacking(struct tarn_reading *reading)
+{
+    const struct tarn_graph *graph = reading->graph;
+    uint64_t *ends = reading->ends;
+    for (uint32_t i = graph->ops_count; i-- > 0;) {
+        const struct tarn_graph_op *op = &graph->ops[graph->order[i]];
+        struct tarn_list outputs = {tarn_outputs(op), op->outputs_count};
+        name_bytes(graph, outputs, ends);
+        for (size_t k = 0; k < outputs.count; k++) {
+            const struct tarn_graph_tensor *tensor = &graph->tensors[outputs.ids[k]];
+            reading->lacks[outputs.ids[k]] =
+                tarn_tensor_begin(tensor) > 0 || ends[tensor->storage] > tensor->size;
+        }
+        name_bytes(graph, (struct tarn_list){op->inputs, op->inputs_count}, ends);
+    }
+}
+
+static bool is_forced(const struct tarn_reading *reading, uint32_t v, uint32_t tensor,
                       uint32_t previous)
 {
+    uint32_t storage = reading->graph->tensors[tensor].storage;
     const struct tarn_storage *place = &reading->graph->storages[storage];
-    if (place->pinned || place->group != TARN_NONE || reading->model->stays[storage]) return true;
+    if (place->pinned || place->group != TARN_NONE || reading->model->stays[storage] ||
+        reading->lacks[tensor])
+        return true;
     return !tarn_op_always_reads(reading->graph, v, storage,
                                  reading->model->versions[previous].tensor);
 }
@@ -169,7 +202,7 @@ static void add_version(struct tarn_reading *reading, struct tarn_form *form, ui
             is_first ? tarn_reading_reserve(reading, reading->graph->storages[storage].size) : 0,
         .dropped_at = TARN_NONE};
     if (previous != TARN_NONE) {
-        version->forced = is_forced(reading, v, storage, previous);
+        version->forced = is_forced(reading, v, tensor, previous);
         tarn_form_read(reading, form, previous);
     }
     if (!tarn_size_add(reading->total, version->size, &reading->total)) reading->overflow = true;
@@ -262,6 +295,7 @@ static void read_ops(struct tarn_reading *reading)
     const struct tarn_graph *graph = reading->graph;
     mark_updated(reading);
     mark_read(reading);
+    mark_lacking(reading);
     mark_staying(reading);
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i];
