@@ -238,6 +238,18 @@ def a_part_of_a_storage_is_not_written_elsewhere_if_the_rest_is_named_later():
 
 
 @test
+def a_storage_that_was_written_in_part_is_read_by_its_own_name():
+    """o1 writes a part of t0, and o3 reads all of t0. A budget chooses o2's other implementation, which needs no workspace."""
+    for offset, read in (0, [0]), (12, [0]), (12, []):
+        graph = by_hand([([], [0], {}), (read, [1], {}), ([], [2], {"workspace": 13, "implementations": other([], workspace=0)}), ([0, 2], [3], {})],
+                        [13, 1, 1, 1], aliases={1: 0}, slices={1: offset})
+        found = plan(graph, budget=1)[1].least
+        assert found == 15
+        for budget in range(found, 2 * found):
+            assert plan(graph, budget=budget)[0] <= budget
+
+
+@test
 def what_is_found_in_place_is_found_if_streams_may_be_coupled_too():
     """Coupled, outputs may take other inputs over. A floor is that of all choices."""
     graph = by_hand([([], [0], {"stream": 1, "branch": [[0, 1]]}), ([0], [1, 2, 3], {"stream": 2}), ([1, 2], [4], {"inplace": [[2, 4]]}),

@@ -14,6 +14,8 @@ struct tarn_reading {
     bool *is_read;     /* tensor: by an op, as written or by an implementation; not by a view */
     bool *lacks;       /* output: somewhere else than in its storage it would lack bytes that are
                         * named later */
+    uint32_t *last;    /* storage -> the tensor by which it was written last, while that is found */
+    uint32_t *held;    /* tensor -> that one, when the tensor was made */
     uint64_t *ends; /* storage -> where the bytes end that are named later, while that is found */
     uint32_t now;   /* ops begun, views included */
     uint32_t *written; /* part -> the op that last wrote it, counted like `now`; 0: none so far */

@@ -11,8 +11,9 @@
  * A storage that exists outside of an arm too, and is written in place inside, holds another
  * version afterwards if that arm is not taken. An op of another arm reads it then, although the
  * list has that write before it. So no version of such a storage is written elsewhere or again, and
- * an op reads and writes it by the names of the source graph. Cost: linear in tensors, inputs,
- * outputs and implementations. */
+ * an op reads and writes it by the names of the source graph. The same holds for a storage that
+ * some op reads by the name of more or other bytes than were written last, in place. Cost: linear
+ * in tensors, inputs, outputs and implementations. */
 #include "forms.h"
 
 #include <assert.h>
@@ -86,6 +87,8 @@ static enum tarn_status make_temporary_room(struct tarn_reading *reading,
         tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->is_read);
     reading->lacks =
         tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->lacks);
+    reading->last = tarn_region_take(region, storages, sizeof *reading->last);
+    reading->held = tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->held);
     reading->ends = tarn_region_take(region, storages, sizeof *reading->ends);
     reading->written =
         tarn_region_take(region, reading->graph->parts_count, sizeof *reading->written);
@@ -162,6 +165,37 @@ static void mark_lacking(struct tarn_reading *reading)
                 tarn_tensor_begin(tensor) > 0 || ends[tensor->storage] > tensor->size;
         }
         name_bytes(graph, (struct tarn_list){op->inputs, op->inputs_count}, ends);
+    }
+}
+
+/* Do two tensors of one storage name the same bytes? */
+static bool is_same_range(const struct tarn_graph *graph, uint32_t a, uint32_t b)
+{
+    const struct tarn_graph_tensor *x = &graph->tensors[a], *y = &graph->tensors[b];
+    return tarn_tensor_begin(x) == tarn_tensor_begin(y) && x->size == y->size;
+}
+
+/* Where an op reads other bytes than were written last, it cannot be given a copy of what was. */
+static void mark_parted(struct tarn_reading *reading)
+{
+    const struct tarn_graph *graph = reading->graph;
+    uint32_t *last = reading->last, *held = reading->held;
+    for (uint32_t s = 0; s < graph->storages_count; s++) last[s] = TARN_NONE;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i];
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t k = 0; k < op->inputs_count && !op->view; k++) {
+            uint32_t t = op->inputs[k], s = graph->tensors[t].storage;
+            if (last[s] != TARN_NONE && held[t] != last[s] && !is_same_range(graph, t, last[s]) &&
+                !graph->storages[s].persistent)
+                reading->model->stays[s] = true;
+        }
+        for (uint32_t k = 0; k < op->outputs_count; k++) {
+            uint32_t t = tarn_outputs(op)[k], s = graph->tensors[t].storage;
+            bool is_first = last[s] == TARN_NONE || graph->tensors[last[s]].producer != v;
+            if (!op->view && is_first) last[s] = t;
+            held[t] = last[s];
+        }
     }
 }
 
@@ -296,6 +330,7 @@ static void read_ops(struct tarn_reading *reading)
     mark_updated(reading);
     mark_read(reading);
     mark_lacking(reading);
+    mark_parted(reading);
     mark_staying(reading);
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i];
