@@ -161,15 +161,16 @@ def refusals_of_odd_graphs_are_true():
     assert refusals > made
 
 
-def by_hand(ops, sizes, fixed=(), aliases=(), groups=()):
-    """ops: inputs, outputs, and more fields; fixed: tensor -> offset; aliases: tensor -> the one whose storage it has."""
+def by_hand(ops, sizes, fixed=(), aliases=(), groups=(), persistent=(), slices=()):
+    """ops: inputs, outputs, and more fields; fixed: tensor -> offset; aliases: tensor -> the one whose storage it has;
+    slices: alias -> its offset there."""
     streams = 1 + max(more.get("stream", 0) for _, _, more in ops)
     return tarn.Graph.from_bytes(json.dumps({
         "format": "tarn.graph", "version": 1, "name": "by hand", "meta": {}, "contiguous": list(groups), "streams": [{"id": s, "name": f"s{s}"} for s in range(streams)],
         "ops": [{"id": i, "name": f"o{i}", "stream": 0, "kind": "matmul", "inputs": inputs, "outputs": outputs, **more}
                 for i, (inputs, outputs, more) in enumerate(ops)],
-        "tensors": [{"id": i, "name": f"t{i}", "kind": "intermediate", "size": size, **({"fixed_offset": fixed[i]} if i in fixed else {}),
-                     **({"alias_of": aliases[i]} if i in aliases else {})}
+        "tensors": [{"id": i, "name": f"t{i}", "kind": "parameter" if i in persistent else "intermediate", "size": size, **({"fixed_offset": fixed[i]} if i in fixed else {}),
+                     **({"alias_of": aliases[i]} if i in aliases else {}), **({"offset": slices[i]} if i in slices else {})}
                     for i, size in enumerate(sizes)]}).encode(), "by hand")
 
 
@@ -216,6 +217,45 @@ def what_is_in_place_without_a_budget_may_be_with_one():
         for budget in range(1, 2 * whole + 2):
             met, refused = plan(graph, in_place=True, budget=budget)
             assert met is not None and met <= budget if budget >= whole else met is None or met <= budget, (whole, budget, met, refused)
+
+
+@test
+def an_implementation_reads_what_persists_as_its_producer_left_it():
+    """By its other implementation o1 needs no workspace. It reads t0, which o0 may have written over as t3, or t3 itself."""
+    def least(read, writer_first):
+        writer, reader = ([0], [3], {}), ([], [1], {"workspace": 5, "implementations": other([read], cost=0, workspace=0)})
+        ops = [writer, reader] if writer_first else [reader, writer]
+        graph = by_hand([*ops, ([1], [2], {})], [1] * 4, aliases={3: 0}, persistent=[0, 3])
+        return plan(graph, budget=1)[1].least
+    assert least(3, True) == 2 and least(0, False) == 2
+    assert least(0, True) == 6 and least(3, False) == 6
+
+
+@test
+def a_part_of_a_storage_is_not_written_elsewhere_if_the_rest_is_named_later():
+    """o1 writes a part of t0. By its other implementation o2 reads t0 as o0 left it, so o1 would have to write elsewhere."""
+    def least(offset, rest):
+        ops = [([], [0], {"cost": 100000}), ([0], [1], {}), ([1], [2], {"cost": 20000, "implementations": other([0], cost=0, workspace=0)})]
+        ops += [([0], [4], {"view": True}), ([4, 2], [3], {})] if rest else [([2], [3], {})]
+        graph = by_hand(ops, [7, 1, 2, 1, 7][:5 if rest else 4], aliases={1: 0, 4: 0}, slices={1: offset, 4: 0})
+        found = plan(graph, budget=1)[1].least
+        for budget in range(found, 20):
+            assert plan(graph, budget=budget)[0] <= budget
+        return found
+    assert least(0, False) == least(6, False) == 9
+    assert least(0, True) == least(6, True) == 10
+
+
+@test
+def a_storage_that_was_written_in_part_is_read_by_its_own_name():
+    """o1 writes a part of t0, and o3 reads all of t0. A budget chooses o2's other implementation, which needs no workspace."""
+    for offset, read in (0, [0]), (12, [0]), (12, []):
+        graph = by_hand([([], [0], {}), (read, [1], {}), ([], [2], {"workspace": 13, "implementations": other([], workspace=0)}), ([0, 2], [3], {})],
+                        [13, 1, 1, 1], aliases={1: 0}, slices={1: offset})
+        found = plan(graph, budget=1)[1].least
+        assert found == 15
+        for budget in range(found, 2 * found):
+            assert plan(graph, budget=budget)[0] <= budget
 
 
 @test

@@ -158,16 +158,30 @@ static void add_input(struct tarn_reading *reading, const struct tarn_form *own,
     tarn_form_read(reading, form, tarn_version_read(model, own->op, tensor));
 }
 
+/* Does a persistent tensor still hold what its producer left? */
+static bool is_as_left(const struct tarn_reading *reading, uint32_t tensor)
+{
+    const struct tarn_graph_tensor *record = &reading->graph->tensors[tensor];
+    if (reading->named[tensor] == TARN_NONE) return false;
+    for (uint32_t k = 0; k < record->parts_count; k++)
+        if (reading->written[record->part + k] > reading->named[tensor]) return false;
+    return true;
+}
+
 /* Are all inputs of the implementation there when the op runs? An op that comes later in the list
- * may make one: then the implementation cannot be chosen in this order. */
+ * may make one, or an earlier one may have written over it where it persists: then the
+ * implementation cannot be chosen in this order. */
 static bool has_inputs(const struct tarn_reading *reading, uint32_t v, uint32_t i)
 {
     const struct tarn_graph *graph = reading->graph;
-    struct tarn_list inputs = inputs_of(&graph->ops[v], i);
-    for (size_t k = 0; k < inputs.count; k++)
-        if (!graph->storages[graph->tensors[inputs.ids[k]].storage].persistent &&
-            reading->model->tensor_version[inputs.ids[k]] == TARN_NONE)
-            return false;
+    struct tarn_list inputs = inputs_of(&graph->ops[v], i), own = own_inputs(&graph->ops[v]);
+    for (size_t k = 0; k < inputs.count; k++) {
+        uint32_t t = inputs.ids[k];
+        bool is_there = graph->storages[graph->tensors[t].storage].persistent
+                            ? tarn_list_has(own, t) || is_as_left(reading, t)
+                            : reading->model->tensor_version[t] != TARN_NONE;
+        if (!is_there) return false;
+    }
     return true;
 }
 

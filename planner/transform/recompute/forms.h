@@ -12,6 +12,15 @@ struct tarn_reading {
     uint32_t *updates; /* persistent storage -> how often it has been written */
     bool *updated;     /* storage: persistent and written by some op */
     bool *is_read;     /* tensor: by an op, as written or by an implementation; not by a view */
+    bool *lacks;       /* output: somewhere else than in its storage it would lack bytes that are
+                        * named later */
+    uint32_t *last;    /* storage -> the tensor by which it was written last, while that is found */
+    uint32_t *held;    /* tensor -> that one, when the tensor was made */
+    uint64_t *ends; /* storage -> where the bytes end that are named later, while that is found */
+    uint32_t now;   /* ops begun, views included */
+    uint32_t *written; /* part -> the op that last wrote it, counted like `now`; 0: none so far */
+    uint32_t *named;   /* persistent tensor -> the op that makes it; 0: it is there from the start;
+                        * TARN_NONE: not yet */
     uint32_t reads_count, writes_count, states_count, choices_count;
     uint64_t total;
     bool overflow;

@@ -3,15 +3,17 @@
  * implementation means the version that its tensor names, even if the storage has a later version
  * by then.
  *
- * An op in place can write elsewhere under two conditions. By each implementation it reads the old
- * version through the very tensor that its producer wrote (a view may be a part of it), and its
- * storage is neither pinned nor in a group.
+ * An op in place can write elsewhere under three conditions. By each implementation it reads the
+ * old version through the very tensor that its producer wrote (a view may be a part of it), its
+ * storage is neither pinned nor in a group, and no op from then on names bytes of it outside of
+ * what is written, which begins where the storage does.
  *
  * A storage that exists outside of an arm too, and is written in place inside, holds another
  * version afterwards if that arm is not taken. An op of another arm reads it then, although the
  * list has that write before it. So no version of such a storage is written elsewhere or again, and
- * an op reads and writes it by the names of the source graph. Cost: linear in tensors, inputs,
- * outputs and implementations. */
+ * an op reads and writes it by the names of the source graph. The same holds for a storage that
+ * some op reads by the name of more or other bytes than were written last, in place. Cost: linear
+ * in tensors, inputs, outputs and implementations. */
 #include "forms.h"
 
 #include <assert.h>
@@ -83,7 +85,18 @@ static enum tarn_status make_temporary_room(struct tarn_reading *reading,
     reading->updated = tarn_region_take(region, storages, sizeof *reading->updated);
     reading->is_read =
         tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->is_read);
+    reading->lacks =
+        tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->lacks);
+    reading->last = tarn_region_take(region, storages, sizeof *reading->last);
+    reading->held = tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->held);
+    reading->ends = tarn_region_take(region, storages, sizeof *reading->ends);
+    reading->written =
+        tarn_region_take(region, reading->graph->parts_count, sizeof *reading->written);
+    reading->named =
+        tarn_region_take(region, reading->graph->tensors_count, sizeof *reading->named);
     if (region->is_exhausted) return TARN_SYSTEM;
+    for (uint32_t t = 0; t < reading->graph->tensors_count; t++)
+        if (reading->graph->tensors[t].producer != TARN_NONE) reading->named[t] = TARN_NONE;
     for (uint32_t s = 0; s < storages; s++) reading->current[s] = TARN_NONE;
     return TARN_OK;
 }
@@ -129,11 +142,71 @@ static void mark_staying(struct tarn_reading *reading)
     }
 }
 
-static bool is_forced(const struct tarn_reading *reading, uint32_t v, uint32_t storage,
+static void name_bytes(const struct tarn_graph *graph, struct tarn_list tensors, uint64_t *ends)
+{
+    for (size_t k = 0; k < tensors.count; k++) {
+        const struct tarn_graph_tensor *tensor = &graph->tensors[tensors.ids[k]];
+        uint64_t end = tarn_tensor_begin(tensor) + tensor->size;
+        if (end > ends[tensor->storage]) ends[tensor->storage] = end;
+    }
+}
+
+static void mark_lacking(struct tarn_reading *reading)
+{
+    const struct tarn_graph *graph = reading->graph;
+    uint64_t *ends = reading->ends;
+    for (uint32_t i = graph->ops_count; i-- > 0;) {
+        const struct tarn_graph_op *op = &graph->ops[graph->order[i]];
+        struct tarn_list outputs = {tarn_outputs(op), op->outputs_count};
+        name_bytes(graph, outputs, ends);
+        for (size_t k = 0; k < outputs.count; k++) {
+            const struct tarn_graph_tensor *tensor = &graph->tensors[outputs.ids[k]];
+            reading->lacks[outputs.ids[k]] =
+                tarn_tensor_begin(tensor) > 0 || ends[tensor->storage] > tensor->size;
+        }
+        name_bytes(graph, (struct tarn_list){op->inputs, op->inputs_count}, ends);
+    }
+}
+
+/* Do two tensors of one storage name the same bytes? */
+static bool is_same_range(const struct tarn_graph *graph, uint32_t a, uint32_t b)
+{
+    const struct tarn_graph_tensor *x = &graph->tensors[a], *y = &graph->tensors[b];
+    return tarn_tensor_begin(x) == tarn_tensor_begin(y) && x->size == y->size;
+}
+
+/* Where an op reads other bytes than were written last, it cannot be given a copy of what was. */
+static void mark_parted(struct tarn_reading *reading)
+{
+    const struct tarn_graph *graph = reading->graph;
+    uint32_t *last = reading->last, *held = reading->held;
+    for (uint32_t s = 0; s < graph->storages_count; s++) last[s] = TARN_NONE;
+    for (uint32_t i = 0; i < graph->ops_count; i++) {
+        uint32_t v = graph->order[i];
+        const struct tarn_graph_op *op = &graph->ops[v];
+        for (uint32_t k = 0; k < op->inputs_count && !op->view; k++) {
+            uint32_t t = op->inputs[k], s = graph->tensors[t].storage;
+            if (last[s] != TARN_NONE && held[t] != last[s] && !is_same_range(graph, t, last[s]) &&
+                !graph->storages[s].persistent)
+                reading->model->stays[s] = true;
+        }
+        for (uint32_t k = 0; k < op->outputs_count; k++) {
+            uint32_t t = tarn_outputs(op)[k], s = graph->tensors[t].storage;
+            bool is_first = last[s] == TARN_NONE || graph->tensors[last[s]].producer != v;
+            if (!op->view && is_first) last[s] = t;
+            held[t] = last[s];
+        }
+    }
+}
+
+static bool is_forced(const struct tarn_reading *reading, uint32_t v, uint32_t tensor,
                       uint32_t previous)
 {
+    uint32_t storage = reading->graph->tensors[tensor].storage;
     const struct tarn_storage *place = &reading->graph->storages[storage];
-    if (place->pinned || place->group != TARN_NONE || reading->model->stays[storage]) return true;
+    if (place->pinned || place->group != TARN_NONE || reading->model->stays[storage] ||
+        reading->lacks[tensor])
+        return true;
     return !tarn_op_always_reads(reading->graph, v, storage,
                                  reading->model->versions[previous].tensor);
 }
@@ -163,7 +236,7 @@ static void add_version(struct tarn_reading *reading, struct tarn_form *form, ui
             is_first ? tarn_reading_reserve(reading, reading->graph->storages[storage].size) : 0,
         .dropped_at = TARN_NONE};
     if (previous != TARN_NONE) {
-        version->forced = is_forced(reading, v, storage, previous);
+        version->forced = is_forced(reading, v, tensor, previous);
         tarn_form_read(reading, form, previous);
     }
     if (!tarn_size_add(reading->total, version->size, &reading->total)) reading->overflow = true;
@@ -203,10 +276,13 @@ static void commit_writes(struct tarn_reading *reading, uint32_t v)
     const struct tarn_graph *graph = reading->graph;
     const struct tarn_graph_op *op = &graph->ops[v];
     for (uint32_t k = 0; k < op->outputs_count; k++) {
-        uint32_t storage = graph->tensors[tarn_outputs(op)[k]].storage;
+        uint32_t t = tarn_outputs(op)[k], storage = graph->tensors[t].storage;
         reading->updates[storage] += graph->storages[storage].persistent;
         if (!graph->storages[storage].persistent)
-            reading->current[storage] = reading->model->tensor_version[tarn_outputs(op)[k]];
+            reading->current[storage] = reading->model->tensor_version[t];
+        reading->named[t] = reading->now;
+        for (uint32_t i = 0; i < graph->tensors[t].parts_count; i++)
+            reading->written[graph->tensors[t].part + i] = reading->now;
     }
 }
 
@@ -238,6 +314,7 @@ static void read_view(struct tarn_reading *reading, const struct tarn_graph_op *
     for (uint32_t k = 0; k < op->outputs_count; k++) {
         uint32_t t = tarn_outputs(op)[k], storage = graph->tensors[t].storage;
         version_of[t] = reading->current[storage];
+        reading->named[t] = reading->now;
         bool by_input = !is_live || tarn_storage_is_empty(graph, storage);
         for (uint32_t i = 0; i < op->inputs_count && by_input; i++)
             if (graph->tensors[op->inputs[i]].storage == storage)
@@ -252,9 +329,12 @@ static void read_ops(struct tarn_reading *reading)
     const struct tarn_graph *graph = reading->graph;
     mark_updated(reading);
     mark_read(reading);
+    mark_lacking(reading);
+    mark_parted(reading);
     mark_staying(reading);
     for (uint32_t i = 0; i < graph->ops_count; i++) {
         uint32_t v = graph->order[i];
+        reading->now = i + 1;
         if (graph->ops[v].view) {
             read_view(reading, &graph->ops[v]);
         } else {
