@@ -188,6 +188,16 @@ def choices_in_which_two_fixed_storages_meet_are_left_out():
 
 
 @test
+def an_implementation_that_reads_what_it_would_lose_is_not_chosen():
+    """t1, which is in a group, is written over as t2, and t2 as t4. By its other implementation o3 reads t1 and t2."""
+    graph = by_hand([([], [0, 1], {}), ([1], [2, 3], {}), ([], [4, 5], {}),
+                     ([], [6], {"implementations": other([1, 2], cost=0, workspace=3)}), ([], [7, 8], {}), ([], [9, 10, 11], {})],
+                    [1] * 12, aliases={2: 1, 4: 1}, groups=[[3, 1]])
+    met, refused = plan(graph, budget=1)
+    assert met is None and plan(graph, budget=refused.least)[0] == refused.least <= plan(graph)[0]
+
+
+@test
 def a_refusal_has_a_least_where_the_fastest_choice_is_none():
     """The faster implementation of o2 reads t0, whose offset is that of what o2 makes."""
     graph = by_hand([([], [0, 1], {}), ([1], [2], {}), ([2], [3, 4], {"cost": 1000, "workspace": 1, "implementations": [

@@ -168,6 +168,33 @@ static bool is_as_left(const struct tarn_reading *reading, uint32_t tensor)
     return true;
 }
 
+/* Is `version` overwritten on the way to `later`, by ops some of which cannot write elsewhere? */
+static bool is_lost(const struct tarn_recompute_model *model, uint32_t version, uint32_t later)
+{
+    bool forced = false;
+    while (later != TARN_NONE && later != version) {
+        forced |= model->versions[later].forced;
+        later = model->versions[later].previous;
+    }
+    return forced && later == version;
+}
+
+/* Is no input lost when another one is made? Both would have to be made again. */
+static bool has_all_at_once(const struct tarn_reading *reading, uint32_t v, struct tarn_list inputs)
+{
+    const struct tarn_recompute_model *model = reading->model;
+    const struct tarn_graph_tensor *tensors = reading->graph->tensors;
+    for (size_t a = 0; a < inputs.count; a++) {
+        for (size_t b = 0; b < inputs.count; b++) {
+            if (tensors[inputs.ids[a]].storage != tensors[inputs.ids[b]].storage) continue;
+            uint32_t version = tarn_version_read(model, v, inputs.ids[a]);
+            uint32_t other = tarn_version_read(model, v, inputs.ids[b]);
+            if (version != TARN_NONE && is_lost(model, version, other)) return false;
+        }
+    }
+    return true;
+}
+
 /* Are all inputs of the implementation there when the op runs? An op that comes later in the list
  * may make one, or an earlier one may have written over it where it persists: then the
  * implementation cannot be chosen in this order. */
@@ -182,7 +209,7 @@ static bool has_inputs(const struct tarn_reading *reading, uint32_t v, uint32_t 
                             : reading->model->tensor_version[t] != TARN_NONE;
         if (!is_there) return false;
     }
-    return true;
+    return has_all_at_once(reading, v, inputs);
 }
 
 static void add_form(struct tarn_reading *reading, uint32_t v, uint32_t i)
