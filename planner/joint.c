@@ -15,6 +15,7 @@
 #include "planner/transform/reorder/reorder.h"
 #include "streams/base/checked.h"
 #include "streams/base/deadline.h"
+#include "streams/base/error.h"
 #include "tarn/transform.h"
 
 /* Graphs with more storages are placed by the quick plan only. */
@@ -138,7 +139,8 @@ static void take_best(struct joint *joint, struct tarn_planned made,
     offer_other(joint, worse.graph, bound, &worse_report);
 }
 
-/* Keeps the better of the graph and the best one so far. */
+/* Keeps the better of the graph and the best one so far. An order in which storages with fixed
+ * offsets meet is no choice; the one that came in is offered first. */
 static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph,
                               const struct tarn_reorder_report *report, struct tarn_error *error)
 {
@@ -160,7 +162,9 @@ static enum tarn_status offer(struct joint *joint, struct tarn_graph *graph,
     } else {
         tarn_planned_finish(&made);
     }
-    return status;
+    bool is_no_choice = status == TARN_BAD_INPUT && joint->best.graph;
+    if (is_no_choice) tarn_error_clear(error);
+    return is_no_choice ? TARN_OK : status;
 }
 
 /* Kinds of orders: what is left out, and whether the time is kept in any case. */

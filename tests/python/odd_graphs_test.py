@@ -188,6 +188,15 @@ def choices_in_which_two_fixed_storages_meet_are_left_out():
 
 
 @test
+def orders_in_which_a_group_meets_a_fixed_storage_are_left_out():
+    """t3 ends where t4 begins, and would share bytes with t0 if it were made before o2 has read that."""
+    graph = by_hand([([], [0], {}), ([0], [1, 5], {}), ([0, 1], [2], {}), ([5], [3], {}), ([], [4], {})], [2, 6, 6, 5, 3, 8],
+                    {0: 12, 4: 16}, groups=[[3, 4]])
+    whole = plan(graph)[0]
+    assert plan(graph, reorder=True)[0] <= whole and plan(graph, reorder=True, budget=whole)[0] <= whole
+
+
+@test
 def an_implementation_that_reads_what_it_would_lose_is_not_chosen():
     """t1, which is in a group, is written over as t2, and t2 as t4. By its other implementation o3 reads t1 and t2."""
     graph = by_hand([([], [0, 1], {}), ([1], [2, 3], {}), ([], [4, 5], {}),
